@@ -8,16 +8,19 @@ pub(crate) mod definition;
 pub(crate) mod specification;
 
 mod connection;
+mod draws;
+mod elements;
 mod generic;
 mod hashes;
+mod scan_options;
 mod server;
 mod strings;
 
+pub use draws::Draws;
 pub use generic::expire::ExpireCondition;
 pub use generic::ttl::Unit;
 pub use hashes::hgetall::FieldPart;
-pub use hashes::hrandfield::Draws;
-pub use hashes::hscan::ScanOptions;
+pub use scan_options::ScanOptions;
 pub use strings::getex::TtlChange;
 pub use strings::set::{Condition, Lifetime};
 

@@ -1,10 +1,11 @@
 //! HDEL.
 
-use super::{ROW, elements};
+use super::ROW;
 use crate::access::KeysMut;
 use crate::arguments::Arguments;
 use crate::encoding::{Elements, Key, fields};
 use crate::families::definition::{Definition, ExecutionResult, KeyNames, UpdateCommand};
+use crate::families::elements::elements;
 use crate::families::specification::{CommandKind, CommandSpec};
 use crate::reply::put_integer;
 use syros_values::Hash;

@@ -1,9 +1,10 @@
 //! HGET.
 
-use super::{FAST_READ, hash_of, put_optional};
+use super::{FAST_READ, hash_of};
 use crate::access::Keys;
 use crate::encoding::{Key, Value, fields};
 use crate::families::definition::{Definition, ExecutionResult, KeyNames, ReadCommand, View};
+use crate::families::elements::put_optional;
 use crate::families::specification::CommandSpec;
 
 /// HGET.

@@ -1,10 +1,11 @@
 //! HINCRBY.
 
-use super::{FIELD_BYTES, GROWING_UPDATE};
+use super::GROWING_UPDATE;
 use crate::access::KeysMut;
 use crate::encoding::{Key, Signed, Value, fields};
 use crate::error::ExecutionError;
 use crate::families::definition::{Definition, ExecutionResult, KEY_BYTES, KeyNames, UpdateCommand};
+use crate::families::elements::ELEMENT_BYTES;
 use crate::families::specification::CommandSpec;
 use crate::number::{parse_integer, write_integer};
 use crate::reply::put_integer;
@@ -40,7 +41,7 @@ impl<'a> Definition<'a> for HIncrBy<'a> {
 
 impl<'a> UpdateCommand<'a> for HIncrBy<'a> {
     fn growth(&self, encoded: usize) -> usize {
-        encoded + KEY_BYTES + FIELD_BYTES
+        encoded + KEY_BYTES + ELEMENT_BYTES
     }
 
     fn apply<K: KeysMut>(&self, keys: &mut K, _now_ms: u64, reply: &mut Vec<u8>) -> ExecutionResult {

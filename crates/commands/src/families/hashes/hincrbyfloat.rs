@@ -1,6 +1,6 @@
 //! HINCRBYFLOAT.
 
-use super::{FIELD_BYTES, GROWING_UPDATE};
+use super::GROWING_UPDATE;
 use crate::access::KeysMut;
 use crate::encoding::{Key, Value, fields};
 use crate::error::{CommandError, ExecutionError};
@@ -8,6 +8,7 @@ use crate::extended::Extended;
 use crate::families::definition::{
     DECIMAL_BYTES, DECIMAL_WORK, Definition, ExecutionResult, KEY_BYTES, KeyNames, UpdateCommand,
 };
+use crate::families::elements::ELEMENT_BYTES;
 use crate::families::specification::CommandSpec;
 use crate::reply::put_bulk;
 use syros_values::Hash;
@@ -48,7 +49,7 @@ impl<'a> Definition<'a> for HIncrByFloat<'a> {
 
 impl<'a> UpdateCommand<'a> for HIncrByFloat<'a> {
     fn growth(&self, encoded: usize) -> usize {
-        encoded + KEY_BYTES + FIELD_BYTES + DECIMAL_BYTES
+        encoded + KEY_BYTES + ELEMENT_BYTES + DECIMAL_BYTES
     }
 
     fn work(&self) -> usize {

@@ -1,11 +1,12 @@
 //! HMGET.
 
-use super::{FAST_READ, elements, hash_of, put_optional};
+use super::{FAST_READ, hash_of};
 use crate::access::Keys;
 use crate::arguments::Arguments;
 use crate::encoding::{Elements, Key, fields};
 use crate::error::ExecutionError;
 use crate::families::definition::{Definition, ExecutionResult, KeyNames, ReadCommand, View};
+use crate::families::elements::{elements, put_optional};
 use crate::families::specification::CommandSpec;
 use crate::reply::put_array;
 

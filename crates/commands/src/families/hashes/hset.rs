@@ -1,11 +1,12 @@
 //! HSET, and HMSET, which is its old name with another answer.
 
-use super::{FIELD_BYTES, GROWING_UPDATE, elements};
+use super::GROWING_UPDATE;
 use crate::access::KeysMut;
 use crate::arguments::Arguments;
 use crate::encoding::{Elements, Encoding, Field as _, Key, Opcode};
 use crate::error::CommandError;
 use crate::families::definition::{Definition, ExecutionResult, KEY_BYTES, KeyNames, UpdateCommand};
+use crate::families::elements::{ELEMENT_BYTES, elements};
 use crate::families::specification::CommandSpec;
 use crate::primitive::Malformed;
 use crate::reply::{put_integer, put_ok};
@@ -84,7 +85,7 @@ impl<'a> UpdateCommand<'a> for HSet<'a> {
     }
 
     fn growth(&self, encoded: usize) -> usize {
-        encoded + KEY_BYTES + self.pairs.len() / 2 * FIELD_BYTES
+        encoded + KEY_BYTES + self.pairs.len() / 2 * ELEMENT_BYTES
     }
 
     fn apply<K: KeysMut>(&self, keys: &mut K, _now_ms: u64, reply: &mut Vec<u8>) -> ExecutionResult {

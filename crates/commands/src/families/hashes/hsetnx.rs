@@ -1,9 +1,10 @@
 //! HSETNX.
 
-use super::{FIELD_BYTES, GROWING_UPDATE, hash_of};
+use super::{GROWING_UPDATE, hash_of};
 use crate::access::KeysMut;
 use crate::encoding::{Key, Value, fields};
 use crate::families::definition::{Definition, ExecutionResult, KEY_BYTES, KeyNames, UpdateCommand};
+use crate::families::elements::ELEMENT_BYTES;
 use crate::families::specification::CommandSpec;
 use crate::reply::put_integer;
 use syros_values::Hash;
@@ -38,7 +39,7 @@ impl<'a> Definition<'a> for HSetNx<'a> {
 
 impl<'a> UpdateCommand<'a> for HSetNx<'a> {
     fn growth(&self, encoded: usize) -> usize {
-        encoded + KEY_BYTES + FIELD_BYTES
+        encoded + KEY_BYTES + ELEMENT_BYTES
     }
 
     fn apply<K: KeysMut>(&self, keys: &mut K, _now_ms: u64, reply: &mut Vec<u8>) -> ExecutionResult {

@@ -1,5 +1,7 @@
 //! Random commands, most of them sensible.
 
+mod hashes;
+
 use super::body_if_data;
 use core::ops::Range;
 use syros_types::Prng;
@@ -15,8 +17,8 @@ pub struct Generator {
     pub blind: bool,
 }
 
-/// Commands; a word that starts with `%` stands for a random argument, see [`Generator::expand`].
-const TEMPLATES: &[&str] = &[
+/// Commands on strings, and on any type; a word that starts with `%` stands for a random argument, see [`Generator::expand`].
+const STRINGS: &[&str] = &[
     "GET %key",
     "GET %key",
     "MGET %keys",
@@ -76,44 +78,18 @@ const TEMPLATES: &[&str] = &[
     "PEXPIREAT %key %atms %expire",
     "PERSIST %key",
     "nosuch %key %value",
-    "HGET %hash %field",
-    "HMGET %hash %fields",
-    "HGETALL %hash",
-    "HKEYS %hash",
-    "HVALS %hash",
-    "HLEN %hash",
-    "HEXISTS %hash %field",
-    "HSTRLEN %hash %field",
-    "HRANDFIELD %hash",
-    "HRANDFIELD %hash %small %withvalues",
-    "HSCAN %hash 0 COUNT 1000000 %hscan",
-    "HSCAN %hash %cursor %hscan",
-    "HSET %hash %fieldvalues",
-    "HSET %hash %fieldvalues",
-    "HSET %hash %fieldvalues",
-    "HSET %hash %manyfields",
-    "HMSET %hash %fieldvalues",
-    "HSETNX %hash %field %fieldvalue",
-    "HDEL %hash %fields",
-    "HDEL %hash %fields",
-    "HINCRBY %hash %field %integer",
-    "HINCRBY %hash %field %small",
-    "HINCRBYFLOAT %hash %field %float",
-    "HINCRBYFLOAT %hash %field %small",
-    "DEL %hash",
-    "RENAME %hash %hash",
-    "PEXPIRE %hash %ms %expire",
 ];
+
+/// The templates of every family, which come as often as they have templates.
+const FAMILIES: &[&[&str]] = &[STRINGS, hashes::TEMPLATES];
+
+/// Keys that are collections most of the time.
+const COLLECTIONS: &[&[&[u8]]] = &[hashes::KEYS];
 
 /// Commands that would leave too little to work with if they came as often as the others.
 const RARE_TEMPLATES: &[&str] = &["FLUSHALL", "FLUSHDB ASYNC", "flushall %value", "FLUSHDB sync %value"];
 
 const KEYS: &[&[u8]] = &[b"", b"a", b"b", b"c", b"ab", b"[x]", b"k*", b"key:1", b"key:2", b"\0\xff", b"a b"];
-
-/// Keys that are hashes most of the time.
-const HASHES: &[&[u8]] = &[b"h", b"hash:1", b"hash:2", b"key:h"];
-
-const FIELDS: &[&[u8]] = &[b"", b"f", b"g", b"a", b"field:1", b"field:2", b"n", b"\0\xff", b"a b", b"[x]"];
 
 const NUMBERS: &[&[u8]] = &[
     b"0",
@@ -199,8 +175,8 @@ impl Generator {
     /// The words of the next command.
     #[must_use]
     pub fn command(&mut self) -> Vec<Vec<u8>> {
-        let templates = if self.prng.chance(1, 100) { RARE_TEMPLATES } else { TEMPLATES };
-        let template = self.pick(templates);
+        let template =
+            if self.prng.chance(1, 100) { self.pick(RARE_TEMPLATES) } else { self.pick_of_all(FAMILIES) };
         let mut words = Vec::new();
         if self.blind && self.prng.chance(1, 8) {
             words.push(b"BLIND".to_vec());
@@ -224,18 +200,17 @@ impl Generator {
         from[self.prng.below(from.len() as u64) as usize]
     }
 
+    /// One of all these, whatever list it is in.
+    fn pick_of_all<T: Copy>(&mut self, lists: &[&[T]]) -> T {
+        let count: usize = lists.iter().map(|list| list.len()).sum();
+        let index = self.prng.below(count as u64) as usize;
+        *lists.iter().copied().flatten().nth(index).expect("the index is below their number")
+    }
+
     fn expand(&mut self, word: &str, words: &mut Vec<Vec<u8>>) {
         let word = match word {
-            "%key" if self.prng.chance(1, 20) => self.pick(HASHES).to_vec(),
+            "%key" if self.prng.chance(1, 20) => self.pick_of_all(COLLECTIONS).to_vec(),
             "%key" => self.pick(KEYS).to_vec(),
-            "%hash" if self.prng.chance(1, 12) => self.pick(KEYS).to_vec(),
-            "%hash" => self.pick(HASHES).to_vec(),
-            "%field" => self.field(),
-            "%fieldvalue" => self.field_value(),
-            "%withvalues" if self.prng.chance(1, 2) => return,
-            "%withvalues" => {
-                self.pick(&[&b"WITHVALUES"[..], b"withvalues", b"WITHVALUES", b"bogus"]).to_vec()
-            }
             "%value" => self.value(),
             "%integer" => self.integer(),
             "%small" => self.small(),
@@ -260,25 +235,8 @@ impl Generator {
                 }
                 return;
             }
-            "%fields" | "%fieldvalues" => {
-                for _ in 0..1 + self.prng.below(3) {
-                    words.push(self.field());
-                    if word == "%fieldvalues" {
-                        words.push(self.field_value());
-                    }
-                }
-                return;
-            }
-            "%manyfields" => {
-                // Two or three of these exceed what a small hash has room for.
-                let start = self.prng.below(200);
-                for number in start..start + 60 {
-                    words.push(format!("many:{number}").into_bytes());
-                    words.push(self.small());
-                }
-                return;
-            }
             "%set" | "%getex" | "%expire" | "%scan" | "%hscan" => return self.options(word, words),
+            _ if self.expand_of_hashes(word, words) => return,
             literal => literal.as_bytes().to_vec(),
         };
         words.push(word);
@@ -359,25 +317,6 @@ impl Generator {
             1 | 2 => self.float(),
             3 => (0..self.prng.below(200)).map(|_| self.prng.next_u64() as u8).collect(),
             4 => vec![b'x'; self.prng.below(70) as usize],
-            _ => self.small(),
-        }
-    }
-
-    fn field(&mut self) -> Vec<u8> {
-        match self.prng.below(60) {
-            0 => vec![b'f'; 60 + self.prng.below(10) as usize],
-            1..6 => format!("many:{}", self.prng.below(260)).into_bytes(),
-            _ => self.pick(FIELDS).to_vec(),
-        }
-    }
-
-    /// Most often one that leaves a hash small.
-    fn field_value(&mut self) -> Vec<u8> {
-        match self.prng.below(40) {
-            0 => self.value(),
-            1..8 => self.float(),
-            8..12 => self.number(),
-            12..14 => vec![b'v'; 60 + self.prng.below(5) as usize],
             _ => self.small(),
         }
     }

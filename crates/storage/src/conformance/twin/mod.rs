@@ -1,21 +1,22 @@
 //! The dumb twin: a second, naive implementation that engines are compared with. It looks up a key
 //! several times rather than think, and shares nothing with the engines but the types of operations.
 
+mod hashes;
+
 use crate::Digest;
+use hashes::Fields;
 use std::collections::BTreeMap;
 use syros_commands::families::{
-    Append, Del, Draws, Exists, Expire, ExpireTime, FieldPart, Get, GetDel, GetEx, GetRange, HDel, HExists,
-    HGet, HGetAll, HIncrBy, HIncrByFloat, HLen, HMGet, HRandField, HScan, HSet, HSetNx, HStrLen, IncrBy,
-    IncrByFloat, Keys, MGet, MSet, MSetNx, Persist, Rename, RenameNx, Scan, ScanOptions, Set, SetNx,
-    SetRange, StrLen, Ttl, Type,
+    Append, Del, Exists, Expire, ExpireTime, Get, GetDel, GetEx, GetRange, IncrBy, IncrByFloat, Keys, MGet,
+    MSet, MSetNx, Persist, Rename, RenameNx, Scan, Set, SetNx, SetRange, StrLen, Ttl, Type,
 };
 use syros_commands::limits::EXPIRY_MS_MAX;
 use syros_commands::{
     Command, Condition, Deadline, ExpireCondition, Extended, Lifetime, Operation, Reply, TtlChange, Unit,
     glob_matches, parse_integer,
 };
+use syros_types::WallTime;
 use syros_types::limits::VALUE_BYTES_MAX;
-use syros_types::{WallTime, key_hash, mix};
 
 /// A model of an engine. It does not implement SCAN step by step, nor the limits of replies.
 #[derive(Clone, Debug, Default)]
@@ -33,39 +34,38 @@ enum Content {
     Hash(Fields),
 }
 
-/// The fields of a hash in their order.
-#[derive(Clone, Debug, Default)]
-struct Fields {
-    pairs: Vec<(Vec<u8>, Vec<u8>)>,
-    /// It has once had more or longer fields or values than a small one may.
-    is_large: bool,
+impl Content {
+    /// What TYPE calls it.
+    const fn type_name(&self) -> &'static str {
+        match self {
+            Self::String(_) => "string",
+            Self::Hash(_) => "hash",
+        }
+    }
+
+    /// True of a collection without elements, which no key has.
+    const fn is_empty(&self) -> bool {
+        match self {
+            Self::String(_) => false,
+            Self::Hash(fields) => fields.is_empty(),
+        }
+    }
 }
 
-impl Fields {
-    fn get(&self, field: &[u8]) -> Option<&Vec<u8>> {
-        self.pairs.iter().find(|(other, _)| other == field).map(|(_, value)| value)
-    }
-
-    fn set(&mut self, field: &[u8], value: &[u8]) -> bool {
-        let old = self.pairs.iter_mut().find(|(other, _)| other == field);
-        let is_new = old.is_none();
-        match old {
-            Some((_, old)) => *old = value.to_vec(),
-            None => self.pairs.push((field.to_vec(), value.to_vec())),
-        }
-        self.is_large |= self.pairs.len() > 128 || field.len() > 64 || value.len() > 64;
-        if self.is_large {
-            self.pairs.sort_by_key(|(field, _)| (key_hash(field), field.clone()));
-        }
-        is_new
-    }
-
-    fn fingerprint(&self) -> u64 {
-        let mut hash = mix(if self.is_large { 0x102 } else { 0x101 });
-        for (field, value) in &self.pairs {
-            hash = mix(hash ^ mix(key_hash(value) ^ mix(key_hash(field))));
-        }
-        mix(hash ^ self.pairs.len() as u64)
+/// The key that has to be a string, or not to exist.
+const fn key_of_string<'a>(command: &Command<'a>) -> Option<&'a [u8]> {
+    match *command {
+        Command::Get(Get { key })
+        | Command::StrLen(StrLen { key })
+        | Command::GetRange(GetRange { key, .. })
+        | Command::Set(Set { key, get: true, .. })
+        | Command::GetDel(GetDel { key })
+        | Command::GetEx(GetEx { key, .. })
+        | Command::Append(Append { key, .. })
+        | Command::SetRange(SetRange { key, .. })
+        | Command::IncrBy(IncrBy { key, .. })
+        | Command::IncrByFloat(IncrByFloat { key, .. }) => Some(key),
+        _ => None,
     }
 }
 
@@ -141,8 +141,7 @@ impl Twin {
         if matches!(reply, Reply::Error(_)) {
             self.keys = saved;
         }
-        self.keys
-            .retain(|_, (content, _)| !matches!(content, Content::Hash(fields) if fields.pairs.is_empty()));
+        self.keys.retain(|_, (content, _)| !content.is_empty());
         // What an update has set to expire in the past is gone.
         self.advance(self.time);
         if operation.blind { Reply::Ok } else { reply }
@@ -150,33 +149,9 @@ impl Twin {
 
     /// True if the command needs a key to be of another type than it is.
     fn has_wrong_type(&self, command: &Command<'_>) -> bool {
-        let (key, needs_hash) = match *command {
-            Command::Get(Get { key })
-            | Command::StrLen(StrLen { key })
-            | Command::GetRange(GetRange { key, .. })
-            | Command::Set(Set { key, get: true, .. })
-            | Command::GetDel(GetDel { key })
-            | Command::GetEx(GetEx { key, .. })
-            | Command::Append(Append { key, .. })
-            | Command::SetRange(SetRange { key, .. })
-            | Command::IncrBy(IncrBy { key, .. })
-            | Command::IncrByFloat(IncrByFloat { key, .. }) => (key, false),
-            Command::HGet(HGet { key, .. })
-            | Command::HMGet(HMGet { key, .. })
-            | Command::HGetAll(HGetAll { key, .. })
-            | Command::HLen(HLen { key })
-            | Command::HExists(HExists { key, .. })
-            | Command::HStrLen(HStrLen { key, .. })
-            | Command::HRandField(HRandField { key, .. })
-            | Command::HScan(HScan { key, .. })
-            | Command::HSet(HSet { key, .. })
-            | Command::HSetNx(HSetNx { key, .. })
-            | Command::HDel(HDel { key, .. })
-            | Command::HIncrBy(HIncrBy { key, .. })
-            | Command::HIncrByFloat(HIncrByFloat { key, .. }) => (key, true),
-            _ => return false,
-        };
-        self.keys.get(key).is_some_and(|(content, _)| needs_hash != matches!(content, Content::Hash(_)))
+        let needs = key_of_string(command).map(|key| (key, "string"));
+        let needs = needs.or_else(|| hashes::key_of_hash(command).map(|key| (key, "hash")));
+        needs.is_some_and(|(key, name)| self.keys.contains_key(key) && self.type_of(key) != name)
     }
 
     fn value(&self, key: &[u8]) -> Option<&Vec<u8>> {
@@ -184,29 +159,6 @@ impl Twin {
             Some((Content::String(value), _)) => Some(value),
             _ => None,
         }
-    }
-
-    fn fields(&self, key: &[u8]) -> Fields {
-        match self.keys.get(key) {
-            Some((Content::Hash(fields), _)) => fields.clone(),
-            _ => Fields::default(),
-        }
-    }
-
-    fn field(&self, key: &[u8], field: &[u8]) -> Reply {
-        self.fields(key).get(field).cloned().map_or(Reply::Nil, Reply::Bulk)
-    }
-
-    fn insert_fields(&mut self, key: &[u8], fields: Fields) {
-        let expiry = self.expiry(key);
-        self.keys.insert(key.to_vec(), (Content::Hash(fields), expiry));
-    }
-
-    fn set_field(&mut self, key: &[u8], field: &[u8], value: &[u8]) -> bool {
-        let mut fields = self.fields(key);
-        let is_new = fields.set(field, value);
-        self.insert_fields(key, fields);
-        is_new
     }
 
     fn expiry(&self, key: &[u8]) -> Option<u64> {
@@ -229,11 +181,7 @@ impl Twin {
     }
 
     fn type_of(&self, key: &[u8]) -> &'static str {
-        match self.keys.get(key) {
-            None => "none",
-            Some((Content::String(_), _)) => "string",
-            Some((Content::Hash(_), _)) => "hash",
-        }
+        self.keys.get(key).map_or("none", |(content, _)| content.type_name())
     }
 
     fn matching(&self, pattern: &[u8], only_type: Option<&[u8]>) -> Reply {
@@ -280,64 +228,7 @@ impl Twin {
             }
             Command::Keys(Keys { pattern }) => self.matching(pattern, None),
             Command::DbSize(_) => Reply::Integer(self.keys.len() as i64),
-            _ => self.read_fields(command),
-        }
-    }
-
-    /// Reads of hashes. HRANDFIELD answers how many fields it draws, and a step of HSCAN that need not answer all fields
-    /// nil.
-    fn read_fields(&self, command: &Command<'_>) -> Reply {
-        match *command {
-            Command::HGet(HGet { key, field }) => self.field(key, field),
-            Command::HMGet(HMGet { key, fields }) => {
-                Reply::Array(fields.iter().map(|field| self.field(key, field)).collect())
-            }
-            Command::HLen(HLen { key }) => Reply::Integer(self.fields(key).pairs.len() as i64),
-            Command::HExists(HExists { key, field }) => one_if(self.fields(key).get(field).is_some()),
-            Command::HStrLen(HStrLen { key, field }) => {
-                Reply::Integer(self.fields(key).get(field).map_or(0, Vec::len) as i64)
-            }
-            Command::HGetAll(HGetAll { key, part }) => {
-                let pairs = self.fields(key).pairs.into_iter();
-                match part {
-                    FieldPart::Both => Reply::Map(
-                        pairs.map(|(field, value)| (Reply::Bulk(field), Reply::Bulk(value))).collect(),
-                    ),
-                    FieldPart::Name => Reply::Array(pairs.map(|(field, _)| Reply::Bulk(field)).collect()),
-                    FieldPart::Value => Reply::Array(pairs.map(|(_, value)| Reply::Bulk(value)).collect()),
-                }
-            }
-            Command::HRandField(HRandField { key, draws }) => {
-                let length = self.fields(key).pairs.len() as i64;
-                match draws {
-                    Draws::One if length == 0 => Reply::Nil,
-                    Draws::One => Reply::Integer(1),
-                    Draws::Many { .. } if length == 0 => Reply::Integer(0),
-                    Draws::Many { count, .. } => {
-                        Reply::Integer(if count < 0 { -count } else { count.min(length) })
-                    }
-                }
-            }
-            Command::HScan(HScan { key, cursor, options }) => {
-                let fields = self.fields(key);
-                match options {
-                    _ if fields.pairs.is_empty() => {}
-                    ScanOptions::Syntax => return error("ERR syntax error"),
-                    ScanOptions::NotInteger => return error("ERR value is not an integer or out of range"),
-                    ScanOptions::Valid { count, .. } if fields.is_large && (cursor > 0 || count <= 1000) => {
-                        return Reply::Nil;
-                    }
-                    ScanOptions::Valid { .. } => {}
-                }
-                let pattern = match options {
-                    ScanOptions::Valid { pattern: Some(pattern), .. } => pattern,
-                    _ => b"*",
-                };
-                let matching = fields.pairs.into_iter().filter(|(field, _)| glob_matches(pattern, field));
-                let found = matching.flat_map(|(field, value)| [Reply::Bulk(field), Reply::Bulk(value)]);
-                Reply::Array(vec![Reply::Bulk(b"0".to_vec()), Reply::Array(found.collect())])
-            }
-            _ => Reply::Nil,
+            _ => self.read_hash(command).unwrap_or(Reply::Nil),
         }
     }
 
@@ -424,56 +315,6 @@ impl Twin {
         }
     }
 
-    fn update_fields(&mut self, command: &Command<'_>) -> Reply {
-        match *command {
-            Command::HSet(HSet { key, pairs, says_ok }) => {
-                let mut new = 0;
-                for (field, value) in pairs.pairs() {
-                    new += i64::from(self.set_field(key, field, value));
-                }
-                if says_ok { Reply::Ok } else { Reply::Integer(new) }
-            }
-            Command::HSetNx(HSetNx { key, field, value }) => {
-                let free = self.fields(key).get(field).is_none();
-                if free {
-                    self.set_field(key, field, value);
-                }
-                one_if(free)
-            }
-            Command::HDel(HDel { key, fields: names }) => {
-                let mut fields = self.fields(key);
-                let before = fields.pairs.len();
-                fields.pairs.retain(|(field, _)| names.iter().all(|name| name != field));
-                let removed = before - fields.pairs.len();
-                self.insert_fields(key, fields);
-                Reply::Integer(removed as i64)
-            }
-            Command::HIncrBy(HIncrBy { key, field, delta }) => {
-                let old = self.fields(key).get(field).cloned().unwrap_or(b"0".to_vec());
-                let Some(old) = parse_integer(&old) else { return error("ERR hash value is not an integer") };
-                let Ok(sum) = i64::try_from(i128::from(old) + i128::from(delta)) else {
-                    return error("ERR increment or decrement would overflow");
-                };
-                self.set_field(key, field, sum.to_string().as_bytes());
-                Reply::Integer(sum)
-            }
-            Command::HIncrByFloat(HIncrByFloat { key, field, delta }) => {
-                let old = self.fields(key).get(field).cloned().unwrap_or(b"0".to_vec());
-                let Some(old) = Extended::parse_argument(&old) else {
-                    return error("ERR hash value is not a float");
-                };
-                let Some(sum) = old.checked_add(delta) else {
-                    return error("ERR increment would produce NaN or Infinity");
-                };
-                let mut new = Vec::new();
-                sum.write(&mut new);
-                self.set_field(key, field, &new);
-                self.field(key, field)
-            }
-            _ => unreachable!("{command:?} is handled elsewhere"),
-        }
-    }
-
     fn expire(&mut self, key: &[u8], deadline: Deadline, condition: ExpireCondition) -> Reply {
         let new = self.absolute(deadline);
         let Some((_, expiry)) = self.keys.get_mut(key) else { return Reply::Integer(0) };
@@ -551,7 +392,9 @@ impl Twin {
                 self.keys.insert(to.to_vec(), entry);
                 if only_if_free { Reply::Integer(1) } else { Reply::Ok }
             }
-            _ => self.update_fields(command),
+            _ => self
+                .update_hash(command)
+                .unwrap_or_else(|| unreachable!("the twin does not know {command:?}")),
         }
     }
 }

@@ -1,0 +1,103 @@
+//! The options of commands that walk through the elements of one key: HSCAN and its like.
+
+use super::generic::scan;
+use crate::encoding::{Field, Pattern};
+use crate::error::{CommandError, ExecutionError};
+use crate::primitive::{Malformed, take_u8};
+use crate::words::{Words, integer, is, pattern};
+use syros_types::varint::{put_varint, take_varint};
+
+/// The options of a step of an iteration over one key's elements.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ScanOptions<'a> {
+    /// They are what they should be.
+    Valid {
+        /// MATCH: what fields must match; `None` for all.
+        pattern: Option<&'a [u8]>,
+        /// COUNT: how many are looked at, about; at least 1.
+        count: u64,
+    },
+    /// One is unknown, or a count is not positive: an error if the key exists. Redis looks for the key first.
+    Syntax,
+    /// The count is no integer: an error if the key exists.
+    NotInteger,
+}
+
+/// What the byte of options says.
+mod option_byte {
+    pub(super) const VALID: u8 = 0;
+    pub(super) const WITH_PATTERN: u8 = 1;
+    pub(super) const SYNTAX: u8 = 2;
+    pub(super) const NOT_INTEGER: u8 = 3;
+}
+
+impl<'a> Field<'a> for ScanOptions<'a> {
+    type Content = Self;
+
+    fn put(out: &mut Vec<u8>, options: Self) {
+        match options {
+            ScanOptions::Valid { pattern, count } => {
+                out.push(if pattern.is_some() { option_byte::WITH_PATTERN } else { option_byte::VALID });
+                put_varint(out, count);
+                pattern.into_iter().for_each(|pattern| Pattern::put(out, pattern));
+            }
+            ScanOptions::Syntax => out.push(option_byte::SYNTAX),
+            ScanOptions::NotInteger => out.push(option_byte::NOT_INTEGER),
+        }
+    }
+
+    fn take(input: &mut &'a [u8]) -> Result<Self, Malformed> {
+        Ok(match take_u8(input)? {
+            kind @ (option_byte::VALID | option_byte::WITH_PATTERN) => {
+                let count = take_varint(input)?;
+                if count == 0 {
+                    return Err(Malformed::Count(count));
+                }
+                let has_pattern = kind == option_byte::WITH_PATTERN;
+                let pattern = has_pattern.then(|| Pattern::take(input)).transpose()?;
+                ScanOptions::Valid { pattern, count }
+            }
+            option_byte::SYNTAX => ScanOptions::Syntax,
+            option_byte::NOT_INTEGER => ScanOptions::NotInteger,
+            other => return Err(Malformed::Options(other)),
+        })
+    }
+}
+
+impl<'a> ScanOptions<'a> {
+    /// The options that these words are. A key that does not exist has no elements, whatever the options are, so some
+    /// mistakes are options too: only the engine can tell.
+    pub(super) fn parse(words: Words<'a>) -> Result<Self, CommandError> {
+        match parse_valid(words) {
+            Err(CommandError::Syntax) => Ok(Self::Syntax),
+            Err(CommandError::NotInteger) => Ok(Self::NotInteger),
+            other => other,
+        }
+    }
+
+    /// What elements must match, and how many are looked at, now that the key exists.
+    pub(super) fn checked(self) -> Result<(Option<&'a [u8]>, u64), ExecutionError> {
+        match self {
+            Self::Valid { pattern, count } => Ok((pattern, count.min(scan::KEYS_MAX))),
+            Self::Syntax => Err(ExecutionError::Syntax),
+            Self::NotInteger => Err(ExecutionError::NotInteger),
+        }
+    }
+}
+
+fn parse_valid<'a>(options: Words<'a>) -> Result<ScanOptions<'a>, CommandError> {
+    let (mut matching, mut count) = (None, scan::COUNT);
+    let mut options = options.iter().copied();
+    while let Some(option) = options.next() {
+        let argument = options.next().ok_or(CommandError::Syntax)?;
+        if is(option, "count") {
+            let value = u64::try_from(integer(argument)?).ok();
+            count = value.filter(|count| *count > 0).ok_or(CommandError::Syntax)?;
+        } else if is(option, "match") {
+            matching = Some(pattern(argument)?).filter(|pattern| *pattern != b"*");
+        } else {
+            return Err(CommandError::Syntax);
+        }
+    }
+    Ok(ScanOptions::Valid { pattern: matching, count })
+}

@@ -1,5 +1,6 @@
 //! The Redis front end's client of the group, and which connection waits for which operation.
 
+use syros_commands::Generation;
 use syros_protocol::client::{Client, Config, Outcome, Token};
 use syros_protocol::message::{Body, Refusal};
 use syros_resp::{Completion, Submission};
@@ -14,6 +15,8 @@ pub(super) struct GroupClient {
     /// The submission that waits for each operation, by token.
     waiting: Window<Waiter>,
     in_flight_max: usize,
+    /// The newest generation of operations that all members know which are connected.
+    pub(super) known: Generation,
     /// For replies that have been asked for.
     pub(super) room: ReplyRoom,
     /// What has been submitted, for the judge of a simulation.
@@ -53,6 +56,11 @@ const SLOTS_PAUSE: usize = 1 << 22;
 /// A connection checked below [`SLOTS_PAUSE`] may still hand over all of its commands.
 const SLOTS_MAX: usize = SLOTS_PAUSE + syros_resp::limits::COMMANDS_MAX;
 
+/// Why an operation is not submitted that some member does not know. A leader that orders it could not have it confirmed by
+/// such members, and would wait until they are upgraded.
+const TOO_OLD: &str =
+    "a member of the cluster has an older version, which does not know it; upgrade all members first";
+
 impl GroupClient {
     /// `config.settings.in_flight_max` is raised, so that what is accepted below `in_flight_max` never hits it.
     pub(super) fn new(mut config: Config, room: ReplyRoom, now: Now) -> Self {
@@ -63,6 +71,7 @@ impl GroupClient {
             client: Client::new(config, now),
             waiting: Window::new(1, SLOTS_MAX),
             in_flight_max,
+            known: Generation::NEWEST,
             room,
             #[cfg(feature = "planted-bugs")]
             submitted: std::collections::VecDeque::new(),
@@ -84,6 +93,10 @@ impl GroupClient {
         reserved: usize,
     ) -> Option<(u64, Completion)> {
         let Submission { slot, body, class, footprint, read_policy } = submission;
+        if self.known < Generation::NEWEST && Generation::of_body(&body) > self.known {
+            self.room.release(reserved);
+            return Some((slot, Completion::Refused(TOO_OLD.to_string())));
+        }
         #[cfg(feature = "planted-bugs")]
         let seen = body.clone();
         if !self.waiting.is_full()
@@ -155,6 +168,29 @@ mod tests {
             footprint: Footprint::One(slot),
             read_policy: None,
         }
+    }
+
+    #[test]
+    fn nothing_is_submitted_that_a_member_does_not_know() {
+        let now = Now { instant: Instant(0), wall: WallTime(0) };
+        let configuration = Configuration::first(Group::new(3).unwrap(), FastQuorum::Majority);
+        let mut group = GroupClient::new(Config::new(configuration, 1), ReplyRoom::new(1 << 20), now);
+        let body = |words: &[&[u8]]| match syros_commands::parse(words) {
+            Ok(syros_commands::Parsed::Data(operation)) => {
+                let mut body = Vec::new();
+                operation.encode(&mut body);
+                Arc::from(body)
+            }
+            other => panic!("{other:?}"),
+        };
+        let mut submit = |known, words: &[&[u8]]| {
+            group.known = known;
+            group.submit(now, 1, Submission { body: body(words), ..submission(1) }, 0)
+        };
+        let refused = Some((1, Completion::Refused(TOO_OLD.to_string())));
+        assert_eq!(submit(Generation::Strings, &[b"HGET", b"k", b"f"]), refused);
+        assert_eq!(submit(Generation::Strings, &[b"GET", b"k"]), None);
+        assert_eq!(submit(Generation::Collections, &[b"HGET", b"k", b"f"]), None);
     }
 
     #[test]

@@ -34,6 +34,7 @@ use drain::Drain;
 use group_client::Waiter;
 use group_client::{GroupClient, completion};
 use reply_room::{ReplyRoom, long_reply, needed};
+use syros_commands::Generation;
 use syros_protocol::client::{Action, Client, Config, Event, Outcome, Token};
 use syros_protocol::message::{Body, Message};
 #[cfg(feature = "planted-bugs")]
@@ -246,6 +247,12 @@ impl RedisFrontEnd {
     }
 
     // ---- Operations.
+
+    /// Of the connected members, the one of the earliest build speaks this version of the wire format: commands that it does
+    /// not know are refused from now on.
+    pub const fn set_oldest_version(&mut self, version: u16) {
+        self.group.known = Generation::of_wire_version(version);
+    }
 
     /// What is to be done next, if anything is.
     pub fn poll(&mut self, now: Now) -> Option<FrontEndAction> {

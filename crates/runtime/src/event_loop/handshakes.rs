@@ -281,6 +281,7 @@ impl EventLoop {
             link.spoken = greeting.version;
         }
         link.on_success();
+        self.tell_oldest_version();
         match &mut self.forming {
             Some(forming) => forming.formation.connected(declaration),
             None => self.front_end.handle(self.now, client::Event::Connected(replica)),

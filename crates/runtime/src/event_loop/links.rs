@@ -283,7 +283,15 @@ impl EventLoop {
         if let Some(forming) = &mut self.forming {
             return forming.formation.lost(replica);
         }
+        self.tell_oldest_version();
         self.front_end.handle(self.now, client::Event::Disconnected(replica));
+    }
+
+    /// Tells the front end of the earliest build that a connected member has.
+    pub(super) fn tell_oldest_version(&mut self) {
+        let connected = self.links.iter().filter(|link| link.connection.is_some());
+        let oldest = connected.map(|link| link.spoken).min().unwrap_or(VERSION);
+        self.front_end.set_oldest_version(oldest);
     }
 }
 

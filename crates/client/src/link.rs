@@ -201,7 +201,7 @@ impl Link {
     /// Gives the connection up and tries again later. True if it was in use.
     pub(crate) fn fail(&mut self, now: Instant, error: LinkError) -> bool {
         let was_ready = self.is_ready();
-        if was_ready {
+        if !matches!(error, LinkError::Older(_)) {
             // It may come back as one that speaks more.
             self.version = VERSION;
         }
@@ -252,5 +252,16 @@ mod tests {
         assert!(link.speaks(&new));
         link.version = version_of(&new) - 1;
         assert!(!link.speaks(&new) && link.speaks(&Message::StatusRequest));
+    }
+
+    #[test]
+    fn only_the_connection_after_a_refused_one_begins_in_an_older_version() {
+        let address = SocketAddr::from(([127, 0, 0, 1], 1));
+        let mut link = Link::new(address.into(), Token(1), &Options::default(), 1);
+        link.version = VERSION - 1;
+        assert!(!link.fail(Instant(1), LinkError::Older(VERSION - 1)));
+        assert_eq!(link.version, VERSION - 1, "it takes the next connection");
+        assert!(!link.fail(Instant(2), LinkError::TimedOut));
+        assert_eq!(link.version, VERSION, "it may have been upgraded meanwhile");
     }
 }

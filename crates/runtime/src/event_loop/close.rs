@@ -1,6 +1,7 @@
 //! Closing connections.
 
 use syros_protocol::replica;
+use syros_wire::Hello;
 use tracing::field::display;
 
 use super::EventLoop;
@@ -49,7 +50,15 @@ impl EventLoop {
             ConnectionKind::Redis => self.clients -= 1,
             ConnectionKind::Greeting(greeting) => match greeting.dialed {
                 None => {}
-                Some(replica) => self.on_dial_failed(replica, reason),
+                Some(replica) => {
+                    let begun_in = Hello::version_of_answer(&greeting.ours);
+                    let next = self.links[replica.index()].version;
+                    self.on_dial_failed(replica, reason);
+                    if next < begun_in {
+                        // It is of an older build, as it has just said, and takes the next connection.
+                        self.links[replica.index()].version = next;
+                    }
+                }
             },
         }
     }

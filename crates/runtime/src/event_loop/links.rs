@@ -253,7 +253,10 @@ impl EventLoop {
     /// An attempt to connect has failed.
     pub(super) fn on_dial_failed(&mut self, replica: ReplicaId, reason: &str) {
         let node = self.node();
-        let Some(dialer) = &mut self.links[replica.index()].dialer else { return };
+        let link = &mut self.links[replica.index()];
+        // It may come back as one that speaks more.
+        link.version = VERSION;
+        let Some(dialer) = &mut link.dialer else { return };
         // Once for each cause.
         if dialer.problem.as_deref() != Some(reason) {
             dialer.problem = Some(reason.to_owned());

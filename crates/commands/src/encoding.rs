@@ -15,7 +15,7 @@ use crate::primitive::{
     Malformed, put_bytes, put_signed, take_bytes_up_to, take_signed, take_u8, take_up_to,
 };
 use syros_types::limits::{BODY_BYTES_MAX, KEY_BYTES_MAX, KEYS_PER_OPERATION_MAX, VALUE_BYTES_MAX};
-use syros_types::varint::put_varint;
+use syros_types::varint::{put_varint, take_varint};
 
 /// The bit of an opcode's first byte that marks a blind operation.
 pub(crate) const BLIND: u8 = 0x80;
@@ -126,6 +126,9 @@ pub(crate) enum Pattern {}
 /// A number with a sign.
 pub(crate) enum Signed {}
 
+/// A number without one.
+pub(crate) enum Unsigned {}
+
 /// A list of at least one key or, with `STEP` 2, of keys and values in turn.
 pub(crate) enum List<const STEP: usize> {}
 
@@ -169,6 +172,18 @@ impl<'a> Field<'a> for Signed {
     #[inline]
     fn take(input: &mut &'a [u8]) -> Result<i64, Malformed> {
         take_signed(input)
+    }
+}
+
+impl<'a> Field<'a> for Unsigned {
+    type Content = u64;
+
+    fn put(out: &mut Vec<u8>, content: u64) {
+        put_varint(out, content);
+    }
+
+    fn take(input: &mut &'a [u8]) -> Result<u64, Malformed> {
+        Ok(take_varint(input)?)
     }
 }
 

@@ -54,6 +54,16 @@ pub enum CommandError {
     PairCountOutOfRange,
     /// More random elements, with repetitions, than [`DRAWS_MAX`](crate::limits::DRAWS_MAX).
     TooManyDraws,
+    /// A count of elements to be removed that is negative, or no number.
+    CountNotPositive,
+    /// LMPOP with less than one key.
+    NumKeysNotPositive,
+    /// LMPOP with a COUNT of less than one.
+    CountBelowOne,
+    /// LPOS with a RANK of 0.
+    RankZero,
+    /// LPOS with a COUNT or MAXLEN, as named, that is negative or no number.
+    Negative(&'static str),
     /// A pattern of so many bytes is longer than [`PATTERN_BYTES_MAX`](crate::limits::PATTERN_BYTES_MAX).
     PatternTooLong(usize),
     /// The operation would be longer than [`BODY_BYTES_MAX`].
@@ -141,6 +151,14 @@ impl fmt::Display for CommandError {
                 let max = crate::limits::DRAWS_MAX;
                 write!(f, "ERR more than {max} random elements with repetitions in one command")
             }
+            Self::CountNotPositive => f.write_str("ERR value is out of range, must be positive"),
+            Self::NumKeysNotPositive => f.write_str("ERR numkeys should be greater than 0"),
+            Self::CountBelowOne => f.write_str("ERR count should be greater than 0"),
+            Self::RankZero => f.write_str(
+                "ERR RANK can't be zero: use 1 to start from the first match, 2 from the second ... \
+                 or use negative to start from the end of the list",
+            ),
+            Self::Negative(option) => write!(f, "ERR {option} can't be negative"),
             Self::PatternTooLong(bytes) => {
                 let max = crate::limits::PATTERN_BYTES_MAX;
                 write!(f, "ERR pattern of {bytes} bytes exceeds the maximum of {max}")
@@ -184,6 +202,11 @@ pub enum ExecutionError {
     NoSuchKey,
     /// The replies exceed [`REPLY_BYTES_MAX`](crate::limits::REPLY_BYTES_MAX).
     ReplyTooLong,
+    /// The elements that an update would answer exceed
+    /// [`UPDATE_REPLY_BYTES_MAX`](crate::limits::UPDATE_REPLY_BYTES_MAX).
+    UpdateReplyTooLong,
+    /// A list has no element of this index.
+    IndexOutOfRange,
     /// The body is malformed.
     Malformed,
     /// An update where only reads may be executed.
@@ -207,6 +230,8 @@ impl ExecutionError {
             Self::InvalidExpireTime => "ERR invalid expire time in 'getex' command",
             Self::NoSuchKey => "ERR no such key",
             Self::ReplyTooLong => "ERR reply exceeds the maximum of 134217728 bytes",
+            Self::UpdateReplyTooLong => "ERR reply to an update exceeds the maximum of 16908288 bytes",
+            Self::IndexOutOfRange => "ERR index out of range",
             Self::Malformed => "ERR malformed operation",
             Self::NotRead => "ERR update where only a read is allowed",
         }
@@ -214,6 +239,7 @@ impl ExecutionError {
 }
 
 const _: () = assert!(crate::limits::REPLY_BYTES_MAX == 134_217_728, "the text above names the limit");
+const _: () = assert!(crate::limits::UPDATE_REPLY_BYTES_MAX == 16_908_288, "the text above names the limit");
 
 impl fmt::Display for ExecutionError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -44,7 +44,7 @@ pub use parse::{Parsed, parse, parse_numbered};
 pub use primitive::Malformed;
 pub use reply::{
     ArrayRef, Head, PairsRef, Reply, ReplyRef, put_array, put_bulk, put_error, put_integer, put_map, put_nil,
-    put_ok, put_pairs, put_simple,
+    put_nil_array, put_ok, put_pairs, put_simple,
 };
 pub use table::{commands, lookup};
 
@@ -61,6 +61,10 @@ pub mod limits {
     /// The replies to one body may grow to this many bytes plus one value. A reply is one buffer at
     /// every station of its way; without a bound one MGET could name a value of 16 MiB 65,536 times.
     pub const REPLY_BYTES_MAX: usize = 128 * 1024 * 1024;
+
+    /// An update that returns elements may answer this many bytes, and otherwise fails before it changes anything: every
+    /// replica keeps the reply until the client has it. As many as one longest element, and a key.
+    pub const UPDATE_REPLY_BYTES_MAX: usize = syros_types::limits::BODY_BYTES_MAX;
 
     /// Most random elements that a command may ask for with repetitions. Each is looked up by itself, which takes some
     /// hundred nanoseconds: so many of them take as long as others can be kept waiting.

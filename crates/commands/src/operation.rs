@@ -74,6 +74,13 @@ impl<'a> Operation<'a> {
         !self.blind && self.command.counts()
     }
 
+    /// True if it is an update that answers OK unless the state forbids it, such as LTRIM, and many applications ignore
+    /// that. It is none of those that answer OK in any case.
+    #[must_use]
+    pub fn confirms(&self) -> bool {
+        !self.blind && self.command.confirms()
+    }
+
     /// How many values its reply may hold.
     #[must_use]
     pub fn values(&self) -> u32 {

@@ -1,6 +1,6 @@
 //! Replies as values and as bytes.
 //!
-//! A reply is a tag and its content: nothing for nil and OK, a zigzag varint for an integer, a varint
+//! A reply is a tag and its content: nothing for nil, no array and OK, a zigzag varint for an integer, a varint
 //! length and bytes for strings and errors, a varint count and that many replies for an array, a varint count and twice
 //! as many replies for a map and for pairs. The replies to a body are concatenated in the order of its operations.
 
@@ -18,6 +18,7 @@ mod tag {
     pub(super) const ERROR: u8 = 6;
     pub(super) const MAP: u8 = 7;
     pub(super) const PAIRS: u8 = 8;
+    pub(super) const NIL_ARRAY: u8 = 11;
 }
 
 /// Deepest nesting of arrays, maps and pairs: SCAN answers an array in an array.
@@ -45,6 +46,8 @@ pub enum Reply {
     Map(Vec<(Reply, Reply)>),
     /// Several pairs: in RESP3 an array of arrays of two, in RESP2 one array.
     Pairs(Vec<(Reply, Reply)>),
+    /// No array where there could be one: RESP2 tells it from [`Reply::Nil`].
+    NilArray,
 }
 
 impl Reply {
@@ -56,6 +59,7 @@ impl Reply {
             Self::Integer(value) => put_integer(out, *value),
             Self::Bulk(bytes) => put_bulk(out, bytes),
             Self::Simple(text) => put_simple(out, text),
+            Self::NilArray => put_nil_array(out),
             Self::Array(replies) => {
                 put_array(out, replies.len());
                 replies.iter().for_each(|reply| reply.encode(out));
@@ -96,6 +100,11 @@ impl Reply {
 /// Appends the encoding of [`Reply::Nil`].
 pub fn put_nil(out: &mut Vec<u8>) {
     out.push(tag::NIL);
+}
+
+/// Appends the encoding of [`Reply::NilArray`].
+pub fn put_nil_array(out: &mut Vec<u8>) {
+    out.push(tag::NIL_ARRAY);
 }
 
 /// Appends the encoding of [`Reply::Ok`].
@@ -166,6 +175,8 @@ pub enum ReplyRef<'a> {
     Map(PairsRef<'a>),
     /// See [`Reply::Pairs`].
     Pairs(PairsRef<'a>),
+    /// See [`Reply::NilArray`].
+    NilArray,
 }
 
 /// How a reply of many parts begins, and how many there are.
@@ -215,6 +226,7 @@ impl<'a> ReplyRef<'a> {
             tag::MAP => Self::Map(PairsRef(Self::decode_parts(input, 2, depth)?)),
             tag::PAIRS => Self::Pairs(PairsRef(Self::decode_parts(input, 2, depth)?)),
             tag::ERROR => Self::Error(take_bytes(input)?),
+            tag::NIL_ARRAY => Self::NilArray,
             other => return Err(Malformed::Tag(other)),
         })
     }
@@ -243,6 +255,7 @@ impl<'a> ReplyRef<'a> {
             Self::Error(text) => Reply::Error(text.to_vec()),
             Self::Map(pairs) => Reply::Map(pairs.to_owned()),
             Self::Pairs(pairs) => Reply::Pairs(pairs.to_owned()),
+            Self::NilArray => Reply::NilArray,
         }
     }
 }
@@ -314,7 +327,7 @@ mod tests {
     fn replies_have_golden_bytes() {
         let pairs =
             || vec![(Reply::Bulk(b"f".to_vec()), Reply::Nil), (Reply::Ok, Reply::Array(vec![Reply::Ok]))];
-        let golden: [(Reply, &[u8]); 11] = [
+        let golden: [(Reply, &[u8]); 12] = [
             (Reply::Nil, &[0]),
             (Reply::Ok, &[1]),
             (Reply::Integer(0), &[2, 0]),
@@ -326,6 +339,7 @@ mod tests {
             (Reply::Error(b"E".to_vec()), &[6, 1, b'E']),
             (Reply::Map(pairs()), &[7, 2, 3, 1, b'f', 0, 1, 5, 1, 1]),
             (Reply::Pairs(pairs()), &[8, 2, 3, 1, b'f', 0, 1, 5, 1, 1]),
+            (Reply::NilArray, &[11]),
         ];
         let (mut all, mut replies) = (Vec::new(), Vec::new());
         for (reply, bytes) in golden {

@@ -129,8 +129,41 @@ fn golden_of_hashes() -> Vec<(&'static str, Class, Vec<u8>)> {
     ]
 }
 
+/// The same of commands on lists.
+fn golden_of_lists() -> Vec<(&'static str, Class, Vec<u8>)> {
+    use Class::{Merge, Read, Update};
+    vec![
+        ("LRANGE k 1 -1", Read, vec![28, 1, b'k', 2, 1]),
+        ("LLEN k", Read, vec![29, 1, b'k']),
+        ("LINDEX k 5", Read, vec![30, 1, b'k', 0, 10]),
+        ("LINDEX k x", Read, vec![30, 1, b'k', 1]),
+        ("LPOS k e", Read, vec![127, 137, 1, b'k', 1, b'e', 2, 0, 0]),
+        ("LPOS k e RANK -2 COUNT 0 MAXLEN 300", Read, vec![127, 137, 1, b'k', 1, b'e', 3, 1, 0xac, 2]),
+        ("LPUSH k a bc", Update, vec![72, 1, b'k', 2, 1, b'a', 2, b'b', b'c']),
+        ("BLIND LPUSH k a", Merge, vec![0xc8, 1, b'k', 1, 1, b'a']),
+        ("RPUSH k a", Update, vec![73, 1, b'k', 1, 1, b'a']),
+        ("LPUSHX k a", Update, vec![127, 147, 1, b'k', 1, 1, b'a']),
+        ("RPUSHX k a", Update, vec![127, 148, 1, b'k', 1, 1, b'a']),
+        ("LPOP k", Update, vec![74, 1, b'k', 0]),
+        ("LPOP k 0", Update, vec![74, 1, b'k', 1]),
+        ("RPOP k 5", Update, vec![75, 1, b'k', 6]),
+        ("BLIND RPOP k", Merge, vec![0xcb, 1, b'k', 0]),
+        ("LTRIM k 1 -1", Update, vec![76, 1, b'k', 2, 1]),
+        ("BLIND LTRIM k 1 -1", Merge, vec![0xcc, 1, b'k', 2, 1]),
+        ("LREM k -2 e", Update, vec![77, 1, b'k', 3, 1, b'e']),
+        ("LSET k 1 e", Update, vec![78, 1, b'k', 0, 2, 1, b'e']),
+        ("LSET k x e", Update, vec![78, 1, b'k', 1, 1, b'e']),
+        ("LMOVE k l LEFT RIGHT", Update, vec![79, 1, b'k', 1, b'l', 0, 1]),
+        ("RPOPLPUSH k l", Update, vec![79, 1, b'k', 1, b'l', 1, 0]),
+        ("LINSERT k BEFORE p e", Update, vec![127, 149, 1, b'k', 0, 1, b'p', 1, b'e']),
+        ("LINSERT k AFTER p e", Update, vec![127, 149, 1, b'k', 1, 1, b'p', 1, b'e']),
+        ("LMPOP 1 k LEFT", Update, vec![127, 150, 1, 1, b'k', 0, 0]),
+        ("LMPOP 2 k l RIGHT COUNT 3", Update, vec![127, 150, 2, 1, b'k', 1, b'l', 1, 4]),
+    ]
+}
+
 fn all_golden() -> Vec<(&'static str, Class, Vec<u8>)> {
-    [golden(), golden_of_hashes()].concat()
+    [golden(), golden_of_hashes(), golden_of_lists()].concat()
 }
 
 fn encoded<'a>(command: impl Into<Command<'a>>) -> Vec<u8> {
@@ -188,6 +221,11 @@ fn malformed_bodies_are_refused() {
         ),
         (&[127, 6, 1, b'k', 0, 4], Malformed::Options(4)),
         (&[127, 6, 1, b'k', 0, 0, 0], Malformed::Count(0)),
+        (&[30, 1, b'k', 2], Malformed::Options(2)),
+        (&[72, 1, b'k', 0], Malformed::Count(0)),
+        (&[79, 1, b'k', 1, b'l', 0, 2], Malformed::Options(2)),
+        (&[127, 149, 1, b'k', 2, 1, b'p', 1, b'e'], Malformed::Options(2)),
+        (&[127, 150, 0, 0, 0], Malformed::Count(0)),
         (&[0x81, 1, b'k'], Malformed::BlindRead(1)),
         (&[1, 0x81, 0, b'k'], Malformed::Number),
         (&[2, 0], Malformed::Count(0)),
@@ -259,6 +297,9 @@ fn footprints_name_the_keys() {
         ("MGET k k", Footprint::One(hash("k"))),
         ("MSET a x b y", Footprint::of(vec![hash("a"), hash("b")])),
         ("RENAME a b", Footprint::of(vec![hash("b"), hash("a")])),
+        ("LMOVE a b LEFT LEFT", Footprint::of(vec![hash("a"), hash("b")])),
+        ("LMPOP 1 a LEFT", Footprint::One(hash("a"))),
+        ("LMPOP 2 a b LEFT", Footprint::of(vec![hash("a"), hash("b")])),
         ("DEL a b a", Footprint::of(vec![hash("a"), hash("b")])),
         ("BLIND DEL a", Footprint::One(hash("a"))),
         ("SCAN 0", Footprint::All),
@@ -355,6 +396,10 @@ fn operations_say_by_how_much_the_data_may_grow() {
     let words = [&b"HSET"[..], key, b"f", &[7; 1000], b"g", b""];
     let Ok(Parsed::Data(set_fields)) = parse(&words) else { panic!("HSET is refused") };
     assert!(growth(set_fields.command) > 1000 + 2 * 16);
+    let words = [&b"RPUSH"[..], key, &[7; 1000], b""];
+    let Ok(Parsed::Data(push)) = parse(&words) else { panic!("RPUSH is refused") };
+    assert!(growth(push.command) > 1000 + 2 * 16);
+    assert_eq!(describe(&body("LTRIM k 0 0")).map(|description| description.growth), Ok(0));
     assert_eq!(describe(&body("HDEL k f")).map(|description| description.growth), Ok(0));
     // Those of a body count together.
     let twice = encoded(SetRange { key, offset: 1 << 20, value: b"x" }).repeat(2);

@@ -15,11 +15,11 @@ use syros_types::{
     ConfigurationEpoch, ConfigurationId, Description, FastQuorum, Group, GroupId, Incarnation, NodeId, Prng,
     ReplicaId, Roster, WallTime,
 };
-use syros_values::{Hash, Value};
+use syros_values::{Hash, List, ListEnd, Value};
 use syros_wire::{Hello, Member, Sender};
 
 /// Commands of all shapes. A seed is a run of some of them.
-const COMMANDS: [&str; 39] = [
+const COMMANDS: [&str; 53] = [
     "SET k v",
     "SET k 1 EX 100 GET",
     "SET k v PXAT 1000000 NX",
@@ -56,6 +56,20 @@ const COMMANDS: [&str; 39] = [
     "HRANDFIELD h -3 WITHVALUES",
     "HSCAN h 0 MATCH f* COUNT 5",
     "HLEN h",
+    "LPUSH l a b a",
+    "RPUSHX l c",
+    "LINSERT l BEFORE c x",
+    "LSET l -1 y",
+    "LLEN l",
+    "LINDEX l 2",
+    "LRANGE l 0 -2",
+    "LPOS l a RANK -1 COUNT 0 MAXLEN 10",
+    "LMOVE l m RIGHT LEFT",
+    "LREM l 1 a",
+    "LPOP l",
+    "RPOP none 2",
+    "LTRIM l 0 1",
+    "LMPOP 2 none l LEFT COUNT 3",
     "KEYS *[a-c]?\\*",
     "SCAN 0 MATCH k* COUNT 5 TYPE string",
     "FLUSHALL",
@@ -91,19 +105,35 @@ pub(crate) fn replies(prng: &mut Prng) -> Vec<Vec<u8>> {
     replies
 }
 
-/// Hashes of both forms.
+/// Collections of every kind and of both forms.
 pub(crate) fn values(prng: &mut Prng) -> Vec<Vec<u8>> {
-    let mut value = |longest: u64| {
-        let mut hash = Hash::default();
-        for number in 0..1 + prng.below(20) {
-            let value = vec![b'v'; prng.below(longest) as usize];
-            hash.set(number.to_string().as_bytes(), &value);
+    let mut seeds = Vec::new();
+    for number in 0..2 * SEEDS_EACH {
+        let longest = if number % 2 == 0 { 60 } else { 200 };
+        for value in [hash(prng, longest).into(), list(prng, longest).into()] {
+            let mut bytes = Vec::new();
+            Value::put(&value, &mut bytes);
+            seeds.push(bytes);
         }
-        let mut bytes = Vec::new();
-        Value::Hash(hash).put(&mut bytes);
-        bytes
-    };
-    (0..2 * SEEDS_EACH).map(|number| value(if number % 2 == 0 { 60 } else { 200 })).collect()
+    }
+    seeds
+}
+
+fn hash(prng: &mut Prng, longest: u64) -> Hash {
+    let mut hash = Hash::default();
+    for number in 0..1 + prng.below(20) {
+        let value = vec![b'v'; prng.below(longest) as usize];
+        hash.set(number.to_string().as_bytes(), &value);
+    }
+    hash
+}
+
+fn list(prng: &mut Prng, longest: u64) -> List {
+    let mut list = List::default();
+    for _ in 0..1 + prng.below(20) {
+        list.push(ListEnd::Right, &vec![b'e'; prng.below(longest) as usize]);
+    }
+    list
 }
 
 pub(crate) fn requests(prng: &mut Prng) -> Vec<Vec<u8>> {

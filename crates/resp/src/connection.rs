@@ -424,6 +424,9 @@ impl CommandPipeline {
             (true, Class::Read) => return,
             (true, _) => (&blind, Shown::Nothing),
             (false, _) if self.session.gives_up_counts && operation.counts() => (&blind, Shown::NoCount),
+            (false, _) if self.session.gives_up_counts && operation.confirms() => {
+                (&blind, Shown::Reply(self.session.protocol))
+            }
             (false, _) => (operation, Shown::Reply(self.session.protocol)),
         };
         let slot = self.schedule.add(operation, request_bytes, policy);

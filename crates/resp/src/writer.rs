@@ -40,6 +40,7 @@ pub fn write_reply(out: &mut Vec<u8>, protocol: Protocol, reply: ReplyRef<'_>) {
         ReplyRef::Bulk(bytes) => write_bulk(out, bytes),
         ReplyRef::Integer(value) => write_integer(out, value),
         ReplyRef::Nil => write_nil(out, protocol),
+        ReplyRef::NilArray => write_nil_array(out, protocol),
         ReplyRef::Simple(text) => write_simple(out, text),
         ReplyRef::Error(text) => write_error(out, text),
         ReplyRef::Array(replies) => {
@@ -65,6 +66,14 @@ pub fn write_reply(out: &mut Vec<u8>, protocol: Protocol, reply: ReplyRef<'_>) {
 pub fn write_nil(out: &mut Vec<u8>, protocol: Protocol) {
     out.extend_from_slice(match protocol {
         Protocol::Resp2 => b"$-1\r\n",
+        Protocol::Resp3 => b"_\r\n",
+    });
+}
+
+/// Appends the absence of an array: `_` in RESP3, an array of length -1 in RESP2.
+pub(crate) fn write_nil_array(out: &mut Vec<u8>, protocol: Protocol) {
+    out.extend_from_slice(match protocol {
+        Protocol::Resp2 => b"*-1\r\n",
         Protocol::Resp3 => b"_\r\n",
     });
 }
@@ -160,6 +169,7 @@ mod tests {
         for (reply, resp2, resp3) in [
             (Reply::Ok, "+OK\r\n", "+OK\r\n"),
             (Reply::Nil, "$-1\r\n", "_\r\n"),
+            (Reply::NilArray, "*-1\r\n", "_\r\n"),
             (Reply::Integer(-42), ":-42\r\n", ":-42\r\n"),
             (Reply::Bulk(b"a\r\nb".to_vec()), "$4\r\na\r\nb\r\n", "$4\r\na\r\nb\r\n"),
             (Reply::Bulk(Vec::new()), "$0\r\n\r\n", "$0\r\n\r\n"),

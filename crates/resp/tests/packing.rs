@@ -565,6 +565,20 @@ fn a_client_that_ignores_counts_sets_fields_blind() {
     assert_eq!(text, ":-1\r\n:-1\r\n+OK\r\n:0\r\n*4\r\n$1\r\na\r\n$1\r\n3\r\n$1\r\nf\r\n$1\r\n1\r\n");
 }
 
+/// LTRIM and LSET say OK, blind or not.
+#[test]
+fn a_client_that_ignores_counts_changes_lists_blind() {
+    let blind = ["LPUSH a x", "RPUSH b x", "LREM c 1 x", "LTRIM d 0 5", "LSET e 0 x"];
+    let others = ["LPUSHX f x", "RPUSHX g x", "LPOP h", "RPOP i 2", "LINSERT j BEFORE x y", "RPOPLPUSH k l"];
+    let lines = [&["CLIENT BLIND ON"][..], &blind, &others].concat();
+    let classes: Vec<Class> = submitted_at_first(&lines).into_iter().map(|(class, _)| class).collect();
+    assert_eq!(classes, [&[Class::Merge; 5][..], &[Class::Update; 6]].concat());
+    let lines = ["CLIENT BLIND ON", "LPUSH l a b", "LTRIM l 0 5", "LSET l 0 x", "LSET l 9 x", "LPOP l 9"];
+    let (replies, _) = serve(&mut connection(1), &mut TestStore::default(), &requests(&lines));
+    let expected = "+OK\r\n:-1\r\n+OK\r\n+OK\r\n+OK\r\n*2\r\n$1\r\nx\r\n$1\r\na\r\n";
+    assert_eq!(String::from_utf8_lossy(&replies), expected);
+}
+
 /// A server whose limit can be set, up to 1 GiB.
 struct Limited(Cell<u64>);
 

@@ -291,6 +291,15 @@ fn what_is_said_of_commands_is_what_redis_says() {
         "COMMAND GETKEYSANDFLAGS PING x",
         "COMMAND GETKEYSANDFLAGS NOSUCH x",
         "COMMAND GETKEYSANDFLAGS GET k j",
+        "COMMAND GETKEYS LMOVE a b LEFT RIGHT",
+        "COMMAND GETKEYSANDFLAGS LMOVE a b LEFT RIGHT",
+        "COMMAND GETKEYS LMPOP 2 a b LEFT",
+        "COMMAND GETKEYSANDFLAGS LMPOP 2 a b LEFT",
+        "COMMAND GETKEYS LMPOP 3 a b LEFT",
+        "COMMAND GETKEYS LMPOP 4 a b LEFT",
+        "COMMAND GETKEYS LMPOP 0 a LEFT",
+        "COMMAND GETKEYS LMPOP x a LEFT",
+        "COMMAND GETKEYS LMPOP 1",
     ] {
         redis.compare(&requests(&[line]));
         redis.compare(&requests(&["HELLO 3", line, "CLIENT GETNAME"]));
@@ -359,6 +368,40 @@ fn hashes_are_answered_as_by_redis() {
             "HRANDFIELD h x",
             "HSCAN h x",
             "HINCRBYFLOAT h f inf",
+        ]));
+    }
+}
+
+#[test]
+fn lists_are_answered_as_by_redis() {
+    let Some(redis) = Redis::start("lists") else { return };
+    for hello in ["HELLO 2", "HELLO 3"] {
+        redis.compare(&requests(&[
+            hello,
+            "LRANGE l 0 -1",
+            "LPOP l",
+            "LPOP l 2",
+            "RPOP l 0",
+            "LMPOP 2 l m LEFT",
+            "LPUSH l b a",
+            "RPUSH l c d e f g",
+            "LPUSHX no x",
+            "LRANGE l 1 -2",
+            "LPOP l",
+            "RPOP l 2",
+            "LPOP l 0",
+            "LMPOP 2 no l RIGHT COUNT 2",
+            "LTRIM l 0 1",
+            "LSET l 0 x",
+            "LSET l 7 x",
+            "LRANGE l 0 -1",
+            "LPUSH l",
+            "LPOP l x",
+            "LPOP l 1 2",
+            "LRANGE l x 1",
+            "LMPOP 0 l LEFT",
+            "LPOS l a RANK 0",
+            "LMOVE l m UP DOWN",
         ]));
     }
 }

@@ -1,6 +1,9 @@
 //! What commands on hashes cost, and what a large one does to whoever else has to wait: `cargo run --release -p
 //! syros-storage --example hash_speed`. Times are those of the thread's own processor time.
 
+mod speed;
+
+use speed::{measure, once, timed};
 use std::hint::black_box;
 use syros_storage::conformance::body_of;
 use syros_storage::{Engine, MemoryEngine};
@@ -12,38 +15,8 @@ const FIELDS: u64 = 1_000_000;
 /// Commands that are measured at a time.
 const COMMANDS: usize = 20_000;
 
-/// Nanoseconds that this thread has had a processor for.
-fn processor_ns() -> u64 {
-    let text = std::fs::read_to_string("/proc/thread-self/schedstat").unwrap_or_default();
-    text.split(' ').next().and_then(|number| number.parse().ok()).unwrap_or(0)
-}
-
-/// Nanoseconds that `run` takes.
-fn timed(run: impl FnOnce()) -> f64 {
-    let start = processor_ns();
-    run();
-    (processor_ns() - start) as f64
-}
-
 fn field(number: u64) -> Vec<u8> {
     format!("field:{number:07}").into_bytes()
-}
-
-/// Prints what each of these bodies takes on average.
-fn measure(what: &str, engine: &mut MemoryEngine, bodies: &[Vec<u8>]) {
-    let mut reply = Vec::new();
-    let each = timed(|| {
-        for body in bodies {
-            reply.clear();
-            engine.apply(WallTime(1), black_box(body), &mut reply);
-        }
-    }) / bodies.len() as f64;
-    println!("{what:<48} {each:>9.0} ns");
-}
-
-/// Prints what this takes once.
-fn once(what: &str, run: impl FnOnce()) {
-    println!("{what:<48} {:>9.3} ms", timed(run) / 1e6);
 }
 
 fn main() {

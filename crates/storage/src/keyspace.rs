@@ -344,7 +344,11 @@ impl Keyspace {
         assert_eq!(self.entries.values().filter(|entry| self.is_due(entry)).count(), self.due_len());
         assert_eq!(self.count(), self.iter().count());
         let values: usize = entries().map(|(key, entry)| key.len() + entry.value.memory_bytes()).sum();
-        let is_empty = |entry: &Entry| matches!(&entry.value, Value::Hash(hash) if hash.is_empty());
+        let is_empty = |entry: &Entry| match &entry.value {
+            Value::String(_) => false,
+            Value::Hash(hash) => hash.is_empty(),
+            Value::List(list) => list.is_empty(),
+        };
         assert!(!entries().any(|(_, entry)| is_empty(entry)), "a collection goes with its last element");
         let keys: usize = self.expiries.iter().map(|(_, key)| key.len()).sum();
         assert_eq!(values + keys, self.content_bytes);

@@ -99,7 +99,7 @@ impl Server {
                 line.extend_from_slice(&bytes);
                 Answer::Plain(line)
             }
-            b'*' => Answer::Array((0..number()).map(|_| self.answer()).collect()),
+            b'*' if number() >= 0 => Answer::Array((0..number()).map(|_| self.answer()).collect()),
             _ => Answer::Plain(line),
         }
     }
@@ -119,6 +119,7 @@ impl Answer {
         let line = |kind: &str, text: &[u8]| Self::Plain([kind.as_bytes(), text, b"\r\n"].concat());
         match reply {
             ReplyRef::Nil => line("$", b"-1"),
+            ReplyRef::NilArray => line("*", b"-1"),
             ReplyRef::Ok => line("+", b"OK"),
             ReplyRef::Integer(value) => line(":", value.to_string().as_bytes()),
             ReplyRef::Bulk(bytes) => line(&format!("${}\r\n", bytes.len()), bytes),

@@ -5,12 +5,14 @@
 //! | value | the kind's tag, then: |
 //! | string | length, bytes |
 //! | hash | form (1 packed, 2 tree), number of fields, then each field and its value as strings, in order |
+//! | list | form, number of elements, then each element as a string, in order |
 //!
 //! Numbers are little-endian base-128 varints in their shortest form. A value is written in one way only, and what is
 //! read has to be what a value can be: a packed hash keeps its limits and has no field twice, the fields of a tree are in
 //! the order of their hashes, and no collection is empty.
 
 use crate::hash::{Form, Hash};
+use crate::list::{self, List};
 use crate::packed::{ELEMENTS_MAX, Packed, STRING_BYTES_MAX};
 use crate::parts::{ValueBuilder, ValueParts};
 use crate::primitive::{InvalidValue, put_string, take_string, take_u8};
@@ -30,6 +32,7 @@ impl Value {
         match self {
             Self::String(bytes) => put_string(out, bytes),
             Self::Hash(hash) => put_packed(out, hash.iter().map(<[_; 2]>::from)),
+            Self::List(list) => put_packed(out, list.iter().map(|element| [element])),
         }
     }
 
@@ -80,6 +83,7 @@ fn take_packed(kind: Kind, input: &mut &[u8]) -> Result<Value, InvalidValue> {
             are_distinct(pairs.iter().map(|[field, _]| *field))?;
             Ok(Value::Hash(Hash(Form::Packed(Packed::of(&pairs)))))
         }
+        Kind::List => Ok(Value::List(List(list::Form::Packed(Packed::of(&take_elements(input)?))))),
     }
 }
 

@@ -2,7 +2,7 @@
 
 use crate::fingerprint::Fingerprint;
 use crate::packed::{Packed, PackedIter, fits};
-use crate::{Kind, form_tag};
+use crate::{ALLOCATION_BYTES, Kind, form_tag};
 use syros_tree::{Iter, Map, Pairs, Position};
 use syros_types::key_hash;
 
@@ -21,9 +21,6 @@ pub(crate) enum Form {
 
 /// What a field takes in a tree, about: for what has to be the same on all replicas, which the bytes of blocks are not.
 const FIELD_WEIGHT: usize = 64;
-
-/// What an allocation costs besides its bytes: counts of references, and the allocator's granularity.
-const ALLOCATION_BYTES: usize = 24;
 
 /// Cursors of [`Hash::scan`] are the upper bits of hashes, so many of them. Programs in some languages take every
 /// number for one of floating point, which has 53 bits to spare.

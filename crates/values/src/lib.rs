@@ -16,15 +16,20 @@ mod encoding;
 mod fingerprint;
 mod form_tag;
 mod hash;
+mod list;
 mod packed;
 mod parts;
 mod primitive;
 
 pub use hash::{Hash, HashIter, HashScan};
+pub use list::{List, ListEnd, ListIter};
 pub use parts::{ValueBuilder, ValueParts};
 pub use primitive::InvalidValue;
 
 use core::fmt;
+
+/// What an allocation costs besides its bytes: counts of references, and the allocator's granularity.
+pub(crate) const ALLOCATION_BYTES: usize = 24;
 
 /// What kind of value a key has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -34,6 +39,8 @@ pub enum Kind {
     String = 0,
     /// Fields with values.
     Hash = 1,
+    /// Elements where they were put.
+    List = 2,
 }
 
 impl Kind {
@@ -43,6 +50,7 @@ impl Kind {
         match self {
             Self::String => "string",
             Self::Hash => "hash",
+            Self::List => "list",
         }
     }
 
@@ -58,6 +66,7 @@ impl Kind {
         match tag {
             0 => Some(Self::String),
             1 => Some(Self::Hash),
+            2 => Some(Self::List),
             _ => None,
         }
     }
@@ -82,6 +91,8 @@ pub enum Value {
     String(Vec<u8>),
     /// Fields with values.
     Hash(Hash),
+    /// Elements where they were put.
+    List(List),
 }
 
 /// Every key has a value in the table: what is longer than a string's three words has to go elsewhere.
@@ -101,6 +112,7 @@ impl Value {
         match self {
             Self::String(_) => Kind::String,
             Self::Hash(_) => Kind::Hash,
+            Self::List(_) => Kind::List,
         }
     }
 
@@ -111,7 +123,7 @@ impl Value {
     pub const fn string(&self) -> Result<&[u8], WrongType> {
         match self {
             Self::String(bytes) => Ok(bytes.as_slice()),
-            Self::Hash(_) => Err(WrongType),
+            Self::Hash(_) | Self::List(_) => Err(WrongType),
         }
     }
 
@@ -130,6 +142,7 @@ impl Value {
         match self {
             Self::String(bytes) => bytes.len(),
             Self::Hash(hash) => hash.memory_bytes(),
+            Self::List(list) => list.memory_bytes(),
         }
     }
 
@@ -140,6 +153,7 @@ impl Value {
         match self {
             Self::String(bytes) => bytes.len(),
             Self::Hash(hash) => hash.weight(),
+            Self::List(list) => list.weight(),
         }
     }
 
@@ -149,6 +163,7 @@ impl Value {
         match self {
             Self::String(bytes) => syros_types::key_hash(bytes),
             Self::Hash(hash) => hash.fingerprint(),
+            Self::List(list) => list.fingerprint(),
         }
     }
 }
@@ -182,5 +197,25 @@ impl Collection for Hash {
 impl From<Hash> for Value {
     fn from(hash: Hash) -> Self {
         Self::Hash(hash)
+    }
+}
+
+impl Collection for List {
+    fn of(value: &Value) -> Option<&Self> {
+        if let Value::List(list) = value { Some(list) } else { None }
+    }
+
+    fn of_mut(value: &mut Value) -> Option<&mut Self> {
+        if let Value::List(list) = value { Some(list) } else { None }
+    }
+
+    fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+}
+
+impl From<List> for Value {
+    fn from(list: List) -> Self {
+        Self::List(list)
     }
 }

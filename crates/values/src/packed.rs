@@ -66,6 +66,14 @@ impl<const STRINGS: usize> Packed<STRINGS> {
         PackedIter { rest: self.0.get(1..).unwrap_or_default(), left: self.len() }
     }
 
+    /// The elements at these indexes in order. Indexes that no element has are left out.
+    pub(crate) fn range(&self, indexes: Range<usize>) -> PackedIter<'_, STRINGS> {
+        let mut elements = self.iter();
+        elements.by_ref().take(indexes.start).for_each(drop);
+        elements.left = elements.left.min(indexes.len());
+        elements
+    }
+
     /// The first element that is wanted, and its place.
     pub(crate) fn find(
         &self,
@@ -82,6 +90,12 @@ impl<const STRINGS: usize> Packed<STRINGS> {
             start = end;
         }
         None
+    }
+
+    /// The place of the element at this index; the [end](Self::end) if there are not so many.
+    pub(crate) fn place(&self, index: usize) -> Place {
+        let mut before = 0..index;
+        self.find(|_| before.next().is_none()).map_or_else(|| self.end(), |(place, _)| place)
     }
 
     /// The place behind the last element.
@@ -116,6 +130,18 @@ impl<const STRINGS: usize> Packed<STRINGS> {
         match self.len() - 1 {
             0 => *self = Self::default(),
             left => self.splice(place, left, &[]),
+        }
+    }
+
+    /// Removes the elements at these indexes. Indexes that no element has are left out.
+    pub(crate) fn remove_range(&mut self, indexes: Range<usize>) {
+        let end = indexes.end.min(self.len());
+        let removed = end.saturating_sub(indexes.start);
+        if removed == self.len() {
+            *self = Self::default();
+        } else if removed > 0 {
+            let place = self.place(indexes.start).start..self.place(end).start;
+            self.splice(place, self.len() - removed, &[]);
         }
     }
 
@@ -178,3 +204,12 @@ impl<'a, const STRINGS: usize> Iterator for PackedIter<'a, STRINGS> {
 }
 
 impl<const STRINGS: usize> ExactSizeIterator for PackedIter<'_, STRINGS> {}
+
+/// Each step passes over all elements before the last one, of which there are at most [`ELEMENTS_MAX`].
+impl<const STRINGS: usize> DoubleEndedIterator for PackedIter<'_, STRINGS> {
+    fn next_back(&mut self) -> Option<Self::Item> {
+        let last = self.clone().nth(self.left.checked_sub(1)?)?;
+        self.left -= 1;
+        Some(last)
+    }
+}

@@ -5,10 +5,11 @@
 
 use crate::fingerprint::Fingerprint;
 use crate::hash::{Form, Hash};
+use crate::list::{self, List};
 use crate::primitive::{InvalidValue, put_string, take_string, take_u8};
 use crate::{Kind, Value, form_tag};
 use core::ops::ControlFlow;
-use syros_tree::{Builder, ByHash, Map, Pairs};
+use syros_tree::{Builder, ByHash, ByPosition, List as ListTree, Map, Pairs};
 use syros_types::limits::VALUE_BYTES_MAX;
 use syros_types::varint::{put_varint, take_varint};
 
@@ -69,25 +70,31 @@ impl ValueParts {
 #[derive(Clone, Debug)]
 enum Tree {
     Hash(Map),
+    List(ListTree),
 }
 
 impl Tree {
     fn of(value: &Value) -> Option<Self> {
         match value {
             Value::Hash(Hash(Form::Tree(tree))) => Some(Self::Hash((**tree).clone())),
-            Value::Hash(Hash(Form::Packed(_))) | Value::String(_) => None,
+            Value::List(List(list::Form::Tree(tree))) => Some(Self::List((**tree).clone())),
+            Value::Hash(Hash(Form::Packed(_)))
+            | Value::List(List(list::Form::Packed(_)))
+            | Value::String(_) => None,
         }
     }
 
     const fn kind(&self) -> Kind {
         match self {
             Self::Hash(_) => Kind::Hash,
+            Self::List(_) => Kind::List,
         }
     }
 
     fn len(&self) -> u64 {
         match self {
             Self::Hash(tree) => tree.len(),
+            Self::List(tree) => tree.len(),
         }
     }
 
@@ -95,6 +102,7 @@ impl Tree {
     fn each_from(&self, rank: u64, mut visit: impl FnMut(&[&[u8]]) -> ControlFlow<()>) {
         let _ = match self {
             Self::Hash(tree) => tree.range(rank..).try_for_each(|(field, value)| visit(&[field, value])),
+            Self::List(tree) => tree.range(rank..).try_for_each(|element| visit(&[element])),
         };
     }
 }
@@ -168,6 +176,7 @@ impl ValueBuilder {
 /// The tree of a large collection that is being read.
 enum TreeBuilder {
     Hash(Builder<ByHash<Pairs>>),
+    List(Builder<ByPosition>),
 }
 
 impl TreeBuilder {
@@ -175,6 +184,7 @@ impl TreeBuilder {
     fn new(kind: Kind) -> Result<Self, InvalidValue> {
         match kind {
             Kind::Hash => Ok(Self::Hash(Builder::new())),
+            Kind::List => Ok(Self::List(Builder::new())),
             Kind::String => Err(InvalidValue::Kind(kind.tag())),
         }
     }
@@ -182,6 +192,7 @@ impl TreeBuilder {
     fn len(&self) -> u64 {
         match self {
             Self::Hash(builder) => builder.len(),
+            Self::List(builder) => builder.len(),
         }
     }
 
@@ -193,12 +204,14 @@ impl TreeBuilder {
                 let (field, value) = (string()?, string()?);
                 builder.push(&<Map>::draft(field, value)).map_err(|_| InvalidValue::Order)
             }
+            Self::List(builder) => builder.push(&ListTree::draft(string()?)).map_err(|_| InvalidValue::Order),
         }
     }
 
     fn finish(self) -> Value {
         match self {
             Self::Hash(builder) => Value::Hash(Hash(Form::Tree(Box::new(builder.finish())))),
+            Self::List(builder) => Value::List(List(list::Form::Tree(Box::new(builder.finish())))),
         }
     }
 }

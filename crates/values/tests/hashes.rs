@@ -180,7 +180,7 @@ fn values_have_golden_bytes() {
     assert_eq!(tree.fingerprint(), 4_226_914_875_741_784_901, "fixed for ever");
     assert_eq!(same.fingerprint(), 13_740_970_473_686_502_280, "fixed for ever");
     assert_eq!(Value::String(b"v".to_vec()).fingerprint(), key_hash(b"v"));
-    for kind in [Kind::String, Kind::Hash] {
+    for kind in [Kind::String, Kind::Hash, Kind::List] {
         assert_eq!(Kind::of_tag(kind.tag()), Some(kind));
     }
 }
@@ -194,7 +194,7 @@ fn bytes_that_are_no_value_are_refused() {
     assert!(decoded(&[1, 2, 2, 1, first, 0, 1, second, 0]).is_ok());
     for (bytes, error) in [
         (&[][..], I::Truncated),
-        (&[2, 0], I::Kind(2)),
+        (&[9, 0], I::Kind(9)),
         (&[0, 2, b'x'], I::Truncated),
         (&[1, 0, 1, 0, 0], I::Form(0)),
         (&[1, 3, 1, 0, 0], I::Form(3)),

@@ -9,7 +9,7 @@ pub use operand::Operand;
 use core::num::NonZeroU64;
 use core::ops::ControlFlow;
 use syros_types::Prng;
-use syros_values::{Collection, Hash, Kind, Value, WrongType};
+use syros_values::{Collection, Hash, Kind, List, Value, WrongType};
 
 /// Expiry in milliseconds since the Unix epoch.
 pub type Expiry = Option<NonZeroU64>;
@@ -36,6 +36,14 @@ pub trait EntryRef {
     /// # Errors
     /// If the value is of another kind.
     fn hash(&self) -> Result<&Hash, WrongType> {
+        self.collection()
+    }
+
+    /// The elements of a list.
+    ///
+    /// # Errors
+    /// If the value is of another kind.
+    fn list(&self) -> Result<&List, WrongType> {
         self.collection()
     }
 

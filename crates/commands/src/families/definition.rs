@@ -69,6 +69,11 @@ pub(crate) trait UpdateCommand<'a>: Definition<'a> {
         false
     }
 
+    /// See [`Operation::confirms`](crate::Operation::confirms).
+    fn confirms(&self) -> bool {
+        false
+    }
+
     /// See [`Operation::growth`](crate::Operation::growth).
     fn growth(&self, _encoded: usize) -> usize {
         0

@@ -12,6 +12,8 @@ mod draws;
 mod elements;
 mod generic;
 mod hashes;
+mod lists;
+mod ranks;
 mod scan_options;
 mod server;
 mod strings;
@@ -20,9 +22,12 @@ pub use draws::Draws;
 pub use generic::expire::ExpireCondition;
 pub use generic::ttl::Unit;
 pub use hashes::hgetall::FieldPart;
+pub use lists::index::ListIndex;
+pub use lists::linsert::Side;
 pub use scan_options::ScanOptions;
 pub use strings::getex::TtlChange;
 pub use strings::set::{Condition, Lifetime};
+pub use syros_values::ListEnd;
 
 use crate::access;
 use crate::encoding::{Encoding, Opcode, is_opcode};
@@ -152,6 +157,13 @@ macro_rules! commands {
                 }
             }
 
+            pub(crate) fn confirms(&self) -> bool {
+                match self {
+                    $(Self::$read(_))|* => false,
+                    $(Self::$update(operation) => operation.confirms(),)*
+                }
+            }
+
             #[inline]
             pub(crate) fn growth(&self, encoded: usize) -> usize {
                 match self {
@@ -226,6 +238,10 @@ commands! {
         hashes::hrandfield::HRandField<'a>,
         hashes::hscan::HScan<'a>,
         hashes::hstrlen::HStrLen<'a>,
+        lists::lindex::LIndex<'a>,
+        lists::llen::LLen<'a>,
+        lists::lpos::LPos<'a>,
+        lists::lrange::LRange<'a>,
         server::dbsize::DbSize,
         strings::get::Get<'a>,
         strings::getrange::GetRange<'a>,
@@ -243,6 +259,14 @@ commands! {
         hashes::hincrbyfloat::HIncrByFloat<'a>,
         hashes::hset::HSet<'a> | OPCODE_SAYS_OK,
         hashes::hsetnx::HSetNx<'a>,
+        lists::linsert::LInsert<'a>,
+        lists::lmove::LMove<'a>,
+        lists::lmpop::LMPop<'a>,
+        lists::lpop::LPop<'a> | OPCODE_RIGHT,
+        lists::lpush::LPush<'a> | OPCODE_RIGHT | OPCODE_LEFT_IF_PRESENT | OPCODE_RIGHT_IF_PRESENT,
+        lists::lrem::LRem<'a>,
+        lists::lset::LSet<'a>,
+        lists::ltrim::LTrim<'a>,
         server::flushall::FlushAll,
         strings::append::Append<'a>,
         strings::getdel::GetDel<'a>,

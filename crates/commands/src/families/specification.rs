@@ -17,7 +17,10 @@ pub struct CommandSpec {
     pub arity: i8,
     /// Which of its words are keys.
     pub keys: KeyPositions,
-    /// What it does to its keys, in Redis's words: one list for each key, but one for all if there are any number.
+    /// The position of the word that says how many keys stand behind it; 0 if none does.
+    pub key_count: u8,
+    /// What it does to its keys, in Redis's words: one list for each key, but one for all if there are any number, and one
+    /// at the end for all that are counted.
     pub key_flags: &'static [&'static [&'static str]],
     /// An explanation of that, or nothing.
     pub key_notes: &'static str,
@@ -51,6 +54,7 @@ impl CommandSpec {
         kind: CommandKind::Blind,
         arity: 0,
         keys: KeyPositions::NONE,
+        key_count: 0,
         key_flags: &[],
         key_notes: "",
         flags: &[],

@@ -5,7 +5,9 @@ use crate::writer::{
     Protocol, write_array, write_bulk, write_error, write_integer, write_map, write_nil, write_set,
     write_simple,
 };
-use syros_commands::{CommandError, CommandSpec, SubcommandSpec, commands, glob_matches_in_any_case, lookup};
+use syros_commands::{
+    CommandError, CommandSpec, SubcommandSpec, commands, glob_matches_in_any_case, lookup, parse_integer,
+};
 
 const SUBCOMMANDS: [Subcommand; 6] = [
     Subcommand {
@@ -127,18 +129,7 @@ fn write_info(spec: &CommandSpec, protocol: Protocol, out: &mut Vec<u8>) {
     }
     write_words(spec.categories, protocol, out);
     write_tips(spec.tips, protocol, out);
-    let keys = spec.keys;
-    if keys.last < 0 {
-        write_set(out, protocol, 1);
-        write_key_specification(spec, 0, (keys.first, keys.last), protocol, out);
-    } else {
-        // One for each key: they may be used differently.
-        let positions = (1..=keys.last).filter(|position| *position >= keys.first);
-        write_set(out, protocol, positions.clone().count());
-        positions
-            .enumerate()
-            .for_each(|(number, first)| write_key_specification(spec, number, (first, 0), protocol, out));
-    }
+    write_key_specifications(spec, protocol, out);
     match spec.subcommands.len() {
         0 => write_set(out, protocol, 0),
         count => write_array(out, count),
@@ -174,12 +165,35 @@ fn write_words(words: &[&str], protocol: Protocol, out: &mut Vec<u8>) {
     words.iter().for_each(|word| write_simple(out, word.as_bytes()));
 }
 
-/// Where keys are, said again in the way of Redis 7: a range that begins at an index; where it ends is
-/// counted from there, or, if negative, from the last word.
+/// Where keys are, said again in the way of Redis 7: ranges that begin at an index, and those behind their number. Where a
+/// range ends is counted from its beginning, or, if negative, from the last word.
+fn write_key_specifications(spec: &CommandSpec, protocol: Protocol, out: &mut Vec<u8>) {
+    let keys = spec.keys;
+    let ranges: Vec<(i8, i8)> = if keys.last < 0 {
+        vec![(keys.first, keys.last)]
+    } else {
+        // One for each key: they may be used differently.
+        (1..=keys.last).filter(|position| *position >= keys.first).map(|position| (position, 0)).collect()
+    };
+    let counted = spec.key_count > 0;
+    write_set(out, protocol, ranges.len() + usize::from(counted));
+    for (number, (first, last)) in ranges.iter().enumerate() {
+        let range: [(&[u8], i64); 3] =
+            [(b"lastkey", i64::from(*last)), (b"keystep", i64::from(keys.step)), (b"limit", 0)];
+        write_key_specification(spec, (number, i64::from(*first)), (b"range", &range), protocol, out);
+    }
+    if counted {
+        let behind: [(&[u8], i64); 3] = [(b"keynumidx", 0), (b"firstkey", 1), (b"keystep", 1)];
+        let place = (ranges.len(), i64::from(spec.key_count));
+        write_key_specification(spec, place, (b"keynum", &behind), protocol, out);
+    }
+}
+
+/// One of them: its number, the index where the search for keys begins, and how they are found from there.
 fn write_key_specification(
     spec: &CommandSpec,
-    number: usize,
-    (first, last): (i8, i8),
+    (number, index): (usize, i64),
+    (kind, fields): (&[u8], &[(&[u8], i64)]),
     protocol: Protocol,
     out: &mut Vec<u8>,
 ) {
@@ -191,13 +205,12 @@ fn write_key_specification(
     write_bulk(out, b"flags");
     write_words(key_flags(spec, number), protocol, out);
     write_bulk(out, b"begin_search");
-    write_typed(b"index", &[(b"index", first)], protocol, out);
+    write_typed(b"index", &[(b"index", index)], protocol, out);
     write_bulk(out, b"find_keys");
-    let range: [(&[u8], i8); 3] = [(b"lastkey", last), (b"keystep", spec.keys.step), (b"limit", 0)];
-    write_typed(b"range", &range, protocol, out);
+    write_typed(kind, fields, protocol, out);
 }
 
-fn write_typed(kind: &[u8], fields: &[(&[u8], i8)], protocol: Protocol, out: &mut Vec<u8>) {
+fn write_typed(kind: &[u8], fields: &[(&[u8], i64)], protocol: Protocol, out: &mut Vec<u8>) {
     write_map(out, protocol, 2);
     write_bulk(out, b"type");
     write_bulk(out, kind);
@@ -205,7 +218,7 @@ fn write_typed(kind: &[u8], fields: &[(&[u8], i8)], protocol: Protocol, out: &mu
     write_map(out, protocol, fields.len());
     for (name, value) in fields {
         write_bulk(out, name);
-        write_integer(out, i64::from(*value));
+        write_integer(out, *value);
     }
 }
 
@@ -228,27 +241,25 @@ fn write_docs<'a>(
 /// The keys of a command; with a protocol, what the command does to each of them, too.
 fn get_keys(words: &[&[u8]], flags: Option<Protocol>, out: &mut Vec<u8>) {
     let Some(spec) = lookup(words[0]) else { return write_error(out, b"ERR Invalid command specified") };
-    if spec.keys.first == 0 {
+    if spec.keys.first == 0 && spec.key_count == 0 {
         return write_error(out, b"ERR The command has no key arguments");
     }
     if !spec.accepts(words.len()) {
         return write_error(out, b"ERR Invalid number of arguments specified for command");
     }
-    let first = usize::from(spec.keys.first.unsigned_abs());
-    let last = match spec.keys.last {
-        negative if negative < 0 => words.len() - usize::from(negative.unsigned_abs()),
-        last => usize::from(last.unsigned_abs()),
+    let Some(counted) = counted_keys(spec, words) else {
+        return write_error(out, b"ERR Invalid arguments specified for command");
     };
-    let keys = words[first..=last].iter().step_by(usize::from(spec.keys.step.unsigned_abs()));
-    write_array(out, keys.len());
-    for (number, key) in keys.enumerate() {
+    let placed = placed_keys(spec, words);
+    write_array(out, placed.len() + counted.len());
+    let counted_number = spec.key_flags.len().saturating_sub(1);
+    for (number, key) in placed.into_iter().chain(counted.iter().map(|key| (counted_number, *key))) {
         let Some(protocol) = flags else {
             write_bulk(out, key);
             continue;
         };
         write_array(out, 2);
         write_bulk(out, key);
-        let number = if spec.keys.last < 0 { 0 } else { number };
         let mut flags = key_flags(spec, number);
         if flags.contains(&"variable_flags") {
             // SET: it reads the key only with GET.
@@ -257,4 +268,28 @@ fn get_keys(words: &[&[u8]], flags: Option<Protocol>, out: &mut Vec<u8>) {
         }
         write_words(flags, protocol, out);
     }
+}
+
+/// The keys whose positions are fixed, each with the number of its specification.
+fn placed_keys<'a>(spec: &CommandSpec, words: &[&'a [u8]]) -> Vec<(usize, &'a [u8])> {
+    if spec.keys.first == 0 {
+        return Vec::new();
+    }
+    let first = usize::from(spec.keys.first.unsigned_abs());
+    let last = match spec.keys.last {
+        negative if negative < 0 => words.len() - usize::from(negative.unsigned_abs()),
+        last => usize::from(last.unsigned_abs()),
+    };
+    let keys = words[first..=last].iter().step_by(usize::from(spec.keys.step.unsigned_abs()));
+    keys.enumerate().map(|(number, key)| (if spec.keys.last < 0 { 0 } else { number }, *key)).collect()
+}
+
+/// The keys behind the word that says how many there are; `None` if there are not so many, or it is no number.
+fn counted_keys<'a, 'b>(spec: &CommandSpec, words: &'b [&'a [u8]]) -> Option<&'b [&'a [u8]]> {
+    if spec.key_count == 0 {
+        return Some(&[]);
+    }
+    let (count, behind) = words.get(usize::from(spec.key_count)..)?.split_first()?;
+    let count = usize::try_from(parse_integer(count)?).ok().filter(|count| *count > 0)?;
+    behind.get(..count)
 }

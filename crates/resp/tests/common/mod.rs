@@ -1,6 +1,8 @@
 //! A store of one hash table, and a driver that runs a connection against it.
 #![allow(dead_code, reason = "every test file uses a part of this")]
 
+mod lists;
+
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use syros_commands::families::{
@@ -164,7 +166,10 @@ impl TestStore {
                 self.0.clear();
                 put_ok(out);
             }
-            ref other => self.execute_on_fields(other, out),
+            ref other => match self.execute_on_lists(other) {
+                Some(reply) => reply.encode(out),
+                None => self.execute_on_fields(other, out),
+            },
         }
     }
 

@@ -1,6 +1,7 @@
 //! Random commands, most of them sensible.
 
 mod hashes;
+mod lists;
 
 use super::body_if_data;
 use core::ops::Range;
@@ -81,10 +82,10 @@ const STRINGS: &[&str] = &[
 ];
 
 /// The templates of every family, which come as often as they have templates.
-const FAMILIES: &[&[&str]] = &[STRINGS, hashes::TEMPLATES];
+const FAMILIES: &[&[&str]] = &[STRINGS, hashes::TEMPLATES, lists::TEMPLATES];
 
 /// Keys that are collections most of the time.
-const COLLECTIONS: &[&[&[u8]]] = &[hashes::KEYS];
+const COLLECTIONS: &[&[&[u8]]] = &[hashes::KEYS, lists::KEYS];
 
 /// Commands that would leave too little to work with if they came as often as the others.
 const RARE_TEMPLATES: &[&str] = &["FLUSHALL", "FLUSHDB ASYNC", "flushall %value", "FLUSHDB sync %value"];
@@ -235,8 +236,8 @@ impl Generator {
                 }
                 return;
             }
-            "%set" | "%getex" | "%expire" | "%scan" | "%hscan" => return self.options(word, words),
-            _ if self.expand_of_hashes(word, words) => return,
+            "%set" | "%getex" | "%expire" | "%scan" | "%hscan" | "%lpos" => return self.options(word, words),
+            _ if self.expand_of_hashes(word, words) || self.expand_of_lists(word, words) => return,
             literal => literal.as_bytes().to_vec(),
         };
         words.push(word);
@@ -249,6 +250,7 @@ impl Generator {
             "%getex" => &["PERSIST", "EX", "PX", "EXAT", "PXAT"],
             "%expire" => &["NX", "XX", "GT", "LT"],
             "%hscan" => &["MATCH", "COUNT"],
+            "%lpos" => &["RANK", "COUNT", "MAXLEN"],
             _ => &["MATCH", "COUNT", "TYPE"],
         };
         for _ in 0..self.prng.below(3) {
@@ -263,6 +265,9 @@ impl Generator {
                 "TYPE" => {
                     self.pick(&[&b"string"[..], b"STRING", b"hash", b"HASH", b"list", b"bogus"]).to_vec()
                 }
+                "RANK" => self.rank(),
+                "MAXLEN" => self.element_count(),
+                "COUNT" if kind == "%lpos" => self.element_count(),
                 // Only few: the reply must not depend on which keys come first.
                 "COUNT" => self.pick(&[&b"1000000"[..], b"1000001", b"0", b"-1", b"x"]).to_vec(),
                 _ => continue,

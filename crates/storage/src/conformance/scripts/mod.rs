@@ -1,6 +1,7 @@
 //! What each command answers, as lists of commands and replies.
 
 mod hashes;
+mod lists;
 
 use super::{apply, body_of, ms, read};
 use crate::Engine;
@@ -10,6 +11,7 @@ use syros_commands::{Parsed, Reply, parse};
 fn show(reply: &Reply) -> String {
     match reply {
         Reply::Nil => "nil".to_string(),
+        Reply::NilArray => "nil array".to_string(),
         Reply::Ok => "OK".to_string(),
         Reply::Integer(value) => value.to_string(),
         Reply::Bulk(bytes) => format!("'{}'", bytes.escape_ascii()),
@@ -29,7 +31,7 @@ fn show_pairs(pairs: &[(Reply, Reply)]) -> String {
 /// Runs every script on an engine of its own. Words are separated by spaces, `''` is an empty one.
 /// `wait N` moves log time on by N ms; the rest is executed at log time, which starts at 1000 ms.
 pub(super) fn test<E: Engine>(make: &impl Fn() -> E) {
-    for script in [SCRIPTS, hashes::SCRIPTS].concat() {
+    for script in [SCRIPTS, hashes::SCRIPTS, lists::SCRIPTS].concat() {
         let (mut engine, mut now) = (make(), 1000);
         engine.advance(ms(now));
         for (command, expected) in script {

@@ -2,9 +2,11 @@
 //! several times rather than think, and shares nothing with the engines but the types of operations.
 
 mod hashes;
+mod lists;
 
 use crate::Digest;
 use hashes::Fields;
+use lists::Elements;
 use std::collections::BTreeMap;
 use syros_commands::families::{
     Append, Del, Exists, Expire, ExpireTime, Get, GetDel, GetEx, GetRange, IncrBy, IncrByFloat, Keys, MGet,
@@ -32,6 +34,7 @@ pub struct Twin {
 enum Content {
     String(Vec<u8>),
     Hash(Fields),
+    List(Elements),
 }
 
 impl Content {
@@ -40,6 +43,7 @@ impl Content {
         match self {
             Self::String(_) => "string",
             Self::Hash(_) => "hash",
+            Self::List(_) => "list",
         }
     }
 
@@ -48,6 +52,7 @@ impl Content {
         match self {
             Self::String(_) => false,
             Self::Hash(fields) => fields.is_empty(),
+            Self::List(elements) => elements.is_empty(),
         }
     }
 }
@@ -112,6 +117,7 @@ impl Twin {
             match content {
                 Content::String(value) => digest.add(key, value, *expiry),
                 Content::Hash(fields) => digest.add_value(key, fields.fingerprint(), *expiry),
+                Content::List(elements) => digest.add_value(key, elements.fingerprint(), *expiry),
             }
         }
         digest.finish()
@@ -151,6 +157,7 @@ impl Twin {
     fn has_wrong_type(&self, command: &Command<'_>) -> bool {
         let needs = key_of_string(command).map(|key| (key, "string"));
         let needs = needs.or_else(|| hashes::key_of_hash(command).map(|key| (key, "hash")));
+        let needs = needs.or_else(|| lists::key_of_list(command).map(|key| (key, "list")));
         needs.is_some_and(|(key, name)| self.keys.contains_key(key) && self.type_of(key) != name)
     }
 
@@ -228,7 +235,7 @@ impl Twin {
             }
             Command::Keys(Keys { pattern }) => self.matching(pattern, None),
             Command::DbSize(_) => Reply::Integer(self.keys.len() as i64),
-            _ => self.read_hash(command).unwrap_or(Reply::Nil),
+            _ => self.read_hash(command).or_else(|| self.read_list(command)).unwrap_or(Reply::Nil),
         }
     }
 
@@ -394,6 +401,7 @@ impl Twin {
             }
             _ => self
                 .update_hash(command)
+                .or_else(|| self.update_list(command))
                 .unwrap_or_else(|| unreachable!("the twin does not know {command:?}")),
         }
     }

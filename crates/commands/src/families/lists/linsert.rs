@@ -1,0 +1,112 @@
+//! LINSERT.
+
+use super::SLOW_GROWING_UPDATE;
+use crate::access::KeysMut;
+use crate::encoding::{Field, Key, Value, fields};
+use crate::error::CommandError;
+use crate::families::definition::{Definition, ExecutionResult, KeyNames, UpdateCommand};
+use crate::families::elements::ELEMENT_BYTES;
+use crate::families::specification::CommandSpec;
+use crate::primitive::{Malformed, take_u8};
+use crate::reply::put_integer;
+use crate::words::is;
+use syros_values::{List, ListEnd};
+
+/// LINSERT: answers how many elements the list has then; -1 if it has no such element, 0 if there is no list.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LInsert<'a> {
+    /// The key.
+    pub key: &'a [u8],
+    /// On which side of the other element.
+    pub side: Side,
+    /// The other element, the first one that is equal to this.
+    pub pivot: &'a [u8],
+    /// The element that is inserted.
+    pub element: &'a [u8],
+}
+
+/// A side of an element.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Side {
+    /// On its left.
+    Before,
+    /// On its right.
+    After,
+}
+
+const BEFORE: u8 = 0;
+const AFTER: u8 = 1;
+
+/// A byte.
+impl<'a> Field<'a> for Side {
+    type Content = Self;
+
+    fn put(out: &mut Vec<u8>, content: Self) {
+        out.push(match content {
+            Self::Before => BEFORE,
+            Self::After => AFTER,
+        });
+    }
+
+    fn take(input: &mut &'a [u8]) -> Result<Self, Malformed> {
+        match take_u8(input)? {
+            BEFORE => Ok(Self::Before),
+            AFTER => Ok(Self::After),
+            other => Err(Malformed::Options(other)),
+        }
+    }
+}
+
+fields!(LInsert<'a> = 277 { key: Key, side: Side, pivot: Value, element: Value });
+
+impl<'a> Definition<'a> for LInsert<'a> {
+    const SPECS: &'static [CommandSpec] = &[CommandSpec {
+        name: "linsert",
+        arity: 5,
+        key_flags: &[&["RW", "insert"]],
+        since: "2.2.0",
+        summary: "Inserts an element before or after another element of a list.",
+        parser: |_, words| {
+            let side = parse_side(words[2])?;
+            Ok(LInsert { key: words[1], side, pivot: words[3], element: words[4] }.into())
+        },
+        ..SLOW_GROWING_UPDATE
+    }];
+
+    fn keys(&self) -> KeyNames<'a> {
+        KeyNames::One(self.key)
+    }
+}
+
+fn parse_side(word: &[u8]) -> Result<Side, CommandError> {
+    if is(word, "before") {
+        Ok(Side::Before)
+    } else if is(word, "after") {
+        Ok(Side::After)
+    } else {
+        Err(CommandError::Syntax)
+    }
+}
+
+impl<'a> UpdateCommand<'a> for LInsert<'a> {
+    fn growth(&self, encoded: usize) -> usize {
+        encoded + ELEMENT_BYTES
+    }
+
+    fn apply<K: KeysMut>(&self, keys: &mut K, _now_ms: u64, reply: &mut Vec<u8>) -> ExecutionResult {
+        let answer = keys.edit_collection(self.key, |list: &mut List| {
+            let pivot = list.ranked_from(ListEnd::Left).find(|(_, element)| *element == self.pivot);
+            match pivot {
+                Some((rank, _)) => {
+                    list.insert(rank + u64::from(self.side == Side::After), self.element);
+                    list.len() as i64
+                }
+                // Only the list of a key that does not exist has no elements.
+                None if list.is_empty() => 0,
+                None => -1,
+            }
+        })?;
+        put_integer(reply, answer);
+        Ok(())
+    }
+}

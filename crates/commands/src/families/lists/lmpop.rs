@@ -1,0 +1,89 @@
+//! LMPOP.
+
+use super::count::{OptionalCount, parse_count};
+use super::end::parse_end;
+use super::pop::pop_many;
+use super::{SLOW_UPDATE, list_of};
+use crate::access::KeysMut;
+use crate::arguments::Arguments;
+use crate::encoding::{List as KeyList, fields};
+use crate::error::CommandError;
+use crate::families::Command;
+use crate::families::definition::{Definition, ExecutionResult, KeyNames, UpdateCommand};
+use crate::families::specification::{CommandSpec, KeyPositions};
+use crate::reply::{put_array, put_bulk, put_nil_array};
+use crate::words::{Words, is};
+use syros_values::{List, ListEnd};
+
+/// LMPOP: takes elements from the first list that there is, and answers its key and the elements.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LMPop<'a> {
+    /// The keys, in the order in which they are looked at.
+    pub keys: Arguments<'a>,
+    /// Where elements are taken from.
+    pub end: ListEnd,
+    /// How many are taken at most; one if it is not said.
+    pub count: Option<u64>,
+}
+
+fields!(LMPop<'a> = 278 { keys: KeyList<1>, end: ListEnd, count: OptionalCount });
+
+impl<'a> Definition<'a> for LMPop<'a> {
+    const SPECS: &'static [CommandSpec] = &[CommandSpec {
+        name: "lmpop",
+        arity: -4,
+        keys: KeyPositions::NONE,
+        key_count: 1,
+        key_flags: &[&["RW", "access", "delete"]],
+        flags: &["write", "movablekeys"],
+        since: "7.0.0",
+        summary: "Removes elements from the first of several lists that exists and returns them.",
+        parser: parse,
+        ..SLOW_UPDATE
+    }];
+
+    fn keys(&self) -> KeyNames<'a> {
+        KeyNames::Every { list: self.keys, step: 1 }
+    }
+
+    /// All together are not longer than one may be.
+    fn values(&self) -> u32 {
+        1
+    }
+}
+
+fn parse<'a>(_: &'static str, words: Words<'a>) -> Result<Command<'a>, CommandError> {
+    let count = parse_count(words[1]).filter(|count| *count > 0).ok_or(CommandError::NumKeysNotPositive)?;
+    let count = usize::try_from(count).map_err(|_| CommandError::Syntax)?;
+    let (keys, rest) = words[2..].split_at_checked(count).ok_or(CommandError::Syntax)?;
+    let (end, options) = rest.split_first().ok_or(CommandError::Syntax)?;
+    let end = parse_end(end)?;
+    let count = match options {
+        [] => None,
+        [option, count, rest @ ..] if is(option, "count") => {
+            let count = parse_count(count).filter(|count| *count > 0).ok_or(CommandError::CountBelowOne)?;
+            if !rest.is_empty() {
+                return Err(CommandError::Syntax);
+            }
+            Some(count)
+        }
+        _ => return Err(CommandError::Syntax),
+    };
+    Ok(LMPop { keys: Arguments::new(keys), end, count }.into())
+}
+
+impl<'a> UpdateCommand<'a> for LMPop<'a> {
+    fn apply<K: KeysMut>(&self, keys: &mut K, _now_ms: u64, reply: &mut Vec<u8>) -> ExecutionResult {
+        for key in self.keys {
+            if list_of(keys.get(key).as_ref())?.is_some() {
+                put_array(reply, 2);
+                put_bulk(reply, key);
+                let count = self.count.unwrap_or(1);
+                return keys
+                    .edit_collection(key, |list: &mut List| pop_many(list, self.end, count, reply))?;
+            }
+        }
+        put_nil_array(reply);
+        Ok(())
+    }
+}

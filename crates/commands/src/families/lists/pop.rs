@@ -1,0 +1,41 @@
+//! Elements that are taken from an end of a list.
+
+use crate::error::ExecutionError;
+use crate::families::definition::ExecutionResult;
+use crate::limits::UPDATE_REPLY_BYTES_MAX;
+use crate::reply::{put_array, put_bulk};
+use syros_values::{List, ListEnd};
+
+/// Removes the element at an end.
+pub(super) fn pop_one(list: &mut List, end: ListEnd) -> Option<Vec<u8>> {
+    let last = list.len().checked_sub(1)?;
+    let rank = if end == ListEnd::Left { 0 } else { last };
+    let element = list.nth(rank).map(<[u8]>::to_vec);
+    list.remove_range(rank..rank + 1);
+    element
+}
+
+/// Appends an array of the first elements from an end, at most so many, and removes them.
+///
+/// # Errors
+/// If that is too much for the reply of an update; nothing is removed then.
+pub(super) fn pop_many(
+    list: &mut List,
+    end: ListEnd,
+    count_max: u64,
+    reply: &mut Vec<u8>,
+) -> ExecutionResult {
+    let length = list.len();
+    let count = count_max.min(length);
+    let ranks = if end == ListEnd::Left { 0..count } else { length - count..length };
+    let (start, mut elements) = (reply.len(), list.range(ranks.clone()));
+    put_array(reply, elements.len());
+    while let Some(element) = if end == ListEnd::Left { elements.next() } else { elements.next_back() } {
+        put_bulk(reply, element);
+        if reply.len() - start > UPDATE_REPLY_BYTES_MAX {
+            return Err(ExecutionError::UpdateReplyTooLong);
+        }
+    }
+    list.remove_range(ranks);
+    Ok(())
+}

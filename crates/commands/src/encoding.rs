@@ -129,6 +129,9 @@ pub(crate) enum Signed {}
 /// A number without one.
 pub(crate) enum Unsigned {}
 
+/// What chance is drawn from: eight bytes, little-endian, so that the length of a body does not depend on chance.
+pub(crate) enum Seed {}
+
 /// A list of at least one key or, with `STEP` 2, of keys and values in turn.
 pub(crate) enum List<const STEP: usize> {}
 
@@ -175,15 +178,29 @@ impl<'a> Field<'a> for Signed {
     }
 }
 
-impl<'a> Field<'a> for Unsigned {
+impl Field<'_> for Unsigned {
     type Content = u64;
 
     fn put(out: &mut Vec<u8>, content: u64) {
         put_varint(out, content);
     }
 
-    fn take(input: &mut &'a [u8]) -> Result<u64, Malformed> {
+    fn take(input: &mut &[u8]) -> Result<u64, Malformed> {
         Ok(take_varint(input)?)
+    }
+}
+
+impl Field<'_> for Seed {
+    type Content = u64;
+
+    fn put(out: &mut Vec<u8>, content: u64) {
+        out.extend_from_slice(&content.to_le_bytes());
+    }
+
+    fn take(input: &mut &[u8]) -> Result<u64, Malformed> {
+        let (bytes, rest) = input.split_first_chunk().ok_or(Malformed::Truncated)?;
+        *input = rest;
+        Ok(u64::from_le_bytes(*bytes))
     }
 }
 

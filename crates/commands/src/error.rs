@@ -50,13 +50,17 @@ pub enum CommandError {
     NotFiniteArgument,
     /// A count of elements that cannot be negated.
     CountOutOfRange,
+    /// SINTERCARD of more keys than there are words.
+    MoreKeysThanWords,
+    /// SINTERCARD with a limit that is no number, or negative.
+    NegativeLimit,
     /// A count of pairs that cannot be doubled.
     PairCountOutOfRange,
     /// More random elements, with repetitions, than [`DRAWS_MAX`](crate::limits::DRAWS_MAX).
     TooManyDraws,
     /// A count of elements to be removed that is negative, or no number.
     CountNotPositive,
-    /// LMPOP with less than one key.
+    /// A number of keys that is no number, or below one.
     NumKeysNotPositive,
     /// LMPOP with a COUNT of less than one.
     CountBelowOne,
@@ -146,6 +150,8 @@ impl fmt::Display for CommandError {
                 let max = i64::MAX;
                 write!(f, "ERR value is out of range, value must between -{max} and {max}")
             }
+            Self::MoreKeysThanWords => f.write_str("ERR Number of keys can't be greater than number of args"),
+            Self::NegativeLimit => f.write_str("ERR LIMIT can't be negative"),
             Self::PairCountOutOfRange => f.write_str("ERR value is out of range"),
             Self::TooManyDraws => {
                 let max = crate::limits::DRAWS_MAX;

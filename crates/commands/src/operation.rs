@@ -93,6 +93,16 @@ impl<'a> Operation<'a> {
         self.command.work()
     }
 
+    /// What an update draws from that depends on chance, such as SPOP; `None` of all others.
+    ///
+    /// Replicas have to draw the same, and the leader has to know the answer before the update has its place in the log. So
+    /// the seed is a part of the body, like all else that an update depends on besides the data.
+    /// [`parse`](crate::parse) knows nothing of chance and leaves 0 here: whoever makes bodies of what clients say draws a
+    /// seed for each of them, once, and sends the same body again if there is no answer.
+    pub fn seed_mut(&mut self) -> Option<&mut u64> {
+        self.command.seed_mut()
+    }
+
     /// The hashes of the keys it touches.
     #[must_use]
     pub fn footprint(&self) -> Footprint {

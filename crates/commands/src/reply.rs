@@ -1,8 +1,8 @@
 //! Replies as values and as bytes.
 //!
 //! A reply is a tag and its content: nothing for nil, no array and OK, a zigzag varint for an integer, a varint
-//! length and bytes for strings and errors, a varint count and that many replies for an array, a varint count and twice
-//! as many replies for a map and for pairs. The replies to a body are concatenated in the order of its operations.
+//! length and bytes for strings and errors, a varint count and that many replies for an array and for a set, a varint count
+//! and twice as many replies for a map and for pairs. The replies to a body are concatenated in the order of its operations.
 
 use crate::primitive::{Malformed, put_bytes, put_signed, take_bytes, take_signed, take_u8};
 use core::fmt;
@@ -18,10 +18,11 @@ mod tag {
     pub(super) const ERROR: u8 = 6;
     pub(super) const MAP: u8 = 7;
     pub(super) const PAIRS: u8 = 8;
+    pub(super) const SET: u8 = 9;
     pub(super) const NIL_ARRAY: u8 = 11;
 }
 
-/// Deepest nesting of arrays, maps and pairs: SCAN answers an array in an array.
+/// Deepest nesting of arrays, maps, pairs and sets: SCAN answers an array in an array.
 const DEPTH_MAX: usize = 2;
 
 /// An owned reply. The hot paths write replies with the `put_` functions and read them as
@@ -48,6 +49,8 @@ pub enum Reply {
     Pairs(Vec<(Reply, Reply)>),
     /// No array where there could be one: RESP2 tells it from [`Reply::Nil`].
     NilArray,
+    /// Several replies that are members of a set: in RESP2 an array.
+    Set(Vec<Reply>),
 }
 
 impl Reply {
@@ -60,8 +63,9 @@ impl Reply {
             Self::Bulk(bytes) => put_bulk(out, bytes),
             Self::Simple(text) => put_simple(out, text),
             Self::NilArray => put_nil_array(out),
-            Self::Array(replies) => {
-                put_array(out, replies.len());
+            Self::Array(replies) | Self::Set(replies) => {
+                let put_head = if matches!(self, Self::Set(_)) { put_set } else { put_array };
+                put_head(out, replies.len());
                 replies.iter().for_each(|reply| reply.encode(out));
             }
             Self::Error(text) => put_error(out, text),
@@ -148,6 +152,12 @@ pub fn put_pairs(out: &mut Vec<u8>, count: usize) {
     put_varint(out, count as u64);
 }
 
+/// Appends the head of a [`Reply::Set`]; `count` members must follow.
+pub fn put_set(out: &mut Vec<u8>, count: usize) {
+    out.push(tag::SET);
+    put_varint(out, count as u64);
+}
+
 /// Appends the encoding of [`Reply::Error`].
 pub fn put_error(out: &mut Vec<u8>, text: &[u8]) {
     out.push(tag::ERROR);
@@ -177,6 +187,8 @@ pub enum ReplyRef<'a> {
     Pairs(PairsRef<'a>),
     /// See [`Reply::NilArray`].
     NilArray,
+    /// See [`Reply::Set`].
+    Set(ArrayRef<'a>),
 }
 
 /// How a reply of many parts begins, and how many there are.
@@ -188,6 +200,8 @@ pub enum Head {
     Map(usize),
     /// So many pairs.
     Pairs(usize),
+    /// A set of so many members.
+    Set(usize),
 }
 
 impl<'a> ReplyRef<'a> {
@@ -199,7 +213,7 @@ impl<'a> ReplyRef<'a> {
         Self::decode_at(input, 0)
     }
 
-    /// Takes the head of an array, a map or pairs off the front of `input`; `None`, and nothing is taken, if none of them
+    /// Takes the head of an array, a map, pairs or a set off the front of `input`; `None`, and nothing is taken, if none of them
     /// begins there. For whoever decodes the elements of a long one step by step.
     pub fn take_head(input: &mut &'a [u8]) -> Option<Head> {
         let (first, mut rest) = input.split_first()?;
@@ -207,6 +221,7 @@ impl<'a> ReplyRef<'a> {
             tag::ARRAY => Head::Array,
             tag::MAP => Head::Map,
             tag::PAIRS => Head::Pairs,
+            tag::SET => Head::Set,
             _ => return None,
         };
         let count = usize::try_from(take_varint(&mut rest).ok()?).ok()?;
@@ -221,10 +236,13 @@ impl<'a> ReplyRef<'a> {
             tag::INTEGER => Self::Integer(take_signed(input)?),
             tag::BULK => Self::Bulk(take_bytes(input)?),
             tag::SIMPLE => Self::Simple(take_bytes(input)?),
-            tag::ARRAY | tag::MAP | tag::PAIRS if depth == DEPTH_MAX => return Err(Malformed::TooDeep),
+            tag::ARRAY | tag::MAP | tag::PAIRS | tag::SET if depth == DEPTH_MAX => {
+                return Err(Malformed::TooDeep);
+            }
             tag::ARRAY => Self::Array(Self::decode_parts(input, 1, depth)?),
             tag::MAP => Self::Map(PairsRef(Self::decode_parts(input, 2, depth)?)),
             tag::PAIRS => Self::Pairs(PairsRef(Self::decode_parts(input, 2, depth)?)),
+            tag::SET => Self::Set(Self::decode_parts(input, 1, depth)?),
             tag::ERROR => Self::Error(take_bytes(input)?),
             tag::NIL_ARRAY => Self::NilArray,
             other => return Err(Malformed::Tag(other)),
@@ -256,6 +274,7 @@ impl<'a> ReplyRef<'a> {
             Self::Map(pairs) => Reply::Map(pairs.to_owned()),
             Self::Pairs(pairs) => Reply::Pairs(pairs.to_owned()),
             Self::NilArray => Reply::NilArray,
+            Self::Set(members) => Reply::Set(members.map(ReplyRef::to_owned).collect()),
         }
     }
 }
@@ -290,7 +309,7 @@ impl<'a> Iterator for PairsRef<'a> {
 
 impl ExactSizeIterator for PairsRef<'_> {}
 
-/// The replies in an array: an iterator over them.
+/// The replies in an array or in a set: an iterator over them.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct ArrayRef<'a> {
     count: usize,
@@ -327,7 +346,7 @@ mod tests {
     fn replies_have_golden_bytes() {
         let pairs =
             || vec![(Reply::Bulk(b"f".to_vec()), Reply::Nil), (Reply::Ok, Reply::Array(vec![Reply::Ok]))];
-        let golden: [(Reply, &[u8]); 12] = [
+        let golden: [(Reply, &[u8]); 13] = [
             (Reply::Nil, &[0]),
             (Reply::Ok, &[1]),
             (Reply::Integer(0), &[2, 0]),
@@ -340,6 +359,7 @@ mod tests {
             (Reply::Map(pairs()), &[7, 2, 3, 1, b'f', 0, 1, 5, 1, 1]),
             (Reply::Pairs(pairs()), &[8, 2, 3, 1, b'f', 0, 1, 5, 1, 1]),
             (Reply::NilArray, &[11]),
+            (Reply::Set(vec![Reply::Bulk(b"m".to_vec()), Reply::Nil]), &[9, 2, 3, 1, b'm', 0]),
         ];
         let (mut all, mut replies) = (Vec::new(), Vec::new());
         for (reply, bytes) in golden {
@@ -366,7 +386,8 @@ mod tests {
     fn bad_replies_are_refused() {
         for (bytes, error) in [
             (&[][..], Malformed::Truncated),
-            (&[9], Malformed::Tag(9)),
+            (&[10], Malformed::Tag(10)),
+            (&[9, 2, 1], Malformed::Truncated),
             (&[7, 1, 0], Malformed::Truncated),
             (&[7, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 1], Malformed::Number),
             (&[3, 2, b'a'], Malformed::Truncated),
@@ -375,6 +396,7 @@ mod tests {
             (&[5, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 1], Malformed::Truncated),
             (&[5, 1, 5, 1, 5, 1, 0], Malformed::TooDeep),
             (&[5, 1, 8, 1, 0, 7, 1, 0, 0], Malformed::TooDeep),
+            (&[9, 1, 9, 1, 9, 1, 0], Malformed::TooDeep),
         ] {
             assert_eq!(ReplyRef::decode(&mut { bytes }), Err(error), "{bytes:?}");
         }

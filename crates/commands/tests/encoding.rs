@@ -162,8 +162,38 @@ fn golden_of_lists() -> Vec<(&'static str, Class, Vec<u8>)> {
     ]
 }
 
+/// The same of commands on sets. The parser leaves the seed of SPOP at 0.
+fn golden_of_sets() -> Vec<(&'static str, Class, Vec<u8>)> {
+    use Class::{Merge, Read, Update};
+    vec![
+        ("SISMEMBER k m", Read, vec![20, 1, b'k', 1, b'm']),
+        ("SMEMBERS k", Read, vec![21, 1, b'k']),
+        ("SCARD k", Read, vec![22, 1, b'k']),
+        ("SMISMEMBER k m no", Read, vec![127, 62, 1, b'k', 2, 1, b'm', 2, b'n', b'o']),
+        ("SRANDMEMBER k", Read, vec![127, 63, 1, b'k', 0]),
+        ("SRANDMEMBER k -5", Read, vec![127, 63, 1, b'k', 1, 9]),
+        ("SSCAN k 300 MATCH m* COUNT 5", Read, vec![127, 64, 1, b'k', 0xac, 2, 1, 5, 2, b'm', b'*']),
+        ("SSCAN k 0 COUNT x", Read, vec![127, 64, 1, b'k', 0, 3]),
+        ("SINTER k l", Read, vec![127, 65, 2, 1, b'k', 1, b'l']),
+        ("SUNION k", Read, vec![127, 66, 1, 1, b'k']),
+        ("SDIFF k l", Read, vec![127, 67, 2, 1, b'k', 1, b'l']),
+        ("SINTERCARD 2 k l", Read, vec![127, 68, 0, 2, 1, b'k', 1, b'l']),
+        ("SINTERCARD 1 k LIMIT 300", Read, vec![127, 68, 0xac, 2, 1, 1, b'k']),
+        ("SADD k m n", Update, vec![58, 1, b'k', 2, 1, b'm', 1, b'n']),
+        ("BLIND SADD k m", Merge, vec![0xba, 1, b'k', 1, 1, b'm']),
+        ("SREM k m", Update, vec![59, 1, b'k', 1, 1, b'm']),
+        ("SPOP k", Update, vec![60, 1, b'k', 0, 0, 0, 0, 0, 0, 0, 0]),
+        ("BLIND SPOP k", Merge, vec![0xbc, 1, b'k', 0, 0, 0, 0, 0, 0, 0, 0]),
+        ("SMOVE k l m", Update, vec![61, 1, b'k', 1, b'l', 1, b'm']),
+        ("SPOP k 300", Update, vec![62, 1, b'k', 0, 0, 0, 0, 0, 0, 0, 0, 0xac, 2]),
+        ("SINTERSTORE d k l", Update, vec![127, 77, 3, 1, b'd', 1, b'k', 1, b'l']),
+        ("SUNIONSTORE d k", Update, vec![127, 78, 2, 1, b'd', 1, b'k']),
+        ("BLIND SDIFFSTORE d k", Merge, vec![0xff, 79, 2, 1, b'd', 1, b'k']),
+    ]
+}
+
 fn all_golden() -> Vec<(&'static str, Class, Vec<u8>)> {
-    [golden(), golden_of_hashes(), golden_of_lists()].concat()
+    [golden(), golden_of_hashes(), golden_of_lists(), golden_of_sets()].concat()
 }
 
 fn encoded<'a>(command: impl Into<Command<'a>>) -> Vec<u8> {
@@ -219,6 +249,8 @@ fn malformed_bodies_are_refused() {
             &[127, 5, 1, b'k', 1, 0x81, 0x80, 0x80, 1],
             Malformed::TooLong { length: (1 << 20) + 1, limit: 1 << 20 },
         ),
+        (&[127, 63, 1, b'k', 2, 9], Malformed::Options(2)),
+        (&[127, 77, 1, 1, b'd'], Malformed::Count(1)),
         (&[127, 6, 1, b'k', 0, 4], Malformed::Options(4)),
         (&[127, 6, 1, b'k', 0, 0, 0], Malformed::Count(0)),
         (&[30, 1, b'k', 2], Malformed::Options(2)),
@@ -302,6 +334,10 @@ fn footprints_name_the_keys() {
         ("LMPOP 2 a b LEFT", Footprint::of(vec![hash("a"), hash("b")])),
         ("DEL a b a", Footprint::of(vec![hash("a"), hash("b")])),
         ("BLIND DEL a", Footprint::One(hash("a"))),
+        ("SMOVE a b m", Footprint::of(vec![hash("a"), hash("b")])),
+        ("SINTERCARD 2 a b LIMIT 5", Footprint::of(vec![hash("a"), hash("b")])),
+        ("SUNIONSTORE a b b", Footprint::of(vec![hash("a"), hash("b")])),
+        ("SUNIONSTORE a a", Footprint::One(hash("a"))),
         ("SCAN 0", Footprint::All),
         ("KEYS a", Footprint::All),
         ("DBSIZE", Footprint::All),
@@ -401,7 +437,26 @@ fn operations_say_by_how_much_the_data_may_grow() {
     assert!(growth(push.command) > 1000 + 2 * 16);
     assert_eq!(describe(&body("LTRIM k 0 0")).map(|description| description.growth), Ok(0));
     assert_eq!(describe(&body("HDEL k f")).map(|description| description.growth), Ok(0));
+    let growth_of = |command| describe(&body(command)).unwrap().growth;
+    assert_eq!(growth_of("HDEL k f"), 0);
+    assert!(growth_of("SADD k m") > 0 && growth_of("SINTERSTORE d k") > 0 && growth_of("SMOVE k l m") > 0);
+    assert_eq!((growth_of("SREM k m"), growth_of("SPOP k 5")), (0, 0));
     // Those of a body count together.
     let twice = encoded(SetRange { key, offset: 1 << 20, value: b"x" }).repeat(2);
     assert!(describe(&twice).unwrap().growth > 2 << 20);
+}
+
+/// Of all commands, SPOP alone draws.
+#[test]
+fn a_seed_is_what_is_drawn_from() {
+    for (command, _, bytes) in all_golden() {
+        let mut operation = Operation::decode(&mut &bytes[..]).unwrap();
+        let seed = operation.seed_mut();
+        assert_eq!(seed.is_some(), command.contains("SPOP"), "{command}");
+        let Some(seed) = seed else { continue };
+        *seed = 0x0807_0605_0403_0201;
+        let mut again = Vec::new();
+        operation.encode(&mut again);
+        assert_eq!(again[3..11], [1, 2, 3, 4, 5, 6, 7, 8], "{command}");
+    }
 }

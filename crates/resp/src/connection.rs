@@ -438,7 +438,10 @@ impl CommandPipeline {
     fn understood(&mut self, words: &[&[u8]], request_bytes: usize, context: &Context<'_>) {
         let (number, parsed) = parse_numbered(words);
         match parsed {
-            Ok(Parsed::Data(operation)) => {
+            Ok(Parsed::Data(mut operation)) => {
+                if let Some(seed) = operation.seed_mut() {
+                    *seed = self.session.seeds.next_u64();
+                }
                 self.add((number, &operation), request_bytes, self.session.read_policy, context);
             }
             Ok(Parsed::Local(command)) => {

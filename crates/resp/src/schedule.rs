@@ -43,7 +43,8 @@ use crate::limits::{
 };
 use crate::locks::{KeyLocks, LockMode, WholeKeyspaceLock};
 use crate::writer::{
-    Protocol, write_array, write_error, write_map, write_pair, write_pairs, write_reply, write_simple,
+    Protocol, write_array, write_error, write_map, write_pair, write_pairs, write_reply, write_set,
+    write_simple,
 };
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -132,8 +133,8 @@ enum State {
     /// Not submitted yet: its operations so far.
     Waiting(Vec<u8>),
     InFlight,
-    /// Over; the replies before `position` have been written. The next `elements` belong to an array, a map or pairs
-    /// whose head has been written.
+    /// Over; the replies before `position` have been written. The next `elements` belong to an array, a map, pairs or
+    /// a set whose head has been written.
     Ended {
         completion: Completion,
         position: usize,
@@ -186,7 +187,7 @@ pub(crate) const PART_BYTES: usize = 256 * 1024;
 pub(crate) enum Written {
     /// There is none yet.
     Nothing,
-    /// A part of an array, a map or pairs; the next call writes on.
+    /// A part of an array, a map, pairs or a set; the next call writes on.
     Part,
     /// All of it.
     Whole,
@@ -629,6 +630,10 @@ fn write_head(out: &mut Vec<u8>, protocol: Protocol, head: Head) -> usize {
         }
         Head::Pairs(count) => {
             write_pairs(out, protocol, count);
+            count
+        }
+        Head::Set(count) => {
+            write_set(out, protocol, count);
             count
         }
     }

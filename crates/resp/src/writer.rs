@@ -47,6 +47,10 @@ pub fn write_reply(out: &mut Vec<u8>, protocol: Protocol, reply: ReplyRef<'_>) {
             write_array(out, replies.len());
             replies.for_each(|reply| write_reply(out, protocol, reply));
         }
+        ReplyRef::Set(members) => {
+            write_set(out, protocol, members.len());
+            members.for_each(|member| write_reply(out, protocol, member));
+        }
         ReplyRef::Map(pairs) => {
             write_map(out, protocol, pairs.len());
             pairs.flat().for_each(|reply| write_reply(out, protocol, reply));
@@ -181,6 +185,7 @@ mod tests {
                 "*4\r\n+OK\r\n:1\r\n+OK\r\n$-1\r\n",
                 "*2\r\n*2\r\n+OK\r\n:1\r\n*2\r\n+OK\r\n_\r\n",
             ),
+            (Reply::Set(vec![Reply::Ok, Reply::Nil]), "*2\r\n+OK\r\n$-1\r\n", "~2\r\n+OK\r\n_\r\n"),
             (nested, "*2\r\n$1\r\n0\r\n*1\r\n$-1\r\n", "*2\r\n$1\r\n0\r\n*1\r\n_\r\n"),
         ] {
             assert_eq!(written(Protocol::Resp2, &reply), resp2);

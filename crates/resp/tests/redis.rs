@@ -300,6 +300,16 @@ fn what_is_said_of_commands_is_what_redis_says() {
         "COMMAND GETKEYS LMPOP 0 a LEFT",
         "COMMAND GETKEYS LMPOP x a LEFT",
         "COMMAND GETKEYS LMPOP 1",
+        "COMMAND GETKEYS SINTERCARD 2 a b LIMIT 3",
+        "COMMAND GETKEYS SINTERCARD 3 a b",
+        "COMMAND GETKEYS SINTERCARD 0 a b",
+        "COMMAND GETKEYS SINTERCARD -1 a b",
+        "COMMAND GETKEYS SINTERCARD x a b",
+        "COMMAND GETKEYS SINTERCARD 1",
+        "COMMAND GETKEYSANDFLAGS SINTERCARD 2 a b",
+        "COMMAND GETKEYS SUNIONSTORE d a b",
+        "COMMAND GETKEYSANDFLAGS SUNIONSTORE d a b",
+        "COMMAND GETKEYSANDFLAGS SMOVE a b m",
     ] {
         redis.compare(&requests(&[line]));
         redis.compare(&requests(&["HELLO 3", line, "CLIENT GETNAME"]));
@@ -368,6 +378,53 @@ fn hashes_are_answered_as_by_redis() {
             "HRANDFIELD h x",
             "HSCAN h x",
             "HINCRBYFLOAT h f inf",
+        ]));
+    }
+}
+
+/// With one member at most, because Redis has another order.
+#[test]
+fn sets_are_answered_as_by_redis() {
+    let Some(redis) = Redis::start("sets") else { return };
+    for hello in ["HELLO 2", "HELLO 3"] {
+        redis.compare(&requests(&[
+            hello,
+            "SMEMBERS s",
+            "SINTER s t",
+            "SUNION s t",
+            "SDIFF s t",
+            "SRANDMEMBER s",
+            "SRANDMEMBER s 5",
+            "SPOP s",
+            "SPOP s 5",
+            "SSCAN s 0",
+            "SMISMEMBER s a b",
+            "SADD s a",
+            "SADD t a b",
+            "SMEMBERS s",
+            "SINTER t s",
+            "SUNION s s",
+            "SDIFF s u",
+            "SDIFF t s",
+            "SINTERCARD 2 s t",
+            "SRANDMEMBER s",
+            "SRANDMEMBER s 5",
+            "SRANDMEMBER s -2",
+            "SSCAN s 0",
+            "SMISMEMBER t c b",
+            "SPOP s 0",
+            "SINTERSTORE d s t",
+            "SMEMBERS d",
+            "SMOVE d u a",
+            "SPOP s 5",
+            "SPOP u",
+            "SCARD t",
+            "SADD s",
+            "SPOP s x",
+            "SPOP s 1 2",
+            "SRANDMEMBER s x",
+            "SSCAN s x",
+            "SINTERCARD 0 s",
         ]));
     }
 }

@@ -122,6 +122,10 @@ impl<K: Keys> KeysMut for WriteOverlay<'_, K> {
         self.changes.insert(key.to_vec(), Some((Value::String(value.to_vec()), expiry)));
     }
 
+    fn set_collection<C: Collection>(&mut self, key: &[u8], collection: C) {
+        self.changes.insert(key.to_vec(), Some((collection.into(), None)));
+    }
+
     fn edit<R>(
         &mut self,
         key: &[u8],

@@ -348,6 +348,7 @@ impl Keyspace {
             Value::String(_) => false,
             Value::Hash(hash) => hash.is_empty(),
             Value::List(list) => list.is_empty(),
+            Value::Set(set) => set.is_empty(),
         };
         assert!(!entries().any(|(_, entry)| is_empty(entry)), "a collection goes with its last element");
         let keys: usize = self.expiries.iter().map(|(_, key)| key.len()).sum();
@@ -430,6 +431,22 @@ impl KeysMut for Keyspace {
                 self.index_expiry(key, None, expiry);
             }
         }
+    }
+
+    fn set_collection<C: Collection>(&mut self, key: &[u8], collection: C) {
+        self.remove_due(key);
+        let Some((position, _, entry)) = self.entries.get_full_mut(key) else {
+            self.append(key, collection.into(), None);
+            return;
+        };
+        if let Some(capture) = &mut self.capture {
+            capture.preserve(position, key, entry);
+        }
+        let before = entry.value.memory_bytes();
+        entry.value = collection.into();
+        self.content_bytes = self.content_bytes - before + entry.value.memory_bytes();
+        let old = entry.expiry.take();
+        self.index_expiry(key, old, None);
     }
 
     fn edit<R>(

@@ -373,3 +373,37 @@ fn large_hashes_are_accounted_for() {
     }
     assert_eq!(engine.memory_bytes(), before);
 }
+
+/// The same of a set, of which members are taken meanwhile, or which is overwritten by what becomes of it.
+#[test]
+fn a_large_set_is_captured_in_parts() {
+    let member = |number: u32| format!("member:{number:07}").into_bytes();
+    for (number, end) in
+        ["", "SPOP s 19000", "SDIFFSTORE s s t", "SINTERSTORE s none", "SMOVE s t x"].into_iter().enumerate()
+    {
+        let mut engine = MemoryEngine::new();
+        let members: Vec<Vec<u8>> = (0..20_000).map(member).collect();
+        let words = [&[&b"SADD"[..], b"s"], &members.iter().map(Vec::as_slice).collect::<Vec<_>>()[..]];
+        apply(&mut engine, &words.concat());
+        apply(&mut engine, &[b"SADD", b"t", &member(1), &member(5)]);
+        let digest = engine.digest();
+        engine.begin_snapshot();
+        let (mut blocks, mut more) = (Vec::new(), true);
+        while more {
+            let mut block = Vec::new();
+            more = engine.snapshot_block(10_000, &mut block);
+            blocks.push(block);
+            apply(&mut engine, &[b"SPOP", b"s", b"20"]);
+            apply(&mut engine, &[b"SADD", b"s", &member(20_000 + blocks.len() as u32)]);
+            if blocks.len() == 10 && !end.is_empty() {
+                apply(&mut engine, &end.split(' ').map(str::as_bytes).collect::<Vec<_>>());
+            }
+        }
+        assert!(blocks.len() > 25, "{} blocks", blocks.len());
+        let mut prng = Prng::new(number as u64);
+        for last in (1..blocks.len()).rev() {
+            blocks.swap(last, prng.below(last as u64 + 1) as usize);
+        }
+        assert_eq!(load(0, &blocks).digest(), digest, "{end}");
+    }
+}

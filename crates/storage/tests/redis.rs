@@ -11,8 +11,9 @@
 //! - An argument of SETRANGE or INCRBYFLOAT that no string could take is an error, whatever kind of value the key has;
 //!   Redis looks at the key first (this difference is produced, and known).
 //!
-//! HRANDFIELD is only compared in how much it answers; the fields of hashes are compared as sets, but where a test says
-//! otherwise. SCAN's cursors and the order of KEYS differ by nature and are compared as sets; RANDOMKEY is only
+//! HRANDFIELD and SRANDMEMBER are only compared in how much they answer, and what SPOP takes at one it takes at the other.
+//! The fields of hashes are compared as sets, but where a test says otherwise, and so are the members of sets: those of
+//! numbers alone have an order of their own in Redis. SCAN's cursors and the order of KEYS differ by nature and are compared as sets; RANDOMKEY is only
 //! checked to name a key; answers that depend on the time may differ by [`TOLERANCE_MS`].
 
 use std::io::{BufRead, BufReader, Read, Write};
@@ -21,7 +22,9 @@ use std::path::PathBuf;
 use std::process::{Child, Command as Process, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
-use syros_commands::families::{ExpireTime, FieldPart, HGetAll, HScan, Keys, Scan, ScanOptions, Ttl};
+use syros_commands::families::{
+    ExpireTime, FieldPart, HGetAll, HScan, Keys, SPop, SScan, Scan, ScanOptions, Ttl,
+};
 use syros_commands::{Command, CommandError, ExecutionError, Operation, Parsed, ReplyRef, Unit, parse};
 use syros_storage::conformance::Generator;
 use syros_storage::{Engine, MemoryEngine};
@@ -125,7 +128,7 @@ impl Answer {
             ReplyRef::Bulk(bytes) => line(&format!("${}\r\n", bytes.len()), bytes),
             ReplyRef::Simple(text) => line("+", text),
             ReplyRef::Error(text) => line("-", text),
-            ReplyRef::Array(array) => Self::Array(array.map(Self::of).collect()),
+            ReplyRef::Array(array) | ReplyRef::Set(array) => Self::Array(array.map(Self::of).collect()),
             ReplyRef::Map(pairs) | ReplyRef::Pairs(pairs) => {
                 Self::Array(pairs.flat().map(Self::of).collect())
             }
@@ -217,7 +220,7 @@ fn agree(command: &Command<'_>, ours: &Answer, theirs: &Answer) -> bool {
             let nothing = Answer::of(ReplyRef::Nil);
             (*ours == nothing) == (*theirs == nothing)
         }
-        (Command::HRandField(_), ..) => {
+        (Command::HRandField(_) | Command::SRandMember(_), ..) => {
             let nothing = Answer::of(ReplyRef::Nil);
             ours.is_error() == theirs.is_error()
                 && (*ours == nothing) == (*theirs == nothing)
@@ -228,11 +231,46 @@ fn agree(command: &Command<'_>, ours: &Answer, theirs: &Answer) -> bool {
         | (Command::HScan(HScan { cursor: 0, options: ScanOptions::Valid { count: 1001.., .. }, .. }), ..) => {
             ours.sorted_pairs() == theirs.sorted_pairs()
         }
-        (Command::HGetAll(_), ..) => ours.sorted() == theirs.sorted(),
+        (
+            Command::HGetAll(_)
+            | Command::SMembers(_)
+            | Command::SInter(_)
+            | Command::SScan(SScan { cursor: 0, options: ScanOptions::Valid { count: 1001.., .. }, .. }),
+            ..,
+        ) => ours.sorted() == theirs.sorted(),
         // What one step of several visits is up to each: only errors can be compared.
-        (Command::Scan(_) | Command::HScan(_), ..) => ours.is_error() == theirs.is_error(),
+        (Command::Scan(_) | Command::HScan(_) | Command::SScan(_), ..) => {
+            ours.is_error() == theirs.is_error()
+        }
         _ => ours == theirs,
     }
+}
+
+/// The members that an answer to SPOP has, if there are any.
+fn members(answer: &Answer) -> Vec<Vec<u8>> {
+    match answer {
+        Answer::Array(parts) => parts.iter().flat_map(members).collect(),
+        Answer::Plain(bytes) if bytes.starts_with(b"$") && !bytes.starts_with(b"$-1") => {
+            let start = bytes.iter().position(|byte| *byte == b'\n').expect("a line") + 1;
+            vec![bytes[start..bytes.len() - 2].to_vec()]
+        }
+        Answer::Plain(_) => Vec::new(),
+    }
+}
+
+/// Takes from a set what Redis has taken from it. True if as much could have been taken here.
+fn pop_like(engine: &mut MemoryEngine, operation: &Operation<'_>, key: &[u8], theirs: &Answer) -> bool {
+    let taken = members(theirs);
+    let mut other = engine.clone();
+    let ours = execute(&mut other, operation);
+    if taken.is_empty() {
+        *engine = other;
+        return ours == *theirs;
+    }
+    let words = [&[&b"SREM"[..], key], &taken.iter().map(Vec::as_slice).collect::<Vec<_>>()[..]].concat();
+    let Ok(Parsed::Data(removal)) = parse(&words) else { panic!("{words:?}") };
+    let removed = execute(engine, &removal).integer();
+    removed == Some(taken.len() as i64) && members(&ours).len() == taken.len() && ours.len() == theirs.len()
 }
 
 fn compare(seed: u64, steps: usize) {
@@ -266,6 +304,10 @@ fn compare(seed: u64, steps: usize) {
                 }
                 assert_eq!(ours, theirs, "seed {seed}, step {step}: {:?}", shown());
                 errors += 1;
+            }
+            Ok(Parsed::Data(operation @ Operation { command: Command::SPop(SPop { key, .. }), .. })) => {
+                let agree = pop_like(&mut engine, &operation, key, &theirs);
+                assert!(agree, "seed {seed}, step {step}: {:?}\ntheirs {theirs:?}", shown());
             }
             Ok(Parsed::Data(operation)) => {
                 let ours = execute(&mut engine, &operation);
@@ -353,6 +395,49 @@ fn small_hashes_have_the_order_of_redis() {
                 panic!("{question:?} is no operation")
             };
             assert_eq!(execute(&mut engine, &operation), server.call(&question), "step {step}");
+        }
+    }
+}
+
+/// Sets of many sizes, and what becomes of several of them.
+#[test]
+fn intersections_unions_and_differences_are_those_of_redis() {
+    let Some(mut server) = Server::start() else {
+        println!("skipped: redis-server is not installed");
+        return;
+    };
+    let (mut engine, mut prng) = (MemoryEngine::new(), Prng::new(12));
+    const KEYS: [&[u8]; 6] = [b"a", b"b", b"c", b"d", b"e", b"f"];
+    for step in 0..4_000 {
+        if step % 400 == 0 {
+            compare_one(&mut server, &mut engine, &[b"DEL", b"a", b"b", b"c", b"d", b"e", b"f"]);
+        }
+        let mut key = || KEYS[prng.below(6) as usize];
+        let (first, keys) = (key(), [(); 3].map(|()| key()));
+        let keys = &keys[..1 + prng.below(3) as usize];
+        let numbers = prng.below(300);
+        let members: Vec<Vec<u8>> =
+            (0..1 + prng.below(80)).map(|_| prng.below(20 + numbers).to_string().into_bytes()).collect();
+        let members: Vec<&[u8]> = members.iter().map(Vec::as_slice).collect();
+        let (count, limit) = (keys.len().to_string(), prng.below(40).to_string());
+        let command = match prng.below(12) {
+            0 => [&[b"SINTERSTORE", first], keys].concat(),
+            1 => [&[b"SUNIONSTORE", first], keys].concat(),
+            2 => [&[b"SDIFFSTORE", first], keys].concat(),
+            3 => [&[&b"SREM"[..], first], &members[..]].concat(),
+            4 => vec![b"SMOVE", first, keys[0], members[0]],
+            _ => [&[&b"SADD"[..], first], &members[..]].concat(),
+        };
+        compare_one(&mut server, &mut engine, &command);
+        for question in [
+            [&[&b"SINTER"[..], first], keys].concat(),
+            [&[&b"SUNION"[..], first], keys].concat(),
+            [&[&b"SDIFF"[..], first], keys].concat(),
+            [&[&b"SINTERCARD"[..], count.as_bytes()], keys, &[b"LIMIT", limit.as_bytes()]].concat(),
+            [&[&b"SMISMEMBER"[..], first], &members[..]].concat(),
+            vec![b"SMEMBERS", first],
+        ] {
+            compare_one(&mut server, &mut engine, &question);
         }
     }
 }

@@ -6,16 +6,19 @@
 //! | string | length, bytes |
 //! | hash | form (1 packed, 2 tree), number of fields, then each field and its value as strings, in order |
 //! | list | form, number of elements, then each element as a string, in order |
+//! | set | form, number of members, then each member as a string, in order |
 //!
 //! Numbers are little-endian base-128 varints in their shortest form. A value is written in one way only, and what is
-//! read has to be what a value can be: a packed hash keeps its limits and has no field twice, the fields of a tree are in
-//! the order of their hashes, and no collection is empty.
+//! read has to be what a value can be: a packed collection keeps its limits and has no element twice, the elements of a tree
+//! are in the order of their hashes, and no collection is empty.
 
-use crate::hash::{Form, Hash};
+use crate::by_hash::{Element, Form};
+use crate::hash::Hash;
 use crate::list::{self, List};
 use crate::packed::{ELEMENTS_MAX, Packed, STRING_BYTES_MAX};
 use crate::parts::{ValueBuilder, ValueParts};
 use crate::primitive::{InvalidValue, put_string, take_string, take_u8};
+use crate::set::Set;
 use crate::{Kind, Value, form_tag};
 use std::collections::BTreeSet;
 use syros_types::limits::VALUE_BYTES_MAX;
@@ -33,6 +36,7 @@ impl Value {
             Self::String(bytes) => put_string(out, bytes),
             Self::Hash(hash) => put_packed(out, hash.iter().map(<[_; 2]>::from)),
             Self::List(list) => put_packed(out, list.iter().map(|element| [element])),
+            Self::Set(set) => put_packed(out, set.iter().map(|member| [member])),
         }
     }
 
@@ -78,13 +82,19 @@ fn take_tree(kind: Kind, input: &mut &[u8]) -> Result<Value, InvalidValue> {
 fn take_packed(kind: Kind, input: &mut &[u8]) -> Result<Value, InvalidValue> {
     match kind {
         Kind::String => Err(InvalidValue::Kind(kind.tag())),
-        Kind::Hash => {
-            let pairs = take_elements(input)?;
-            are_distinct(pairs.iter().map(|[field, _]| *field))?;
-            Ok(Value::Hash(Hash(Form::Packed(Packed::of(&pairs)))))
-        }
+        Kind::Hash => Ok(Hash(take_distinct(input)?).into()),
         Kind::List => Ok(Value::List(List(list::Form::Packed(Packed::of(&take_elements(input)?))))),
+        Kind::Set => Ok(Set(take_distinct(input)?).into()),
     }
+}
+
+/// Takes a packed collection whose elements have keys, each another one.
+fn take_distinct<const STRINGS: usize, E: Element<STRINGS>>(
+    input: &mut &[u8],
+) -> Result<Form<STRINGS, E>, InvalidValue> {
+    let elements = take_elements(input)?;
+    are_distinct(elements.iter().filter_map(|strings| strings.first().copied()))?;
+    Ok(Form::Packed(Packed::of(&elements)))
 }
 
 /// Takes the number of elements of a packed collection, and the elements.

@@ -12,6 +12,8 @@
 //! packed if that was.
 #![forbid(unsafe_code)]
 
+mod algebra;
+mod by_hash;
 mod encoding;
 mod fingerprint;
 mod form_tag;
@@ -20,11 +22,14 @@ mod list;
 mod packed;
 mod parts;
 mod primitive;
+mod set;
 
-pub use hash::{Hash, HashIter, HashScan};
+pub use by_hash::Scan;
+pub use hash::{Hash, HashIter};
 pub use list::{List, ListEnd, ListIter};
 pub use parts::{ValueBuilder, ValueParts};
 pub use primitive::InvalidValue;
+pub use set::{Set, SetIter};
 
 use core::fmt;
 
@@ -41,6 +46,8 @@ pub enum Kind {
     Hash = 1,
     /// Elements where they were put.
     List = 2,
+    /// Members.
+    Set = 3,
 }
 
 impl Kind {
@@ -51,6 +58,7 @@ impl Kind {
             Self::String => "string",
             Self::Hash => "hash",
             Self::List => "list",
+            Self::Set => "set",
         }
     }
 
@@ -67,6 +75,7 @@ impl Kind {
             0 => Some(Self::String),
             1 => Some(Self::Hash),
             2 => Some(Self::List),
+            3 => Some(Self::Set),
             _ => None,
         }
     }
@@ -93,6 +102,8 @@ pub enum Value {
     Hash(Hash),
     /// Elements where they were put.
     List(List),
+    /// Members.
+    Set(Set),
 }
 
 /// Every key has a value in the table: what is longer than a string's three words has to go elsewhere.
@@ -113,6 +124,7 @@ impl Value {
             Self::String(_) => Kind::String,
             Self::Hash(_) => Kind::Hash,
             Self::List(_) => Kind::List,
+            Self::Set(_) => Kind::Set,
         }
     }
 
@@ -123,7 +135,7 @@ impl Value {
     pub const fn string(&self) -> Result<&[u8], WrongType> {
         match self {
             Self::String(bytes) => Ok(bytes.as_slice()),
-            Self::Hash(_) | Self::List(_) => Err(WrongType),
+            Self::Hash(_) | Self::List(_) | Self::Set(_) => Err(WrongType),
         }
     }
 
@@ -143,6 +155,7 @@ impl Value {
             Self::String(bytes) => bytes.len(),
             Self::Hash(hash) => hash.memory_bytes(),
             Self::List(list) => list.memory_bytes(),
+            Self::Set(set) => set.memory_bytes(),
         }
     }
 
@@ -154,6 +167,7 @@ impl Value {
             Self::String(bytes) => bytes.len(),
             Self::Hash(hash) => hash.weight(),
             Self::List(list) => list.weight(),
+            Self::Set(set) => set.weight(),
         }
     }
 
@@ -164,6 +178,7 @@ impl Value {
             Self::String(bytes) => syros_types::key_hash(bytes),
             Self::Hash(hash) => hash.fingerprint(),
             Self::List(list) => list.fingerprint(),
+            Self::Set(set) => set.fingerprint(),
         }
     }
 }
@@ -180,42 +195,33 @@ pub trait Collection: Default + Into<Value> {
     fn is_empty(&self) -> bool;
 }
 
-impl Collection for Hash {
-    fn of(value: &Value) -> Option<&Self> {
-        if let Value::Hash(hash) = value { Some(hash) } else { None }
-    }
+/// Says of a collection which variant of a value it is.
+macro_rules! collections {
+    ($($kind:ident,)*) => {
+        $(impl Collection for $kind {
+            fn of(value: &Value) -> Option<&Self> {
+                if let Value::$kind(collection) = value { Some(collection) } else { None }
+            }
 
-    fn of_mut(value: &mut Value) -> Option<&mut Self> {
-        if let Value::Hash(hash) = value { Some(hash) } else { None }
-    }
+            fn of_mut(value: &mut Value) -> Option<&mut Self> {
+                if let Value::$kind(collection) = value { Some(collection) } else { None }
+            }
 
-    fn is_empty(&self) -> bool {
-        self.len() == 0
-    }
+            fn is_empty(&self) -> bool {
+                self.len() == 0
+            }
+        }
+
+        impl From<$kind> for Value {
+            fn from(collection: $kind) -> Self {
+                Self::$kind(collection)
+            }
+        })*
+    };
 }
 
-impl From<Hash> for Value {
-    fn from(hash: Hash) -> Self {
-        Self::Hash(hash)
-    }
-}
-
-impl Collection for List {
-    fn of(value: &Value) -> Option<&Self> {
-        if let Value::List(list) = value { Some(list) } else { None }
-    }
-
-    fn of_mut(value: &mut Value) -> Option<&mut Self> {
-        if let Value::List(list) = value { Some(list) } else { None }
-    }
-
-    fn is_empty(&self) -> bool {
-        self.len() == 0
-    }
-}
-
-impl From<List> for Value {
-    fn from(list: List) -> Self {
-        Self::List(list)
-    }
+collections! {
+    Hash,
+    List,
+    Set,
 }

@@ -3,13 +3,15 @@
 //! A *head* says what the collection is and how many elements it has; a part has some of them, in order, from a rank on.
 //! The head and all parts behind each other are the collection's encoding.
 
+use crate::by_hash::Form;
 use crate::fingerprint::Fingerprint;
-use crate::hash::{Form, Hash};
+use crate::hash::Hash;
 use crate::list::{self, List};
 use crate::primitive::{InvalidValue, put_string, take_string, take_u8};
+use crate::set::Set;
 use crate::{Kind, Value, form_tag};
 use core::ops::ControlFlow;
-use syros_tree::{Builder, ByHash, ByPosition, List as ListTree, Map, Pairs};
+use syros_tree::{Builder, ByHash, ByPosition, List as ListTree, Map, Members, Pairs};
 use syros_types::limits::VALUE_BYTES_MAX;
 use syros_types::varint::{put_varint, take_varint};
 
@@ -71,6 +73,7 @@ impl ValueParts {
 enum Tree {
     Hash(Map),
     List(ListTree),
+    Set(syros_tree::Set),
 }
 
 impl Tree {
@@ -78,8 +81,10 @@ impl Tree {
         match value {
             Value::Hash(Hash(Form::Tree(tree))) => Some(Self::Hash((**tree).clone())),
             Value::List(List(list::Form::Tree(tree))) => Some(Self::List((**tree).clone())),
+            Value::Set(Set(Form::Tree(tree))) => Some(Self::Set((**tree).clone())),
             Value::Hash(Hash(Form::Packed(_)))
             | Value::List(List(list::Form::Packed(_)))
+            | Value::Set(Set(Form::Packed(_)))
             | Value::String(_) => None,
         }
     }
@@ -88,6 +93,7 @@ impl Tree {
         match self {
             Self::Hash(_) => Kind::Hash,
             Self::List(_) => Kind::List,
+            Self::Set(_) => Kind::Set,
         }
     }
 
@@ -95,6 +101,7 @@ impl Tree {
         match self {
             Self::Hash(tree) => tree.len(),
             Self::List(tree) => tree.len(),
+            Self::Set(tree) => tree.len(),
         }
     }
 
@@ -103,6 +110,7 @@ impl Tree {
         let _ = match self {
             Self::Hash(tree) => tree.range(rank..).try_for_each(|(field, value)| visit(&[field, value])),
             Self::List(tree) => tree.range(rank..).try_for_each(|element| visit(&[element])),
+            Self::Set(tree) => tree.range(rank..).try_for_each(|member| visit(&[member])),
         };
     }
 }
@@ -177,6 +185,7 @@ impl ValueBuilder {
 enum TreeBuilder {
     Hash(Builder<ByHash<Pairs>>),
     List(Builder<ByPosition>),
+    Set(Builder<ByHash<Members>>),
 }
 
 impl TreeBuilder {
@@ -185,6 +194,7 @@ impl TreeBuilder {
         match kind {
             Kind::Hash => Ok(Self::Hash(Builder::new())),
             Kind::List => Ok(Self::List(Builder::new())),
+            Kind::Set => Ok(Self::Set(Builder::new())),
             Kind::String => Err(InvalidValue::Kind(kind.tag())),
         }
     }
@@ -193,6 +203,7 @@ impl TreeBuilder {
         match self {
             Self::Hash(builder) => builder.len(),
             Self::List(builder) => builder.len(),
+            Self::Set(builder) => builder.len(),
         }
     }
 
@@ -205,6 +216,9 @@ impl TreeBuilder {
                 builder.push(&<Map>::draft(field, value)).map_err(|_| InvalidValue::Order)
             }
             Self::List(builder) => builder.push(&ListTree::draft(string()?)).map_err(|_| InvalidValue::Order),
+            Self::Set(builder) => {
+                builder.push(&<syros_tree::Set>::draft(string()?)).map_err(|_| InvalidValue::Order)
+            }
         }
     }
 
@@ -212,6 +226,7 @@ impl TreeBuilder {
         match self {
             Self::Hash(builder) => Value::Hash(Hash(Form::Tree(Box::new(builder.finish())))),
             Self::List(builder) => Value::List(List(list::Form::Tree(Box::new(builder.finish())))),
+            Self::Set(builder) => Value::Set(Set(Form::Tree(Box::new(builder.finish())))),
         }
     }
 }

@@ -9,7 +9,7 @@ pub use operand::Operand;
 use core::num::NonZeroU64;
 use core::ops::ControlFlow;
 use syros_types::Prng;
-use syros_values::{Collection, Hash, Kind, List, Value, WrongType};
+use syros_values::{Collection, Hash, Kind, List, Set, Value, WrongType};
 
 /// Expiry in milliseconds since the Unix epoch.
 pub type Expiry = Option<NonZeroU64>;
@@ -44,6 +44,14 @@ pub trait EntryRef {
     /// # Errors
     /// If the value is of another kind.
     fn list(&self) -> Result<&List, WrongType> {
+        self.collection()
+    }
+
+    /// The members of a set.
+    ///
+    /// # Errors
+    /// If the value is of another kind.
+    fn set(&self) -> Result<&Set, WrongType> {
         self.collection()
     }
 
@@ -97,6 +105,9 @@ pub trait KeysMut: Keys {
 
     /// Gives a key a string and an expiry, whatever kind of value it had.
     fn set(&mut self, key: &[u8], value: &[u8], expiry: Expiry);
+
+    /// Gives a key a collection, which has elements, and no expiry, whatever kind of value it had.
+    fn set_collection<C: Collection>(&mut self, key: &[u8], collection: C);
 
     /// Changes a string; the expiry stays. `None`, and nothing happens, if there is no such key. If `change`
     /// fails it must have left the value as it was.

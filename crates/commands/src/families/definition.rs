@@ -84,6 +84,11 @@ pub(crate) trait UpdateCommand<'a>: Definition<'a> {
         0
     }
 
+    /// See [`Operation::seed_mut`](crate::Operation::seed_mut).
+    fn seed_mut(&mut self) -> Option<&mut u64> {
+        None
+    }
+
     /// What it does with which key, if an engine can do that without reading the old value.
     fn operand(&self) -> Option<(&'a [u8], Operand<'a>)> {
         None

@@ -1,9 +1,12 @@
 //! Elements of one key that are drawn by chance: HRANDFIELD and its like.
 
+use super::definition::{ExecutionResult, View};
+use crate::access::Keys;
 use crate::encoding::{Field, Signed};
-use crate::error::CommandError;
+use crate::error::{CommandError, ExecutionError};
 use crate::limits::DRAWS_MAX;
 use crate::primitive::{Malformed, take_u8};
+use crate::reply::{put_array, put_nil, put_pairs};
 use crate::words::{Words, integer, is};
 use std::collections::BTreeSet;
 use syros_types::Prng;
@@ -63,6 +66,44 @@ impl Field<'_> for Draws {
     }
 }
 
+/// [`Draws`] of elements that have no values.
+pub(super) enum DrawsOfKeys {}
+
+impl Field<'_> for DrawsOfKeys {
+    type Content = Draws;
+
+    fn put(out: &mut Vec<u8>, draws: Draws) {
+        Draws::put(out, draws);
+    }
+
+    fn take(input: &mut &[u8]) -> Result<Draws, Malformed> {
+        match Draws::take(input)? {
+            Draws::Many { with_values: true, .. } => Err(Malformed::Options(draws_kind::MANY_WITH_VALUES)),
+            draws => Ok(draws),
+        }
+    }
+}
+
+/// A collection of which elements are drawn.
+pub(super) trait Ranked {
+    /// An element.
+    type Element<'a>
+    where
+        Self: 'a;
+
+    /// Number of elements.
+    fn count(&self) -> u64;
+
+    /// The element of this rank.
+    fn nth(&self, rank: u64) -> Option<Self::Element<'_>>;
+
+    /// All elements in order.
+    fn all(&self) -> impl Iterator<Item = Self::Element<'_>>;
+
+    /// Appends an element, and its value if that is asked for.
+    fn put(reply: &mut Vec<u8>, element: Self::Element<'_>, with_value: bool);
+}
+
 impl Draws {
     /// What the words behind the key ask for; `with_values` is the word behind the number that asks for pairs.
     pub(super) fn parse(words: Words<'_>, with_values: &str) -> Result<Self, CommandError> {
@@ -70,6 +111,64 @@ impl Draws {
             [] => Ok(Self::One),
             [count, options @ ..] => parse_many(integer(count)?, options, with_values),
         }
+    }
+
+    /// The same of a command that knows no word behind the number. Redis counts the words first.
+    pub(super) fn parse_of_keys(words: Words<'_>) -> Result<Self, CommandError> {
+        match words {
+            [] => Ok(Self::One),
+            [count] => parse_many(integer(count)?, &[], ""),
+            _ => Err(CommandError::Syntax),
+        }
+    }
+
+    /// Appends the answer of a read that draws elements of a collection, or of a key that does not exist. Which elements
+    /// does not matter, only that all come equally often. Two of one body differ.
+    pub(super) fn read<K: Keys, C: Ranked>(
+        self,
+        keys: &K,
+        found: Option<&C>,
+        view: View,
+        reply: &mut Vec<u8>,
+    ) -> ExecutionResult {
+        let mut prng = Prng::new(view.now.0 ^ reply.len() as u64);
+        let length = found.map_or(0, C::count);
+        if length > 1 {
+            keys.before_draw();
+        }
+        let Self::Many { count, with_values } = self else {
+            match found.and_then(|collection| collection.nth(prng.below(length))) {
+                Some(element) => C::put(reply, element, false),
+                None => put_nil(reply),
+            }
+            return Ok(());
+        };
+        let drawn = drawn_of(count, length);
+        let put_head = if with_values { put_pairs } else { put_array };
+        put_head(reply, usize::try_from(drawn).unwrap_or(usize::MAX));
+        let Some(collection) = found else { return Ok(()) };
+        put_many(collection, (count, drawn), &mut prng, |element| {
+            C::put(reply, element, with_values);
+            if reply.len() > view.reply_end { Err(ExecutionError::ReplyTooLong) } else { Ok(()) }
+        })
+    }
+}
+
+/// Draws so many elements for a count, and gives each to `put`.
+fn put_many<'a, C: Ranked>(
+    collection: &'a C,
+    (count, drawn): (i64, u64),
+    prng: &mut Prng,
+    put: impl FnMut(C::Element<'a>) -> ExecutionResult,
+) -> ExecutionResult {
+    let length = collection.count();
+    if count < 0 {
+        (0..drawn).filter_map(|_| collection.nth(prng.below(length))).try_for_each(put)
+    } else if drawn == length {
+        collection.all().try_for_each(put)
+    } else {
+        let ranks = distinct(prng, drawn, length);
+        ranks.into_iter().filter_map(|rank| collection.nth(rank)).try_for_each(put)
     }
 }
 
@@ -93,7 +192,7 @@ fn parse_many(count: i64, options: Words<'_>, with_values_word: &str) -> Result<
 }
 
 /// How many elements of so many are drawn for a count.
-pub(super) fn drawn_of(count: i64, length: u64) -> u64 {
+fn drawn_of(count: i64, length: u64) -> u64 {
     let drawn = count.unsigned_abs();
     match (length, count) {
         (0, _) => 0,

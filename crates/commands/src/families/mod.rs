@@ -16,6 +16,7 @@ mod lists;
 mod ranks;
 mod scan_options;
 mod server;
+mod sets;
 mod strings;
 
 pub use draws::Draws;
@@ -25,6 +26,7 @@ pub use hashes::hgetall::FieldPart;
 pub use lists::index::ListIndex;
 pub use lists::linsert::Side;
 pub use scan_options::ScanOptions;
+pub use sets::sinter::SetOperator;
 pub use strings::getex::TtlChange;
 pub use strings::set::{Condition, Lifetime};
 pub use syros_values::ListEnd;
@@ -179,6 +181,13 @@ macro_rules! commands {
                 }
             }
 
+            pub(crate) fn seed_mut(&mut self) -> Option<&mut u64> {
+                match self {
+                    $(Self::$read(_))|* => None,
+                    $(Self::$update(operation) => operation.seed_mut(),)*
+                }
+            }
+
             #[inline]
             pub(crate) fn operand(&self) -> Option<(&'a [u8], access::Operand<'a>)> {
                 match self {
@@ -243,6 +252,14 @@ commands! {
         lists::lpos::LPos<'a>,
         lists::lrange::LRange<'a>,
         server::dbsize::DbSize,
+        sets::scard::SCard<'a>,
+        sets::sinter::SInter<'a> | OPCODE_UNION | OPCODE_DIFFERENCE,
+        sets::sintercard::SInterCard<'a>,
+        sets::sismember::SIsMember<'a>,
+        sets::smembers::SMembers<'a>,
+        sets::smismember::SMIsMember<'a>,
+        sets::srandmember::SRandMember<'a>,
+        sets::sscan::SScan<'a>,
         strings::get::Get<'a>,
         strings::getrange::GetRange<'a>,
         strings::mget::MGet<'a>,
@@ -268,6 +285,11 @@ commands! {
         lists::lset::LSet<'a>,
         lists::ltrim::LTrim<'a>,
         server::flushall::FlushAll,
+        sets::sadd::SAdd<'a>,
+        sets::sinterstore::SInterStore<'a> | OPCODE_UNION | OPCODE_DIFFERENCE,
+        sets::smove::SMove<'a>,
+        sets::spop::SPop<'a> | OPCODE_WITH_COUNT,
+        sets::srem::SRem<'a>,
         strings::append::Append<'a>,
         strings::getdel::GetDel<'a>,
         strings::getex::GetEx<'a>,

@@ -1,11 +1,15 @@
 //! The options of commands that walk through the elements of one key: HSCAN and its like.
 
-use super::generic::scan;
+use super::definition::{ExecutionResult, View};
+use super::generic::scan::{self, put_step};
+use crate::access::Names;
 use crate::encoding::{Field, Pattern};
 use crate::error::{CommandError, ExecutionError};
+use crate::glob::glob_matches;
 use crate::primitive::{Malformed, take_u8};
 use crate::words::{Words, integer, is, pattern};
 use syros_types::varint::{put_varint, take_varint};
+use syros_values::Scan;
 
 /// The options of a step of an iteration over one key's elements.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -75,14 +79,43 @@ impl<'a> ScanOptions<'a> {
         }
     }
 
+    /// Appends the answer to a step from a cursor on over the elements of a key that exists: `scan` makes the step, given
+    /// about how many elements it has. What is answered of an element are its strings, the first of which is matched.
+    pub(super) fn read<'s, const STRINGS: usize, I: Iterator<Item = [&'s [u8]; STRINGS]>>(
+        self,
+        scan: impl FnOnce(u64) -> Scan<I>,
+        view: View,
+        reply: &mut Vec<u8>,
+    ) -> ExecutionResult {
+        let (pattern, count) = self.checked()?;
+        let mut found = Names::default();
+        let step = scan(count);
+        for strings in step.items {
+            let matches = |pattern| strings.first().is_some_and(|name| glob_matches(pattern, name));
+            if pattern.is_none_or(matches) {
+                strings.iter().for_each(|string| found.push(string));
+            }
+            if reply.len() + found.reply_bytes() > view.reply_end {
+                return Err(ExecutionError::ReplyTooLong);
+            }
+        }
+        put_step(reply, step.cursor, &found);
+        Ok(())
+    }
+
     /// What elements must match, and how many are looked at, now that the key exists.
-    pub(super) fn checked(self) -> Result<(Option<&'a [u8]>, u64), ExecutionError> {
+    fn checked(self) -> Result<(Option<&'a [u8]>, u64), ExecutionError> {
         match self {
             Self::Valid { pattern, count } => Ok((pattern, count.min(scan::KEYS_MAX))),
             Self::Syntax => Err(ExecutionError::Syntax),
             Self::NotInteger => Err(ExecutionError::NotInteger),
         }
     }
+}
+
+/// Appends the answer to a step over the elements of a key that does not exist.
+pub(super) fn put_no_step(reply: &mut Vec<u8>) {
+    put_step(reply, 0, &Names::default());
 }
 
 fn parse_valid<'a>(options: Words<'a>) -> Result<ScanOptions<'a>, CommandError> {

@@ -168,14 +168,13 @@ fn write_words(words: &[&str], protocol: Protocol, out: &mut Vec<u8>) {
 /// Where keys are, said again in the way of Redis 7: ranges that begin at an index, and those behind their number. Where a
 /// range ends is counted from its beginning, or, if negative, from the last word.
 fn write_key_specifications(spec: &CommandSpec, protocol: Protocol, out: &mut Vec<u8>) {
-    let keys = spec.keys;
-    let ranges: Vec<(i8, i8)> = if keys.last < 0 {
-        vec![(keys.first, keys.last)]
-    } else {
-        // One for each key: they may be used differently.
-        (1..=keys.last).filter(|position| *position >= keys.first).map(|position| (position, 0)).collect()
-    };
-    let counted = spec.key_count > 0;
+    let (keys, counted) = (spec.keys, spec.key_count > 0);
+    // One for each key, for they may be used differently; the last one for all that are left.
+    let placed = spec.key_flags.len() - usize::from(counted);
+    let mut ranges: Vec<(i8, i8)> = (keys.first..).take(placed).map(|position| (position, 0)).collect();
+    if let Some((_, last)) = ranges.last_mut() {
+        *last = keys.last.min(0);
+    }
     write_set(out, protocol, ranges.len() + usize::from(counted));
     for (number, (first, last)) in ranges.iter().enumerate() {
         let range: [(&[u8], i64); 3] =
@@ -281,7 +280,8 @@ fn placed_keys<'a>(spec: &CommandSpec, words: &[&'a [u8]]) -> Vec<(usize, &'a [u
         last => usize::from(last.unsigned_abs()),
     };
     let keys = words[first..=last].iter().step_by(usize::from(spec.keys.step.unsigned_abs()));
-    keys.enumerate().map(|(number, key)| (if spec.keys.last < 0 { 0 } else { number }, *key)).collect()
+    let last = spec.key_flags.len().saturating_sub(1 + usize::from(spec.key_count > 0));
+    keys.enumerate().map(|(number, key)| (number.min(last), *key)).collect()
 }
 
 /// The keys behind the word that says how many there are; `None` if there are not so many, or it is no number.

@@ -13,7 +13,7 @@ use crate::writer::{
 };
 use std::sync::Arc;
 use syros_commands::{CommandError, ConnectionCommand, parse_integer};
-use syros_types::{ReadPolicy, WallTime};
+use syros_types::{Prng, ReadPolicy, WallTime, key_hash, mix};
 
 /// Whether a client wants replies: CLIENT REPLY.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -51,11 +51,14 @@ pub(crate) struct Session {
     pub(crate) library_name: Vec<u8>,
     pub(crate) library_version: Vec<u8>,
     pub(crate) statistics: Arc<Statistics>,
+    /// Where updates that depend on chance get their seeds.
+    pub(crate) seeds: Prng,
 }
 
 impl Session {
-    pub(crate) const fn new(identity: Identity, now: WallTime, statistics: Arc<Statistics>) -> Self {
+    pub(crate) fn new(identity: Identity, now: WallTime, statistics: Arc<Statistics>) -> Self {
         Self {
+            seeds: seeds(&identity, now),
             identity,
             connected_at: now,
             protocol: Protocol::Resp2,
@@ -68,6 +71,18 @@ impl Session {
             statistics,
         }
     }
+}
+
+/// The seeds of a connection's updates. Those of any two connections differ: in their addresses, their numbers, or the
+/// time when they were accepted. Whoever knows all of these knows the seeds, too; they are no secret.
+fn seeds(identity: &Identity, accepted: WallTime) -> Prng {
+    let parts = [
+        key_hash(identity.address.as_bytes()),
+        key_hash(identity.local_address.as_bytes()),
+        identity.id,
+        accepted.0,
+    ];
+    Prng::new(parts.into_iter().fold(0, |seed, part| mix(seed ^ part)))
 }
 
 /// Answers a command whose number of words fits the table. True if the connection is to be closed.

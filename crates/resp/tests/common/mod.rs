@@ -7,11 +7,12 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use syros_commands::families::{
     Append, Del, Draws, Exists, FieldPart, Get, GetDel, HDel, HGetAll, HRandField, HScan, HSet, HSetNx,
-    IncrBy, MGet, MSet, Rename, Set, StrLen,
+    IncrBy, MGet, MSet, Rename, SAdd, SCard, SInter, SInterCard, SInterStore, SMIsMember, SMembers, SMove,
+    SPop, SRandMember, SScan, Set, SetOperator, StrLen,
 };
 use syros_commands::{
     Command, Condition, Operation, Reply, describe, operations, put_array, put_bulk, put_error, put_integer,
-    put_map, put_nil, put_ok, put_pairs,
+    put_map, put_nil, put_ok, put_pairs, put_set,
 };
 use syros_resp::{Completion, Connection, Context, Identity, ServerInfo, ServerReport, Submission};
 use syros_types::WallTime;
@@ -175,7 +176,6 @@ impl TestStore {
 
     /// Fields are keys behind the key, which is none itself; their order is that of their names.
     fn execute_on_fields(&mut self, command: &Command<'_>, out: &mut Vec<u8>) {
-        let place = |key: &[u8], field: &[u8]| [key, b"\0", field].concat();
         let put_all = |store: &Self, key: &[u8], part: FieldPart, out: &mut Vec<u8>| {
             for (name, value) in store.0.iter().filter(|(name, _)| name.starts_with(&place(key, b""))) {
                 if part != FieldPart::Value {
@@ -226,9 +226,112 @@ impl TestStore {
                 put_array(out, 2 * count(self, key));
                 put_all(self, key, FieldPart::Both, out);
             }
+            ref other => self.execute_on_members(other, out),
+        }
+    }
+
+    /// Members are fields without values.
+    fn execute_on_members(&mut self, command: &Command<'_>, out: &mut Vec<u8>) {
+        match *command {
+            Command::SAdd(SAdd { key, members }) => {
+                let new =
+                    members.iter().filter(|member| self.0.insert(place(key, member), Vec::new()).is_none());
+                put_integer(out, new.count() as i64);
+            }
+            Command::SCard(SCard { key }) => put_integer(out, self.members(key).len() as i64),
+            Command::SMembers(SMembers { key }) => put_members(out, put_set, &self.members(key)),
+            Command::SMIsMember(SMIsMember { key, members }) => {
+                put_array(out, members.len());
+                for member in members {
+                    put_integer(out, i64::from(self.0.contains_key(&place(key, member))));
+                }
+            }
+            Command::SScan(SScan { key, .. }) => {
+                put_array(out, 2);
+                put_bulk(out, b"0");
+                put_members(out, put_array, &self.members(key));
+            }
+            // Of counts that draw all of them, and of sets of one member.
+            Command::SRandMember(SRandMember { key, draws }) => match (draws, &self.members(key)[..]) {
+                (Draws::One, [only, ..]) => put_bulk(out, only),
+                (Draws::One, []) => put_nil(out),
+                (Draws::Many { count: ..0, .. }, [only]) => {
+                    put_members(out, put_array, &[only.clone(), only.clone()]);
+                }
+                (Draws::Many { .. }, members) => put_members(out, put_array, members),
+            },
+            Command::SPop(SPop { key, count, .. }) => {
+                let mut members = self.members(key);
+                members.truncate(count.unwrap_or(1) as usize);
+                members.iter().for_each(|member| drop(self.0.remove(&place(key, member))));
+                match (count, members.first()) {
+                    (Some(_), _) => put_members(out, put_set, &members),
+                    (None, Some(only)) => put_bulk(out, only),
+                    (None, None) => put_nil(out),
+                }
+            }
+            Command::SMove(SMove { source, destination, member }) => {
+                let found = self.0.remove(&place(source, member)).is_some();
+                if found {
+                    self.0.insert(place(destination, member), Vec::new());
+                }
+                put_integer(out, i64::from(found));
+            }
+            ref other => self.execute_on_several_sets(other, out),
+        }
+    }
+
+    fn execute_on_several_sets(&mut self, command: &Command<'_>, out: &mut Vec<u8>) {
+        match *command {
+            Command::SInter(SInter { operator, keys }) => {
+                put_members(out, put_set, &self.combined(operator, keys.iter()));
+            }
+            Command::SInterCard(SInterCard { keys, .. }) => {
+                put_integer(out, self.combined(SetOperator::Intersection, keys.iter()).len() as i64);
+            }
+            Command::SInterStore(SInterStore { operator, keys }) => {
+                let (result, key) =
+                    (self.combined(operator, keys.iter().skip(1)), keys.iter().next().unwrap_or_default());
+                let old = self.members(key);
+                old.iter().for_each(|member| drop(self.0.remove(&place(key, member))));
+                for member in &result {
+                    self.0.insert(place(key, member), Vec::new());
+                }
+                put_integer(out, result.len() as i64);
+            }
             ref other => panic!("the test store does not know {other:?}"),
         }
     }
+
+    fn members(&self, key: &[u8]) -> Vec<Vec<u8>> {
+        let names = self.0.keys().filter_map(|name| name.strip_prefix(&place(key, b"")[..]));
+        names.map(<[u8]>::to_vec).collect()
+    }
+
+    fn combined<'k>(&self, operator: SetOperator, keys: impl Iterator<Item = &'k [u8]>) -> Vec<Vec<u8>> {
+        let sets = keys.map(|key| self.members(key));
+        let combine = |mut set: Vec<Vec<u8>>, other: Vec<Vec<u8>>| {
+            match operator {
+                SetOperator::Intersection => set.retain(|member| other.contains(member)),
+                SetOperator::Difference => set.retain(|member| !other.contains(member)),
+                SetOperator::Union => set.extend(other),
+            }
+            set.sort();
+            set.dedup();
+            set
+        };
+        sets.reduce(combine).unwrap_or_default()
+    }
+}
+
+/// The key of a field.
+fn place(key: &[u8], field: &[u8]) -> Vec<u8> {
+    [key, b"\0", field].concat()
+}
+
+fn put_members(out: &mut Vec<u8>, put_head: fn(&mut Vec<u8>, usize), members: &[Vec<u8>]) {
+    put_head(out, members.len());
+    members.iter().for_each(|member| put_bulk(out, member));
 }
 
 /// Every submission that may go now.

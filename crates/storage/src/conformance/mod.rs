@@ -2,6 +2,7 @@
 
 mod generator;
 mod scripts;
+mod sets;
 mod snapshots;
 mod twin;
 
@@ -10,7 +11,7 @@ pub use twin::Twin;
 
 use crate::Engine;
 use std::collections::{BTreeMap, BTreeSet};
-use syros_commands::families::{Draws, HRandField, Scan};
+use syros_commands::families::{Draws, HRandField, SRandMember, Scan};
 use syros_commands::limits::REPLY_BYTES_MAX;
 use syros_commands::{Command, Operation, Parsed, Reply, operations, parse};
 use syros_types::limits::{KEY_BYTES_MAX, VALUE_BYTES_MAX};
@@ -37,6 +38,7 @@ pub fn test_part<E: Engine>(make: impl Fn() -> E, load: impl Fn(&[Vec<u8>]) -> E
     test_bodies(&make);
     test_scan(&make);
     test_random_fields(&make);
+    sets::test(&make);
     test_limits(&make);
     test_limits_of_pops(&make);
     test_digest(&make);
@@ -472,7 +474,10 @@ pub fn test_against_twin<E: Engine>(make: &impl Fn() -> E, seed: u64, steps: usi
         for _ in 0..1 + prng.below(4).saturating_sub(1) {
             let words = generator.command();
             let words: Vec<&[u8]> = words.iter().map(Vec::as_slice).collect();
-            if let Ok(Parsed::Data(operation)) = parse(&words) {
+            if let Ok(Parsed::Data(mut operation)) = parse(&words) {
+                if let Some(seed) = operation.seed_mut() {
+                    *seed = prng.next_u64();
+                }
                 if operation.concerns_all_keys() {
                     // Such an operation is a body of its own.
                     (body, shown) = (Vec::new(), String::new());
@@ -519,7 +524,7 @@ pub fn test_against_twin<E: Engine>(make: &impl Fn() -> E, seed: u64, steps: usi
     }
     assert!(certain > steps / 10, "only {certain} answers could be told before");
     // Every kind of command but RANDOMKEY, whose answers are not compared.
-    assert!(steps < 10_000 || succeeded.len() == 52, "too few commands succeeded: {succeeded:?}");
+    assert!(steps < 10_000 || succeeded.len() == 68, "too few commands succeeded: {succeeded:?}");
 }
 
 /// The next expiry of an engine is after log time, and no later than the first that there is.
@@ -532,26 +537,29 @@ fn assert_expiry<E: Engine>(engine: &E, first: Option<WallTime>, context: &str) 
 }
 
 /// What was drawn without repetitions has none.
-fn assert_drawn(command: HRandField<'_>, fields: &[&Reply]) {
-    let Draws::Many { count, .. } = command.draws else { panic!("{command:?} draws one field") };
-    let mut distinct: Vec<String> = fields.iter().map(|field| format!("{field:?}")).collect();
+fn assert_drawn(draws: Draws, elements: &[&Reply]) {
+    let Draws::Many { count, .. } = draws else { panic!("{draws:?} draws one element") };
+    let mut distinct: Vec<String> = elements.iter().map(|element| format!("{element:?}")).collect();
     distinct.sort_unstable();
     distinct.dedup();
-    assert!(count < 0 || distinct.len() == fields.len(), "{command:?} has drawn a field twice");
+    assert!(count < 0 || distinct.len() == elements.len(), "{draws:?} has drawn an element twice");
 }
 
 /// What engines may answer differently, reduced to what they must agree in.
 fn normalized(operation: &Operation<'_>, reply: Reply, twin: &Twin, expected: &Reply) -> Reply {
     match (operation.command, reply) {
-        // A step that need not visit all fields.
-        (Command::HScan(_), Reply::Array(_)) if *expected == Reply::Nil => Reply::Nil,
-        (Command::HRandField(_), Reply::Bulk(_)) => Reply::Integer(1),
-        (Command::HRandField(drawn), Reply::Array(fields)) => {
-            assert_drawn(drawn, &fields.iter().collect::<Vec<_>>());
-            Reply::Integer(fields.len() as i64)
+        // A step that need not visit all elements.
+        (Command::HScan(_) | Command::SScan(_), Reply::Array(_)) if *expected == Reply::Nil => Reply::Nil,
+        (Command::HRandField(_) | Command::SRandMember(_), Reply::Bulk(_)) => Reply::Integer(1),
+        (
+            Command::HRandField(HRandField { draws, .. }) | Command::SRandMember(SRandMember { draws, .. }),
+            Reply::Array(elements),
+        ) => {
+            assert_drawn(draws, &elements.iter().collect::<Vec<_>>());
+            Reply::Integer(elements.len() as i64)
         }
-        (Command::HRandField(drawn), Reply::Pairs(pairs)) => {
-            assert_drawn(drawn, &pairs.iter().map(|(field, _)| field).collect::<Vec<_>>());
+        (Command::HRandField(HRandField { draws, .. }), Reply::Pairs(pairs)) => {
+            assert_drawn(draws, &pairs.iter().map(|(field, _)| field).collect::<Vec<_>>());
             Reply::Integer(pairs.len() as i64)
         }
         (Command::Keys(_), Reply::Array(mut keys)) => {

@@ -157,6 +157,11 @@ impl<S: Store> KeysMut for Lane<S> {
         self.put(key, record(key, expiry, value), expiry);
     }
 
+    fn set_collection<C: Collection>(&mut self, key: &[u8], collection: C) {
+        self.shared.record_collection();
+        self.put(key, value_record(key, None, &collection.into()), None);
+    }
+
     fn edit<R>(
         &mut self,
         key: &[u8],

@@ -3,15 +3,13 @@
 use super::{SLOW_READ, hash_of};
 use crate::access::Keys;
 use crate::encoding::{Key, fields};
-use crate::error::{CommandError, ExecutionError};
+use crate::error::CommandError;
 use crate::families::Command;
 use crate::families::definition::{Definition, ExecutionResult, KeyNames, ReadCommand, View};
-use crate::families::draws::{Draws, distinct, drawn_of};
-use crate::families::elements::put_optional;
+use crate::families::draws::{Draws, Ranked};
 use crate::families::specification::CommandSpec;
-use crate::reply::{put_array, put_bulk, put_pairs};
+use crate::reply::put_bulk;
 use crate::words::Words;
-use syros_types::Prng;
 use syros_values::Hash;
 
 /// HRANDFIELD.
@@ -51,39 +49,32 @@ fn parse<'a>(_: &'static str, words: Words<'a>) -> Result<Command<'a>, CommandEr
     Ok(HRandField { key: words[1], draws }.into())
 }
 
+impl Ranked for Hash {
+    type Element<'a> = (&'a [u8], &'a [u8]);
+
+    fn count(&self) -> u64 {
+        self.len()
+    }
+
+    fn nth(&self, rank: u64) -> Option<Self::Element<'_>> {
+        self.nth(rank)
+    }
+
+    fn all(&self) -> impl Iterator<Item = Self::Element<'_>> {
+        self.iter()
+    }
+
+    fn put(reply: &mut Vec<u8>, (field, value): Self::Element<'_>, with_value: bool) {
+        put_bulk(reply, field);
+        if with_value {
+            put_bulk(reply, value);
+        }
+    }
+}
+
 impl ReadCommand for HRandField<'_> {
     fn read<K: Keys>(&self, keys: &K, view: View, reply: &mut Vec<u8>) -> ExecutionResult {
-        // Which fields does not matter, only that all come equally often. Two of one body differ.
-        let mut prng = Prng::new(view.now.0 ^ reply.len() as u64);
         let found = keys.get(self.key);
-        let hash = hash_of(found.as_ref())?;
-        let length = hash.map_or(0, Hash::len);
-        let field = |rank| hash.and_then(|hash| hash.nth(rank));
-        if length > 1 {
-            keys.before_draw();
-        }
-        let Draws::Many { count, with_values } = self.draws else {
-            let rank = if length > 0 { prng.below(length) } else { 0 };
-            put_optional(reply, field(rank).map(|(field, _)| field));
-            return Ok(());
-        };
-        let drawn = drawn_of(count, length);
-        let put_head = if with_values { put_pairs } else { put_array };
-        put_head(reply, usize::try_from(drawn).unwrap_or(usize::MAX));
-        let mut put = |(field, value): (&[u8], &[u8])| {
-            put_bulk(reply, field);
-            if with_values {
-                put_bulk(reply, value);
-            }
-            if reply.len() > view.reply_end { Err(ExecutionError::ReplyTooLong) } else { Ok(()) }
-        };
-        if count < 0 {
-            (0..drawn).filter_map(|_| field(prng.below(length))).try_for_each(put)
-        } else if drawn == length {
-            hash.into_iter().flatten().try_for_each(put)
-        } else {
-            let ranks = distinct(&mut prng, drawn, length);
-            ranks.into_iter().filter_map(field).try_for_each(&mut put)
-        }
+        self.draws.read(keys, hash_of(found.as_ref())?, view, reply)
     }
 }

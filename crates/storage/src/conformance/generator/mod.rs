@@ -2,6 +2,7 @@
 
 mod hashes;
 mod lists;
+mod sets;
 
 use super::body_if_data;
 use core::ops::Range;
@@ -82,10 +83,10 @@ const STRINGS: &[&str] = &[
 ];
 
 /// The templates of every family, which come as often as they have templates.
-const FAMILIES: &[&[&str]] = &[STRINGS, hashes::TEMPLATES, lists::TEMPLATES];
+const FAMILIES: &[&[&str]] = &[STRINGS, hashes::TEMPLATES, lists::TEMPLATES, sets::TEMPLATES];
 
 /// Keys that are collections most of the time.
-const COLLECTIONS: &[&[&[u8]]] = &[hashes::KEYS, lists::KEYS];
+const COLLECTIONS: &[&[&[u8]]] = &[hashes::KEYS, lists::KEYS, sets::KEYS];
 
 /// Commands that would leave too little to work with if they came as often as the others.
 const RARE_TEMPLATES: &[&str] = &["FLUSHALL", "FLUSHDB ASYNC", "flushall %value", "FLUSHDB sync %value"];
@@ -237,7 +238,12 @@ impl Generator {
                 return;
             }
             "%set" | "%getex" | "%expire" | "%scan" | "%hscan" | "%lpos" => return self.options(word, words),
-            _ if self.expand_of_hashes(word, words) || self.expand_of_lists(word, words) => return,
+            _ if self.expand_of_hashes(word, words)
+                || self.expand_of_lists(word, words)
+                || self.expand_of_sets(word, words) =>
+            {
+                return;
+            }
             literal => literal.as_bytes().to_vec(),
         };
         words.push(word);
@@ -262,9 +268,9 @@ impl Generator {
                 "EXAT" => self.expiry(true, 1000),
                 "PXAT" => self.expiry(true, 1),
                 "MATCH" => self.pattern(),
-                "TYPE" => {
-                    self.pick(&[&b"string"[..], b"STRING", b"hash", b"HASH", b"list", b"bogus"]).to_vec()
-                }
+                "TYPE" => self
+                    .pick(&[&b"string"[..], b"STRING", b"hash", b"HASH", b"set", b"list", b"bogus"])
+                    .to_vec(),
                 "RANK" => self.rank(),
                 "MAXLEN" => self.element_count(),
                 "COUNT" if kind == "%lpos" => self.element_count(),

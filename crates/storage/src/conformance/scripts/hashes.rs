@@ -1,9 +1,6 @@
 //! Scripts of commands on hashes, and of commands on keys of the wrong type.
 
-use super::{NOT_FINITE, NOT_FLOAT, NOT_INTEGER, OVERFLOW, Script};
-
-const WRONGTYPE: &str = "WRONGTYPE Operation against a key holding the wrong kind of value";
-const SYNTAX: &str = "ERR syntax error";
+use super::{NOT_FINITE, NOT_FLOAT, NOT_INTEGER, OVERFLOW, SYNTAX, Script, WRONGTYPE};
 
 pub(super) const SCRIPTS: &[Script] =
     &[HASH, HASH_NUMBERS, HASH_FORMS, HASH_LIFETIME, HRANDFIELD, HSCAN, WRONG_TYPE, WRONG_TYPE_BLIND];

@@ -2,6 +2,7 @@
 
 mod hashes;
 mod lists;
+mod sets;
 
 use super::{apply, body_of, ms, read};
 use crate::Engine;
@@ -18,6 +19,7 @@ fn show(reply: &Reply) -> String {
         Reply::Simple(text) => format!("+{}", text.escape_ascii()),
         Reply::Error(text) => String::from_utf8_lossy(text).into_owned(),
         Reply::Array(replies) => format!("[{}]", replies.iter().map(show).collect::<Vec<_>>().join(" ")),
+        Reply::Set(members) => format!("#{{{}}}", members.iter().map(show).collect::<Vec<_>>().join(" ")),
         Reply::Map(pairs) => format!("{{{}}}", show_pairs(pairs)),
         Reply::Pairs(pairs) => format!("({})", show_pairs(pairs)),
     }
@@ -31,7 +33,7 @@ fn show_pairs(pairs: &[(Reply, Reply)]) -> String {
 /// Runs every script on an engine of its own. Words are separated by spaces, `''` is an empty one.
 /// `wait N` moves log time on by N ms; the rest is executed at log time, which starts at 1000 ms.
 pub(super) fn test<E: Engine>(make: &impl Fn() -> E) {
-    for script in [SCRIPTS, hashes::SCRIPTS, lists::SCRIPTS].concat() {
+    for script in [SCRIPTS, hashes::SCRIPTS, lists::SCRIPTS, sets::SCRIPTS].concat() {
         let (mut engine, mut now) = (make(), 1000);
         engine.advance(ms(now));
         for (command, expected) in script {
@@ -59,6 +61,8 @@ const NOT_INTEGER: &str = "ERR value is not an integer or out of range";
 const NOT_FLOAT: &str = "ERR value is not a valid float";
 const OVERFLOW: &str = "ERR increment or decrement would overflow";
 const NOT_FINITE: &str = "ERR increment would produce NaN or Infinity";
+const SYNTAX: &str = "ERR syntax error";
+const WRONGTYPE: &str = "WRONGTYPE Operation against a key holding the wrong kind of value";
 const NO_SUCH_KEY: &str = "ERR no such key";
 
 type Script = &'static [(&'static str, &'static str)];

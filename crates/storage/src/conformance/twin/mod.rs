@@ -3,10 +3,12 @@
 
 mod hashes;
 mod lists;
+mod sets;
 
 use crate::Digest;
 use hashes::Fields;
 use lists::Elements;
+use sets::SetMembers;
 use std::collections::BTreeMap;
 use syros_commands::families::{
     Append, Del, Exists, Expire, ExpireTime, Get, GetDel, GetEx, GetRange, IncrBy, IncrByFloat, Keys, MGet,
@@ -35,6 +37,7 @@ enum Content {
     String(Vec<u8>),
     Hash(Fields),
     List(Elements),
+    Set(SetMembers),
 }
 
 impl Content {
@@ -44,6 +47,7 @@ impl Content {
             Self::String(_) => "string",
             Self::Hash(_) => "hash",
             Self::List(_) => "list",
+            Self::Set(_) => "set",
         }
     }
 
@@ -53,6 +57,7 @@ impl Content {
             Self::String(_) => false,
             Self::Hash(fields) => fields.is_empty(),
             Self::List(elements) => elements.is_empty(),
+            Self::Set(members) => members.is_empty(),
         }
     }
 }
@@ -118,6 +123,7 @@ impl Twin {
                 Content::String(value) => digest.add(key, value, *expiry),
                 Content::Hash(fields) => digest.add_value(key, fields.fingerprint(), *expiry),
                 Content::List(elements) => digest.add_value(key, elements.fingerprint(), *expiry),
+                Content::Set(members) => digest.add_value(key, members.fingerprint(), *expiry),
             }
         }
         digest.finish()
@@ -158,7 +164,11 @@ impl Twin {
         let needs = key_of_string(command).map(|key| (key, "string"));
         let needs = needs.or_else(|| hashes::key_of_hash(command).map(|key| (key, "hash")));
         let needs = needs.or_else(|| lists::key_of_list(command).map(|key| (key, "list")));
-        needs.is_some_and(|(key, name)| self.keys.contains_key(key) && self.type_of(key) != name)
+        let sets = self.keys_of_sets(command).into_iter().map(|key| (key, "set"));
+        needs
+            .into_iter()
+            .chain(sets)
+            .any(|(key, name)| self.keys.contains_key(key) && self.type_of(key) != name)
     }
 
     fn value(&self, key: &[u8]) -> Option<&Vec<u8>> {
@@ -235,7 +245,11 @@ impl Twin {
             }
             Command::Keys(Keys { pattern }) => self.matching(pattern, None),
             Command::DbSize(_) => Reply::Integer(self.keys.len() as i64),
-            _ => self.read_hash(command).or_else(|| self.read_list(command)).unwrap_or(Reply::Nil),
+            _ => self
+                .read_hash(command)
+                .or_else(|| self.read_list(command))
+                .or_else(|| self.read_set(command))
+                .unwrap_or(Reply::Nil),
         }
     }
 
@@ -402,6 +416,7 @@ impl Twin {
             _ => self
                 .update_hash(command)
                 .or_else(|| self.update_list(command))
+                .or_else(|| self.update_set(command))
                 .unwrap_or_else(|| unreachable!("the twin does not know {command:?}")),
         }
     }

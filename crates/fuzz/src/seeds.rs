@@ -15,11 +15,11 @@ use syros_types::{
     ConfigurationEpoch, ConfigurationId, Description, FastQuorum, Group, GroupId, Incarnation, NodeId, Prng,
     ReplicaId, Roster, WallTime,
 };
-use syros_values::{Hash, List, ListEnd, Value};
+use syros_values::{Hash, List, ListEnd, Set, Value};
 use syros_wire::{Hello, Member, Sender};
 
 /// Commands of all shapes. A seed is a run of some of them.
-const COMMANDS: [&str; 53] = [
+const COMMANDS: &[&str] = &[
     "SET k v",
     "SET k 1 EX 100 GET",
     "SET k v PXAT 1000000 NX",
@@ -70,6 +70,23 @@ const COMMANDS: [&str; 53] = [
     "RPOP none 2",
     "LTRIM l 0 1",
     "LMPOP 2 none l LEFT COUNT 3",
+    "SADD s a b c",
+    "SREM s b",
+    "SMEMBERS s",
+    "SISMEMBER s a",
+    "SMISMEMBER s a none",
+    "SCARD s",
+    "SRANDMEMBER s -3",
+    "SPOP s",
+    "SPOP s 2",
+    "SMOVE s t a",
+    "SINTER s t none",
+    "SUNION s t",
+    "SDIFF s t",
+    "SINTERCARD 2 s t LIMIT 1",
+    "SUNIONSTORE d s t",
+    "SDIFFSTORE s s t",
+    "SSCAN s 0 MATCH a* COUNT 5",
     "KEYS *[a-c]?\\*",
     "SCAN 0 MATCH k* COUNT 5 TYPE string",
     "FLUSHALL",
@@ -107,33 +124,22 @@ pub(crate) fn replies(prng: &mut Prng) -> Vec<Vec<u8>> {
 
 /// Collections of every kind and of both forms.
 pub(crate) fn values(prng: &mut Prng) -> Vec<Vec<u8>> {
-    let mut seeds = Vec::new();
-    for number in 0..2 * SEEDS_EACH {
-        let longest = if number % 2 == 0 { 60 } else { 200 };
-        for value in [hash(prng, longest).into(), list(prng, longest).into()] {
-            let mut bytes = Vec::new();
-            Value::put(&value, &mut bytes);
-            seeds.push(bytes);
+    let mut values = Vec::new();
+    for longest in [60, 200].repeat(SEEDS_EACH) {
+        let (mut hash, mut list, mut set) = (Hash::default(), List::default(), Set::default());
+        for number in 0..1 + prng.below(20) {
+            let string = vec![b'v'; prng.below(longest) as usize];
+            hash.set(number.to_string().as_bytes(), &string);
+            list.push(ListEnd::Right, &string);
+            set.insert(&string);
         }
+        values.extend([Value::from(hash), list.into(), set.into()].map(|value| {
+            let mut bytes = Vec::new();
+            value.put(&mut bytes);
+            bytes
+        }));
     }
-    seeds
-}
-
-fn hash(prng: &mut Prng, longest: u64) -> Hash {
-    let mut hash = Hash::default();
-    for number in 0..1 + prng.below(20) {
-        let value = vec![b'v'; prng.below(longest) as usize];
-        hash.set(number.to_string().as_bytes(), &value);
-    }
-    hash
-}
-
-fn list(prng: &mut Prng, longest: u64) -> List {
-    let mut list = List::default();
-    for _ in 0..1 + prng.below(20) {
-        list.push(ListEnd::Right, &vec![b'e'; prng.below(longest) as usize]);
-    }
-    list
+    values
 }
 
 pub(crate) fn requests(prng: &mut Prng) -> Vec<Vec<u8>> {

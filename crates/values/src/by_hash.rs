@@ -20,8 +20,8 @@ pub(crate) trait Element<const STRINGS: usize>: syros_tree::Form + Sized {
     /// The element of these strings.
     fn of_strings(strings: [&[u8]; STRINGS]) -> Self::Item<'_>;
 
-    /// The strings of an element. The lifetime is found in no other type than that of the element, which implementations
-    /// have to name: hence its bound, by which it is as here.
+    /// The strings of an element. The bound says nothing of the lifetime. It makes an early-bound one of it where the type
+    /// of the element is known, too, which the compiler wants to be alike.
     fn strings<'a: 'a>(item: Self::Item<'a>) -> [&'a [u8]; STRINGS];
 
     /// Adds an element to a tree, or replaces the one with its key. True if there was none.

@@ -95,7 +95,8 @@ impl<const STRINGS: usize> Packed<STRINGS> {
     /// The place of the element at this index; the [end](Self::end) if there are not so many.
     pub(crate) fn place(&self, index: usize) -> Place {
         let mut before = 0..index;
-        self.find(|_| before.next().is_none()).map_or_else(|| self.end(), |(place, _)| place)
+        let found = if index < self.len() { self.find(|_| before.next().is_none()) } else { None };
+        found.map_or_else(|| self.end(), |(place, _)| place)
     }
 
     /// The place behind the last element.

@@ -24,7 +24,7 @@ pub use generic::expire::ExpireCondition;
 pub use generic::ttl::Unit;
 pub use hashes::hgetall::FieldPart;
 pub use lists::index::ListIndex;
-pub use lists::linsert::Side;
+pub use lists::linsert::InsertSide;
 pub use scan_options::ScanOptions;
 pub use sets::sinter::SetOperator;
 pub use strings::getex::TtlChange;

@@ -18,7 +18,7 @@ pub struct LInsert<'a> {
     /// The key.
     pub key: &'a [u8],
     /// On which side of the other element.
-    pub side: Side,
+    pub side: InsertSide,
     /// The other element, the first one that is equal to this.
     pub pivot: &'a [u8],
     /// The element that is inserted.
@@ -27,7 +27,7 @@ pub struct LInsert<'a> {
 
 /// A side of an element.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Side {
+pub enum InsertSide {
     /// On its left.
     Before,
     /// On its right.
@@ -38,7 +38,7 @@ const BEFORE: u8 = 0;
 const AFTER: u8 = 1;
 
 /// A byte.
-impl<'a> Field<'a> for Side {
+impl<'a> Field<'a> for InsertSide {
     type Content = Self;
 
     fn put(out: &mut Vec<u8>, content: Self) {
@@ -57,7 +57,7 @@ impl<'a> Field<'a> for Side {
     }
 }
 
-fields!(LInsert<'a> = 277 { key: Key, side: Side, pivot: Value, element: Value });
+fields!(LInsert<'a> = 277 { key: Key, side: InsertSide, pivot: Value, element: Value });
 
 impl<'a> Definition<'a> for LInsert<'a> {
     const SPECS: &'static [CommandSpec] = &[CommandSpec {
@@ -78,11 +78,11 @@ impl<'a> Definition<'a> for LInsert<'a> {
     }
 }
 
-fn parse_side(word: &[u8]) -> Result<Side, CommandError> {
+fn parse_side(word: &[u8]) -> Result<InsertSide, CommandError> {
     if is(word, "before") {
-        Ok(Side::Before)
+        Ok(InsertSide::Before)
     } else if is(word, "after") {
-        Ok(Side::After)
+        Ok(InsertSide::After)
     } else {
         Err(CommandError::Syntax)
     }
@@ -98,7 +98,7 @@ impl<'a> UpdateCommand<'a> for LInsert<'a> {
             let pivot = list.ranked_from(ListEnd::Left).find(|(_, element)| *element == self.pivot);
             match pivot {
                 Some((rank, _)) => {
-                    list.insert(rank + u64::from(self.side == Side::After), self.element);
+                    list.insert(rank + u64::from(self.side == InsertSide::After), self.element);
                     list.len() as i64
                 }
                 // Only the list of a key that does not exist has no elements.

@@ -2,8 +2,8 @@
 
 use super::{Content, Twin, error};
 use syros_commands::families::{
-    LIndex, LInsert, LLen, LMPop, LMove, LPop, LPos, LPush, LRange, LRem, LSet, LTrim, ListEnd, ListIndex,
-    Side,
+    InsertSide, LIndex, LInsert, LLen, LMPop, LMove, LPop, LPos, LPush, LRange, LRem, LSet, LTrim, ListEnd,
+    ListIndex,
 };
 use syros_commands::{Command, Reply};
 use syros_types::{key_hash, mix};
@@ -228,7 +228,7 @@ fn update(command: &Command<'_>, exists: bool, list: &mut Elements) -> Reply {
             let Some(place) = list.elements.iter().position(|found| found == pivot) else {
                 return Reply::Integer(-1);
             };
-            list.insert(if side == Side::Before { place } else { place + 1 }, element);
+            list.insert(if side == InsertSide::Before { place } else { place + 1 }, element);
             Reply::Integer(list.elements.len() as i64)
         }
         Command::LRem(LRem { count, element, .. }) => {

@@ -100,7 +100,7 @@ fn words(command: &str) -> Vec<&[u8]> {
 }
 
 pub(crate) fn bodies(prng: &mut Prng) -> Vec<Vec<u8>> {
-    let alone = COMMANDS.map(|command| body_of(&words(command)));
+    let alone = COMMANDS.iter().map(|command| body_of(&words(command)));
     // The last three are never packed.
     let packed = (0..COMMANDS.len()).map(|_| {
         (0..2 + prng.below(4))

@@ -129,6 +129,9 @@ pub(crate) enum Signed {}
 /// A number without one.
 pub(crate) enum Unsigned {}
 
+/// Yes or no: 1 or 0.
+pub(crate) enum Flag {}
+
 /// What chance is drawn from: eight bytes, little-endian, so that the length of a body does not depend on chance.
 pub(crate) enum Seed {}
 
@@ -187,6 +190,21 @@ impl Field<'_> for Unsigned {
 
     fn take(input: &mut &[u8]) -> Result<u64, Malformed> {
         Ok(take_varint(input)?)
+    }
+}
+
+impl Field<'_> for Flag {
+    type Content = bool;
+
+    fn put(out: &mut Vec<u8>, content: bool) {
+        out.push(u8::from(content));
+    }
+
+    fn take(input: &mut &[u8]) -> Result<bool, Malformed> {
+        match take_u8(input)? {
+            flag @ (0 | 1) => Ok(flag == 1),
+            other => Err(Malformed::Options(other)),
+        }
     }
 }
 

@@ -52,7 +52,7 @@ pub enum CommandError {
     CountOutOfRange,
     /// SINTERCARD of more keys than there are words.
     MoreKeysThanWords,
-    /// SINTERCARD with a limit that is no number, or negative.
+    /// SINTERCARD or ZINTERCARD with a limit that is no number, or negative.
     NegativeLimit,
     /// A count of pairs that cannot be doubled.
     PairCountOutOfRange,
@@ -62,12 +62,30 @@ pub enum CommandError {
     CountNotPositive,
     /// A number of keys that is no number, or below one.
     NumKeysNotPositive,
-    /// LMPOP with a COUNT of less than one.
+    /// LMPOP or ZMPOP with a COUNT of less than one.
     CountBelowOne,
     /// LPOS with a RANK of 0.
     RankZero,
     /// LPOS with a COUNT or MAXLEN, as named, that is negative or no number.
     Negative(&'static str),
+    /// ZADD with NX and XX.
+    AddNxWithXx,
+    /// ZADD with more than one of GT, LT and NX.
+    AddWithSeveralComparisons,
+    /// ZADD with INCR and more than one member.
+    SeveralIncrements,
+    /// A bound of scores is not a floating point number.
+    BoundNotFloat,
+    /// A bound of members begins with none of the marks that one has.
+    BoundNotMember,
+    /// ZRANGE with LIMIT, by ranks.
+    LimitOfRanks,
+    /// ZRANGE with WITHSCORES, by members.
+    ScoresOfMembers,
+    /// This command with no key to read.
+    NoSource(&'static str),
+    /// A weight is not a floating point number.
+    WeightNotFloat,
     /// A pattern of so many bytes is longer than [`PATTERN_BYTES_MAX`](crate::limits::PATTERN_BYTES_MAX).
     PatternTooLong(usize),
     /// The operation would be longer than [`BODY_BYTES_MAX`].
@@ -165,6 +183,23 @@ impl fmt::Display for CommandError {
                  or use negative to start from the end of the list",
             ),
             Self::Negative(option) => write!(f, "ERR {option} can't be negative"),
+            Self::AddNxWithXx => f.write_str("ERR XX and NX options at the same time are not compatible"),
+            Self::AddWithSeveralComparisons => {
+                f.write_str("ERR GT, LT, and/or NX options at the same time are not compatible")
+            }
+            Self::SeveralIncrements => {
+                f.write_str("ERR INCR option supports a single increment-element pair")
+            }
+            Self::BoundNotFloat => f.write_str("ERR min or max is not a float"),
+            Self::BoundNotMember => f.write_str("ERR min or max not valid string range item"),
+            Self::LimitOfRanks => f.write_str(
+                "ERR syntax error, LIMIT is only supported in combination with either BYSCORE or BYLEX",
+            ),
+            Self::ScoresOfMembers => {
+                f.write_str("ERR syntax error, WITHSCORES not supported in combination with BYLEX")
+            }
+            Self::NoSource(name) => write!(f, "ERR at least 1 input key is needed for '{name}' command"),
+            Self::WeightNotFloat => f.write_str("ERR weight value is not a float"),
             Self::PatternTooLong(bytes) => {
                 let max = crate::limits::PATTERN_BYTES_MAX;
                 write!(f, "ERR pattern of {bytes} bytes exceeds the maximum of {max}")
@@ -200,6 +235,8 @@ pub enum ExecutionError {
     IncrementOverflow,
     /// The sum is not finite.
     NotFinite,
+    /// The sum of scores is no number.
+    NotANumber,
     /// The value would become longer than [`VALUE_BYTES_MAX`](syros_types::limits::VALUE_BYTES_MAX).
     ValueTooLong,
     /// GETEX with an expiry that is not positive or too large.
@@ -232,6 +269,7 @@ impl ExecutionError {
             Self::NotFloat => "ERR value is not a valid float",
             Self::IncrementOverflow => "ERR increment or decrement would overflow",
             Self::NotFinite => "ERR increment would produce NaN or Infinity",
+            Self::NotANumber => "ERR resulting score is not a number (NaN)",
             Self::ValueTooLong => "ERR string exceeds maximum allowed size (proto-max-bulk-len)",
             Self::InvalidExpireTime => "ERR invalid expire time in 'getex' command",
             Self::NoSuchKey => "ERR no such key",

@@ -6,6 +6,7 @@
 //! software: reading rounds correctly, adding rounds to nearest even, printing is `%.17Lf` with the
 //! trailing zeros cut off. It differs from Redis only in that it does not read hexadecimal numbers.
 
+use crate::hexadecimal::Bits;
 use core::cmp::Ordering;
 
 /// A finite or infinite number in the x87 extended format; never NaN.
@@ -108,57 +109,12 @@ impl Extended {
         }
     }
 
-    /// The number of these hexadecimal digits, with at most one point in them, and a power of two.
     fn parse_hexadecimal(negative: bool, text: &[u8]) -> Option<Self> {
-        // Further powers are as good as these: the number is infinite or too small.
-        const POWER_MAX: i32 = 100_000;
-        let (mut bits, mut exponent, mut sticky) = (0u128, 0i32, false);
-        let (mut has_digits, mut has_point) = (false, false);
-        let mut rest = text;
-        while let Some((&byte, after)) = rest.split_first() {
-            match char::from(byte).to_digit(16) {
-                Some(digit) => {
-                    has_digits = true;
-                    let fits = bits >> 120 == 0;
-                    if fits {
-                        bits = bits << 4 | u128::from(digit);
-                    } else {
-                        sticky |= digit != 0;
-                    }
-                    exponent += match (fits, has_point) {
-                        (true, true) => -4,
-                        (false, false) => 4,
-                        _ => 0,
-                    };
-                }
-                None if byte == b'.' && !has_point => has_point = true,
-                None => break,
-            }
-            rest = after;
-        }
-        let power = match rest {
-            [] => 0,
-            [b'p' | b'P', power @ ..] => {
-                let (is_less, digits) = match power {
-                    [b'-', digits @ ..] => (true, digits),
-                    [b'+', digits @ ..] | digits => (false, digits),
-                };
-                if digits.is_empty() || !digits.iter().all(u8::is_ascii_digit) {
-                    return None;
-                }
-                let add = |value: i32, digit: &u8| (value * 10 + i32::from(digit - b'0')).min(POWER_MAX);
-                let power = digits.iter().fold(0, add);
-                if is_less { -power } else { power }
-            }
-            _ => return None,
-        };
-        if !has_digits {
-            return None;
-        }
-        if bits == 0 {
+        let number = Bits::parse_hexadecimal(text)?;
+        if number.bits == 0 {
             return Some(Self { mantissa: 0, head: if negative { SIGN } else { 0 } });
         }
-        let number = Self::round(negative, bits, exponent + power, sticky);
+        let number = Self::round(negative, number.bits, number.exponent, number.sticky);
         (!number.is_infinite() && number.mantissa != 0).then_some(number)
     }
 
@@ -193,27 +149,7 @@ impl Extended {
     /// else 0. With `sticky`, `bits` must have more than 65 bits.
     fn round(negative: bool, bits: u128, exponent: i32, sticky: bool) -> Self {
         let sign = if negative { SIGN } else { 0 };
-        let length = 128 - bits.leading_zeros() as i32;
-        let shift = (length - 64).max(LOWEST - exponent);
-        let mut exponent = exponent + shift;
-        let mut mantissa = match shift {
-            ..=0 => bits << -shift,
-            1..=127 => {
-                let (kept, rest) = (bits >> shift, bits & ((1 << shift) - 1));
-                let up = match rest.cmp(&(1 << (shift - 1))) {
-                    Ordering::Less => false,
-                    Ordering::Equal => sticky || kept & 1 == 1,
-                    Ordering::Greater => true,
-                };
-                kept + u128::from(up)
-            }
-            _ => 0,
-        };
-        if mantissa >> 64 != 0 {
-            mantissa >>= 1;
-            exponent += 1;
-        }
-        let mantissa = mantissa as u64;
+        let (mantissa, exponent) = Bits { bits, exponent, sticky }.round(64, LOWEST);
         if mantissa < TOP_BIT {
             return Self { mantissa, head: sign };
         }

@@ -76,6 +76,13 @@ pub(crate) fn take_u8(input: &mut &[u8]) -> Result<u8, Malformed> {
     Ok(first)
 }
 
+/// Takes so many bytes off the front of `input`.
+pub(crate) fn take_fixed<const LENGTH: usize>(input: &mut &[u8]) -> Result<[u8; LENGTH], Malformed> {
+    let (bytes, rest) = input.split_first_chunk().ok_or(Malformed::Truncated)?;
+    *input = rest;
+    Ok(*bytes)
+}
+
 pub(crate) fn take_signed(input: &mut &[u8]) -> Result<i64, Malformed> {
     let raw = take_varint(input)?;
     Ok((raw >> 1) as i64 ^ -((raw & 1) as i64))

@@ -1,10 +1,10 @@
 //! Replies as values and as bytes.
 //!
 //! A reply is a tag and its content: nothing for nil, no array and OK, a zigzag varint for an integer, a varint
-//! length and bytes for strings and errors, a varint count and that many replies for an array and for a set, a varint count
+//! length and bytes for strings and errors, eight little-endian bytes for a double, a varint count and that many replies for an array and for a set, a varint count
 //! and twice as many replies for a map and for pairs. The replies to a body are concatenated in the order of its operations.
 
-use crate::primitive::{Malformed, put_bytes, put_signed, take_bytes, take_signed, take_u8};
+use crate::primitive::{Malformed, put_bytes, put_signed, take_bytes, take_fixed, take_signed, take_u8};
 use core::fmt;
 use syros_types::varint::{put_varint, take_varint};
 
@@ -20,10 +20,35 @@ mod tag {
     pub(super) const PAIRS: u8 = 8;
     pub(super) const SET: u8 = 9;
     pub(super) const NIL_ARRAY: u8 = 11;
+    pub(super) const DOUBLE: u8 = 10;
 }
 
-/// Deepest nesting of arrays, maps, pairs and sets: SCAN answers an array in an array.
-const DEPTH_MAX: usize = 2;
+/// Deepest nesting of arrays, maps, pairs and sets: ZMPOP answers pairs in an array in an array.
+const DEPTH_MAX: usize = 3;
+
+/// A number of floating point, told from others by its bits.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Double([u8; 8]);
+
+impl Double {
+    /// The double of this value.
+    #[must_use]
+    pub const fn new(value: f64) -> Self {
+        Self(value.to_le_bytes())
+    }
+
+    /// Its value.
+    #[must_use]
+    pub const fn value(self) -> f64 {
+        f64::from_le_bytes(self.0)
+    }
+}
+
+impl fmt::Debug for Double {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.value().fmt(f)
+    }
+}
 
 /// An owned reply. The hot paths write replies with the `put_` functions and read them as
 /// [`ReplyRef`]; this is for everybody else.
@@ -39,6 +64,8 @@ pub enum Reply {
     Bulk(Vec<u8>),
     /// A short status without line breaks, such as the answer of TYPE.
     Simple(Vec<u8>),
+    /// A number of floating point: in RESP2 a string.
+    Double(Double),
     /// Several replies as one.
     Array(Vec<Reply>),
     /// An error: its code and message, such as `ERR no such key`.
@@ -60,6 +87,7 @@ impl Reply {
             Self::Nil => put_nil(out),
             Self::Ok => put_ok(out),
             Self::Integer(value) => put_integer(out, *value),
+            Self::Double(value) => put_double(out, value.value()),
             Self::Bulk(bytes) => put_bulk(out, bytes),
             Self::Simple(text) => put_simple(out, text),
             Self::NilArray => put_nil_array(out),
@@ -122,6 +150,12 @@ pub fn put_integer(out: &mut Vec<u8>, value: i64) {
     put_signed(out, value);
 }
 
+/// Appends the encoding of [`Reply::Double`].
+pub fn put_double(out: &mut Vec<u8>, value: f64) {
+    out.push(tag::DOUBLE);
+    out.extend_from_slice(&value.to_le_bytes());
+}
+
 /// Appends the encoding of [`Reply::Bulk`].
 pub fn put_bulk(out: &mut Vec<u8>, bytes: &[u8]) {
     out.push(tag::BULK);
@@ -173,6 +207,8 @@ pub enum ReplyRef<'a> {
     Ok,
     /// See [`Reply::Integer`].
     Integer(i64),
+    /// See [`Reply::Double`].
+    Double(Double),
     /// See [`Reply::Bulk`].
     Bulk(&'a [u8]),
     /// See [`Reply::Simple`].
@@ -234,6 +270,7 @@ impl<'a> ReplyRef<'a> {
             tag::NIL => Self::Nil,
             tag::OK => Self::Ok,
             tag::INTEGER => Self::Integer(take_signed(input)?),
+            tag::DOUBLE => Self::Double(Double(take_fixed(input)?)),
             tag::BULK => Self::Bulk(take_bytes(input)?),
             tag::SIMPLE => Self::Simple(take_bytes(input)?),
             tag::ARRAY | tag::MAP | tag::PAIRS | tag::SET if depth == DEPTH_MAX => {
@@ -267,6 +304,7 @@ impl<'a> ReplyRef<'a> {
             Self::Nil => Reply::Nil,
             Self::Ok => Reply::Ok,
             Self::Integer(value) => Reply::Integer(value),
+            Self::Double(value) => Reply::Double(value),
             Self::Bulk(bytes) => Reply::Bulk(bytes.to_vec()),
             Self::Simple(text) => Reply::Simple(text.to_vec()),
             Self::Array(array) => Reply::Array(array.map(ReplyRef::to_owned).collect()),
@@ -346,7 +384,7 @@ mod tests {
     fn replies_have_golden_bytes() {
         let pairs =
             || vec![(Reply::Bulk(b"f".to_vec()), Reply::Nil), (Reply::Ok, Reply::Array(vec![Reply::Ok]))];
-        let golden: [(Reply, &[u8]); 13] = [
+        let golden: [(Reply, &[u8]); 15] = [
             (Reply::Nil, &[0]),
             (Reply::Ok, &[1]),
             (Reply::Integer(0), &[2, 0]),
@@ -358,8 +396,10 @@ mod tests {
             (Reply::Error(b"E".to_vec()), &[6, 1, b'E']),
             (Reply::Map(pairs()), &[7, 2, 3, 1, b'f', 0, 1, 5, 1, 1]),
             (Reply::Pairs(pairs()), &[8, 2, 3, 1, b'f', 0, 1, 5, 1, 1]),
-            (Reply::NilArray, &[11]),
             (Reply::Set(vec![Reply::Bulk(b"m".to_vec()), Reply::Nil]), &[9, 2, 3, 1, b'm', 0]),
+            (Reply::Double(Double::new(1.5)), &[10, 0, 0, 0, 0, 0, 0, 0xf8, 0x3f]),
+            (Reply::Double(Double::new(-0.0)), &[10, 0, 0, 0, 0, 0, 0, 0, 0x80]),
+            (Reply::NilArray, &[11]),
         ];
         let (mut all, mut replies) = (Vec::new(), Vec::new());
         for (reply, bytes) in golden {
@@ -394,8 +434,9 @@ mod tests {
             (&[2, 0x80, 0], Malformed::Number),
             (&[5, 2, 1], Malformed::Truncated),
             (&[5, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 1], Malformed::Truncated),
-            (&[5, 1, 5, 1, 5, 1, 0], Malformed::TooDeep),
-            (&[5, 1, 8, 1, 0, 7, 1, 0, 0], Malformed::TooDeep),
+            (&[10, 0, 0], Malformed::Truncated),
+            (&[5, 1, 5, 1, 5, 1, 5, 1, 0], Malformed::TooDeep),
+            (&[5, 1, 8, 1, 0, 7, 1, 0, 5, 1, 0], Malformed::TooDeep),
             (&[9, 1, 9, 1, 9, 1, 0], Malformed::TooDeep),
         ] {
             assert_eq!(ReplyRef::decode(&mut { bytes }), Err(error), "{bytes:?}");

@@ -192,8 +192,59 @@ fn golden_of_sets() -> Vec<(&'static str, Class, Vec<u8>)> {
     ]
 }
 
+/// One, one and a half, and two, as scores.
+const ONE: [u8; 8] = [0, 0, 0, 0, 0, 0, 0xf0, 0x3f];
+const ONE_AND_A_HALF: [u8; 8] = [0, 0, 0, 0, 0, 0, 0xf8, 0x3f];
+const TWO: [u8; 8] = [0, 0, 0, 0, 0, 0, 0, 0x40];
+
+/// The same of commands on sorted sets.
+fn golden_of_sorted_sets() -> Vec<(&'static str, Class, Vec<u8>)> {
+    use Class::{Merge, Read, Update};
+    let of = |parts: &[&[u8]]| parts.concat();
+    vec![
+        ("ZSCORE k m", Read, vec![23, 1, b'k', 1, b'm']),
+        ("ZRANGE k 1 -1", Read, vec![24, 1, b'k', 0, 0, 2, 1, 0]),
+        ("ZREVRANGE k 1 -1 WITHSCORES", Read, vec![24, 1, b'k', 1, 0, 2, 1, 1]),
+        ("ZRANGE k 1 (2 BYSCORE", Read, of(&[&[24, 1, b'k', 0, 1, 0], &ONE, &[1], &TWO, &[0]])),
+        (
+            "ZREVRANGEBYSCORE k 2 1 LIMIT 3 -1 WITHSCORES",
+            Read,
+            of(&[&[24, 1, b'k', 3, 1, 0], &ONE, &[0], &TWO, &[6, 1, 1]]),
+        ),
+        ("ZRANGEBYLEX k - +", Read, vec![24, 1, b'k', 0, 2, 0, 1, 0]),
+        ("ZREVRANGEBYLEX k [b (a", Read, vec![24, 1, b'k', 1, 2, 3, 1, b'a', 2, 1, b'b', 0]),
+        ("ZRANK k m", Read, vec![25, 1, b'k', 1, b'm', 0, 0]),
+        ("ZREVRANK k m WITHSCORE", Read, vec![25, 1, b'k', 1, b'm', 1, 1]),
+        ("ZCARD k", Read, vec![26, 1, b'k']),
+        ("ZMSCORE k m no", Read, vec![27, 1, b'k', 2, 1, b'm', 2, b'n', b'o']),
+        ("ZCOUNT k (1 2", Read, of(&[&[127, 92, 1, b'k', 1, 1], &ONE, &[0], &TWO])),
+        ("ZLEXCOUNT k - [m", Read, vec![127, 92, 1, b'k', 2, 0, 2, 1, b'm']),
+        ("ZRANDMEMBER k -5 WITHSCORES", Read, vec![127, 93, 1, b'k', 2, 9]),
+        ("ZSCAN k 300 MATCH m* COUNT 5", Read, vec![127, 94, 1, b'k', 0xac, 2, 1, 5, 2, b'm', b'*']),
+        ("ZUNION 2 a b", Read, vec![127, 95, 0, 2, 1, b'a', 1, b'b', 0]),
+        ("ZINTER 1 a WEIGHTS 2 AGGREGATE MAX WITHSCORES", Read, vec![127, 95, 25, 1, 1, b'a', 1, 1, b'2', 1]),
+        ("ZDIFF 1 a WITHSCORES", Read, vec![127, 95, 2, 1, 1, b'a', 1]),
+        ("ZINTERCARD 1 a LIMIT 300", Read, vec![127, 96, 1, 1, b'a', 0xac, 2]),
+        ("ZADD k 1 m 2 n", Update, vec![64, 1, b'k', 4, 1, b'1', 1, b'm', 1, b'2', 1, b'n']),
+        ("BLIND ZADD k 1 m", Merge, vec![0xc0, 1, b'k', 2, 1, b'1', 1, b'm']),
+        ("ZADD k NX 1 m", Update, vec![67, 1, 1, b'k', 2, 1, b'1', 1, b'm']),
+        ("ZADD k CH LT XX 1 m", Update, vec![67, 0x16, 1, b'k', 2, 1, b'1', 1, b'm']),
+        ("ZREM k m", Update, vec![65, 1, b'k', 1, 1, b'm']),
+        ("ZINCRBY k 1.5 m", Update, of(&[&[66, 1, b'k'], &ONE_AND_A_HALF, &[1, b'm']])),
+        ("ZADD k INCR CH 1.5 m", Update, of(&[&[66, 1, b'k'], &ONE_AND_A_HALF, &[1, b'm']])),
+        ("ZADD k INCR GT 1.5 m", Update, of(&[&[68, 3, 1, b'k'], &ONE_AND_A_HALF, &[1, b'm']])),
+        ("ZPOPMIN k", Update, vec![69, 1, b'k', 0, 0]),
+        ("ZPOPMAX k 0", Update, vec![69, 1, b'k', 1, 1]),
+        ("ZREMRANGEBYRANK k 0 -1", Update, vec![127, 112, 1, b'k', 0, 0, 1]),
+        ("BLIND ZREMRANGEBYLEX k - +", Merge, vec![0xff, 112, 1, b'k', 2, 0, 1]),
+        ("ZMPOP 1 k MAX COUNT 3", Update, vec![127, 113, 1, 1, b'k', 1, 3]),
+        ("ZRANGESTORE d k 0 1 REV", Update, vec![127, 114, 1, b'd', 1, b'k', 1, 0, 0, 2]),
+        ("ZUNIONSTORE d 1 k", Update, vec![127, 115, 1, b'd', 0, 1, 1, b'k']),
+    ]
+}
+
 fn all_golden() -> Vec<(&'static str, Class, Vec<u8>)> {
-    [golden(), golden_of_hashes(), golden_of_lists(), golden_of_sets()].concat()
+    [golden(), golden_of_hashes(), golden_of_lists(), golden_of_sets(), golden_of_sorted_sets()].concat()
 }
 
 fn encoded<'a>(command: impl Into<Command<'a>>) -> Vec<u8> {
@@ -258,6 +309,22 @@ fn malformed_bodies_are_refused() {
         (&[79, 1, b'k', 1, b'l', 0, 2], Malformed::Options(2)),
         (&[127, 149, 1, b'k', 2, 1, b'p', 1, b'e'], Malformed::Options(2)),
         (&[127, 150, 0, 0, 0], Malformed::Count(0)),
+        (&[24, 1, b'k', 4, 0, 0, 0, 0], Malformed::Options(4)),
+        (&[24, 1, b'k', 2, 0, 0, 0, 0], Malformed::Options(2)),
+        (&[24, 1, b'k', 0, 3, 0, 0, 0], Malformed::Options(3)),
+        (&[24, 1, b'k', 0, 2, 4, 0, 0], Malformed::Options(4)),
+        (&[24, 1, b'k', 0, 0, 0, 0, 2], Malformed::Options(2)),
+        (&[64, 1, b'k', 1, 1, b'm'], Malformed::Count(1)),
+        (&[67, 0, 1, b'k', 2, 0, 0], Malformed::Options(0)),
+        (&[67, 7, 1, b'k', 2, 0, 0], Malformed::Options(7)),
+        (&[68, 0, 1, b'k'], Malformed::Options(0)),
+        (&[66, 1, b'k', 0, 0, 0, 0, 0, 0, 0xf8, 0x7f, 0], Malformed::Number),
+        (&[127, 95, 3, 1, 1, b'a', 0], Malformed::Options(3)),
+        (&[127, 95, 6, 1, 1, b'a', 0], Malformed::Options(6)),
+        (&[127, 95, 12, 1, 1, b'a', 0], Malformed::Options(12)),
+        (&[127, 95, 32, 1, 1, b'a', 0], Malformed::Options(32)),
+        (&[127, 95, 16, 1, 1, b'a', 2, 0, 0, 0], Malformed::Count(2)),
+        (&[127, 113, 0, 0, 1], Malformed::Count(0)),
         (&[0x81, 1, b'k'], Malformed::BlindRead(1)),
         (&[1, 0x81, 0, b'k'], Malformed::Number),
         (&[2, 0], Malformed::Count(0)),
@@ -338,6 +405,9 @@ fn footprints_name_the_keys() {
         ("SINTERCARD 2 a b LIMIT 5", Footprint::of(vec![hash("a"), hash("b")])),
         ("SUNIONSTORE a b b", Footprint::of(vec![hash("a"), hash("b")])),
         ("SUNIONSTORE a a", Footprint::One(hash("a"))),
+        ("ZUNIONSTORE d 2 a b", Footprint::of(vec![hash("a"), hash("b"), hash("d")])),
+        ("ZUNION 1 a", Footprint::One(hash("a"))),
+        ("ZMPOP 2 a b MIN", Footprint::of(vec![hash("a"), hash("b")])),
         ("SCAN 0", Footprint::All),
         ("KEYS a", Footprint::All),
         ("DBSIZE", Footprint::All),
@@ -436,6 +506,10 @@ fn operations_say_by_how_much_the_data_may_grow() {
     let Ok(Parsed::Data(push)) = parse(&words) else { panic!("RPUSH is refused") };
     assert!(growth(push.command) > 1000 + 2 * 16);
     assert_eq!(describe(&body("LTRIM k 0 0")).map(|description| description.growth), Ok(0));
+    let words = [&b"ZADD"[..], key, b"1", &[7; 1000], b"2", b""];
+    let Ok(Parsed::Data(add_members)) = parse(&words) else { panic!("ZADD is refused") };
+    assert!(growth(add_members.command) > 1000 + 2 * 32);
+    assert_eq!(describe(&body("ZREM k m")).map(|description| description.growth), Ok(0));
     assert_eq!(describe(&body("HDEL k f")).map(|description| description.growth), Ok(0));
     let growth_of = |command| describe(&body(command)).unwrap().growth;
     assert_eq!(growth_of("HDEL k f"), 0);

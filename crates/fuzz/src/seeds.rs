@@ -15,7 +15,7 @@ use syros_types::{
     ConfigurationEpoch, ConfigurationId, Description, FastQuorum, Group, GroupId, Incarnation, NodeId, Prng,
     ReplicaId, Roster, WallTime,
 };
-use syros_values::{Hash, List, ListEnd, Set, Value};
+use syros_values::{Hash, List, ListEnd, Score, Set, SortedSet, Value};
 use syros_wire::{Hello, Member, Sender};
 
 /// Commands of all shapes. A seed is a run of some of them.
@@ -70,6 +70,29 @@ const COMMANDS: &[&str] = &[
     "RPOP none 2",
     "LTRIM l 0 1",
     "LMPOP 2 none l LEFT COUNT 3",
+    "ZADD z 1 m 2.5 n",
+    "ZADD z GT CH 0x1p3 m",
+    "ZADD z INCR NX 1 m",
+    "ZINCRBY z -inf m",
+    "ZREM z m none",
+    "ZREMRANGEBYRANK z 0 -5",
+    "ZREMRANGEBYLEX z [a (b",
+    "ZPOPMIN z 2",
+    "ZMPOP 2 none z MAX COUNT 3",
+    "ZRANGESTORE y z 1 +inf BYSCORE LIMIT 1 -1",
+    "ZUNIONSTORE y 2 z s WEIGHTS 1 -2 AGGREGATE MAX",
+    "ZDIFF 2 z y WITHSCORES",
+    "ZINTERCARD 2 z y LIMIT 5",
+    "ZSCORE z m",
+    "ZMSCORE z m none",
+    "ZCARD z",
+    "ZCOUNT z (1 +inf",
+    "ZLEXCOUNT z - (n",
+    "ZRANK z m",
+    "ZREVRANGEBYSCORE z 5 1 WITHSCORES LIMIT 0 2",
+    "ZRANGE z [a + BYLEX",
+    "ZRANDMEMBER z -3 WITHSCORES",
+    "ZSCAN z 0 MATCH m* COUNT 5",
     "SADD s a b c",
     "SREM s b",
     "SMEMBERS s",
@@ -127,13 +150,15 @@ pub(crate) fn values(prng: &mut Prng) -> Vec<Vec<u8>> {
     let mut values = Vec::new();
     for longest in [60, 200].repeat(SEEDS_EACH) {
         let (mut hash, mut list, mut set) = (Hash::default(), List::default(), Set::default());
+        let mut sorted_set = SortedSet::default();
         for number in 0..1 + prng.below(20) {
             let string = vec![b'v'; prng.below(longest) as usize];
             hash.set(number.to_string().as_bytes(), &string);
             list.push(ListEnd::Right, &string);
             set.insert(&string);
+            sorted_set.set(&string, Score::new(number as f64 / 4.0).unwrap_or(Score::LEAST));
         }
-        values.extend([Value::from(hash), list.into(), set.into()].map(|value| {
+        values.extend([Value::from(hash), list.into(), set.into(), sorted_set.into()].map(|value| {
             let mut bytes = Vec::new();
             value.put(&mut bytes);
             bytes

@@ -39,6 +39,7 @@ pub fn write_reply(out: &mut Vec<u8>, protocol: Protocol, reply: ReplyRef<'_>) {
         ReplyRef::Ok => write_simple(out, b"OK"),
         ReplyRef::Bulk(bytes) => write_bulk(out, bytes),
         ReplyRef::Integer(value) => write_integer(out, value),
+        ReplyRef::Double(value) => write_double(out, protocol, value.value()),
         ReplyRef::Nil => write_nil(out, protocol),
         ReplyRef::NilArray => write_nil_array(out, protocol),
         ReplyRef::Simple(text) => write_simple(out, text),
@@ -101,6 +102,20 @@ pub fn write_integer(out: &mut Vec<u8>, value: i64) {
     write_header(out, b':', value);
 }
 
+/// Appends a number of floating point: in RESP2 as a string.
+pub(crate) fn write_double(out: &mut Vec<u8>, protocol: Protocol, value: f64) {
+    let mut text = Vec::new();
+    syros_commands::write_double(&mut text, value);
+    match protocol {
+        Protocol::Resp2 => write_bulk(out, &text),
+        Protocol::Resp3 => {
+            out.push(b',');
+            out.extend_from_slice(&text);
+            out.extend_from_slice(LINE_END);
+        }
+    }
+}
+
 /// Appends a string of any bytes.
 pub fn write_bulk(out: &mut Vec<u8>, bytes: &[u8]) {
     out.reserve(bytes.len() + 16);
@@ -157,7 +172,7 @@ pub fn write_set(out: &mut Vec<u8>, protocol: Protocol, count: usize) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use syros_commands::Reply;
+    use syros_commands::{Double, Reply};
 
     fn written(protocol: Protocol, reply: &Reply) -> String {
         let (mut encoded, mut out) = (Vec::new(), Vec::new());
@@ -173,6 +188,9 @@ mod tests {
         for (reply, resp2, resp3) in [
             (Reply::Ok, "+OK\r\n", "+OK\r\n"),
             (Reply::Nil, "$-1\r\n", "_\r\n"),
+            (Reply::NilArray, "*-1\r\n", "_\r\n"),
+            (Reply::Double(Double::new(-1.5)), "$4\r\n-1.5\r\n", ",-1.5\r\n"),
+            (Reply::Double(Double::new(f64::INFINITY)), "$3\r\ninf\r\n", ",inf\r\n"),
             (Reply::NilArray, "*-1\r\n", "_\r\n"),
             (Reply::Integer(-42), ":-42\r\n", ":-42\r\n"),
             (Reply::Bulk(b"a\r\nb".to_vec()), "$4\r\na\r\nb\r\n", "$4\r\na\r\nb\r\n"),

@@ -579,6 +579,30 @@ fn a_client_that_ignores_counts_changes_lists_blind() {
     assert_eq!(String::from_utf8_lossy(&replies), expected);
 }
 
+/// What says whether it took place, or what is there, is not touched.
+#[test]
+fn a_client_that_ignores_counts_changes_sorted_sets_blind() {
+    let blind = [
+        "ZADD z 1 m",
+        "ZREM z m",
+        "ZREMRANGEBYRANK z 0 1",
+        "ZREMRANGEBYSCORE z 0 1",
+        "ZREMRANGEBYLEX z - +",
+        "ZRANGESTORE z z 0 -1",
+        "ZUNIONSTORE z 1 z",
+    ];
+    let others =
+        ["ZADD z NX 1 m", "ZADD z CH 1 m", "ZADD z INCR 1 m", "ZINCRBY z 1 m", "ZPOPMIN z", "ZMPOP 1 z MIN"];
+    for (lines, class) in [(&blind[..], Class::Merge), (&others, Class::Update)] {
+        for line in lines {
+            assert_eq!(submitted_at_first(&["CLIENT BLIND ON", line]), [(class, 1)], "{line}");
+        }
+    }
+    let lines = ["CLIENT BLIND ON", "ZADD z 1 m 2 n", "ZREM z n", "ZINCRBY z 1 m"];
+    let (replies, _) = serve(&mut connection(1), &mut TestStore::default(), &requests(&lines));
+    assert_eq!(String::from_utf8_lossy(&replies), "+OK\r\n:-1\r\n:-1\r\n$1\r\n2\r\n");
+}
+
 /// A server whose limit can be set, up to 1 GiB.
 struct Limited(Cell<u64>);
 

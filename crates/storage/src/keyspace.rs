@@ -349,6 +349,7 @@ impl Keyspace {
             Value::Hash(hash) => hash.is_empty(),
             Value::List(list) => list.is_empty(),
             Value::Set(set) => set.is_empty(),
+            Value::SortedSet(set) => set.is_empty(),
         };
         assert!(!entries().any(|(_, entry)| is_empty(entry)), "a collection goes with its last element");
         let keys: usize = self.expiries.iter().map(|(_, key)| key.len()).sum();

@@ -350,6 +350,52 @@ fn a_large_list_is_captured_in_parts() {
     }
 }
 
+/// As of a hash; of a sorted set the order of the parts is that of its scores.
+#[test]
+fn a_large_sorted_set_is_captured_in_parts() {
+    for (number, end) in
+        ["", "ZREMRANGEBYRANK", "DEL", "ZUNIONSTORE", "RENAME", "FLUSHALL"].into_iter().enumerate()
+    {
+        let mut engine = MemoryEngine::new();
+        let members = (0..20_000_u32)
+            .map(|number| [number % 777, number].map(|number| number.to_string().into_bytes()));
+        for part in members.collect::<Vec<_>>().chunks(1000) {
+            let words = part.iter().flatten().map(Vec::as_slice);
+            apply(&mut engine, &[&b"ZADD"[..], b"z"].into_iter().chain(words).collect::<Vec<_>>());
+        }
+        apply(&mut engine, &[b"PEXPIRE", b"z", b"1000000"]);
+        let digest = engine.digest();
+        engine.begin_snapshot();
+        let (mut blocks, mut more) = (Vec::new(), true);
+        while more {
+            let mut block = Vec::new();
+            more = engine.snapshot_block(5_000, &mut block);
+            assert!(block.len() < 5_200, "a block of {} bytes", block.len());
+            blocks.push(block);
+            apply(&mut engine, &[b"ZADD", b"z", b"-1", b"new"]);
+            apply(&mut engine, &[b"ZINCRBY", b"z", b"1", b"4711"]);
+            if blocks.len() == 10 {
+                match end {
+                    "ZREMRANGEBYRANK" => apply(&mut engine, &[b"ZREMRANGEBYRANK", b"z", b"5000", b"-5000"]),
+                    "DEL" => apply(&mut engine, &[b"DEL", b"z"]),
+                    "ZUNIONSTORE" => {
+                        apply(&mut engine, &[b"ZUNIONSTORE", b"z", b"1", b"z", b"WEIGHTS", b"-1"])
+                    }
+                    "RENAME" => apply(&mut engine, &[b"RENAME", b"z", b"other"]),
+                    "FLUSHALL" => apply(&mut engine, &[b"FLUSHALL"]),
+                    _ => {}
+                }
+            }
+        }
+        assert!(blocks.len() > 50, "{} blocks", blocks.len());
+        let mut prng = Prng::new(number as u64);
+        for last in (1..blocks.len()).rev() {
+            blocks.swap(last, prng.below(last as u64 + 1) as usize);
+        }
+        assert_eq!(load(0, &blocks).digest(), digest, "{end}");
+    }
+}
+
 /// Memory that a large hash takes is counted, and no more once it is gone; of many that expire at one time, some go with
 /// each step.
 #[test]

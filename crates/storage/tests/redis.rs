@@ -23,9 +23,12 @@ use std::process::{Child, Command as Process, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use syros_commands::families::{
-    ExpireTime, FieldPart, HGetAll, HScan, Keys, SPop, SScan, Scan, ScanOptions, Ttl,
+    ExpireTime, FieldPart, HGetAll, HScan, Interval, Keys, SPop, SScan, Scan, ScanOptions, Ttl, ZCount,
+    ZRange, ZRangeStore, ZRemRange, ZScan,
 };
-use syros_commands::{Command, CommandError, ExecutionError, Operation, Parsed, ReplyRef, Unit, parse};
+use syros_commands::{
+    Command, CommandError, ExecutionError, Operation, Parsed, ReplyRef, Unit, parse, write_double,
+};
 use syros_storage::conformance::Generator;
 use syros_storage::{Engine, MemoryEngine};
 use syros_types::{Prng, WallTime};
@@ -57,10 +60,13 @@ impl Server {
         let number = SERVERS.fetch_add(1, Ordering::Relaxed);
         let socket = std::env::temp_dir().join(format!("syros-redis-{}-{number}.socket", std::process::id()));
         let settings = ["--port", "0", "--save", "", "--proto-max-bulk-len", "16777216"];
-        let limits = ["--hash-max-listpack-entries", "128", "--hash-max-listpack-value", "64"];
+        let limits = [
+            ["--hash-max-listpack-entries", "128", "--hash-max-listpack-value", "64"],
+            ["--zset-max-listpack-entries", "128", "--zset-max-listpack-value", "64"],
+        ];
         let mut process = Process::new("redis-server")
             .args(settings)
-            .args(limits)
+            .args(limits.as_flattened())
             .arg("--unixsocket")
             .arg(&socket)
             .stdout(Stdio::null())
@@ -121,6 +127,12 @@ impl Answer {
     fn of(reply: ReplyRef<'_>) -> Self {
         let line = |kind: &str, text: &[u8]| Self::Plain([kind.as_bytes(), text, b"\r\n"].concat());
         match reply {
+            ReplyRef::NilArray => line("*", b"-1"),
+            ReplyRef::Double(number) => {
+                let mut text = Vec::new();
+                write_double(&mut text, number.value());
+                Self::of(ReplyRef::Bulk(&text))
+            }
             ReplyRef::Nil => line("$", b"-1"),
             ReplyRef::NilArray => line("*", b"-1"),
             ReplyRef::Ok => line("+", b"OK"),
@@ -220,7 +232,7 @@ fn agree(command: &Command<'_>, ours: &Answer, theirs: &Answer) -> bool {
             let nothing = Answer::of(ReplyRef::Nil);
             (*ours == nothing) == (*theirs == nothing)
         }
-        (Command::HRandField(_) | Command::SRandMember(_), ..) => {
+        (Command::HRandField(_) | Command::SRandMember(_) | Command::ZRandMember(_), ..) => {
             let nothing = Answer::of(ReplyRef::Nil);
             ours.is_error() == theirs.is_error()
                 && (*ours == nothing) == (*theirs == nothing)
@@ -228,7 +240,8 @@ fn agree(command: &Command<'_>, ours: &Answer, theirs: &Answer) -> bool {
                 && (!ours.is_error() || ours == theirs)
         }
         (Command::HGetAll(HGetAll { part: FieldPart::Both, .. }), ..)
-        | (Command::HScan(HScan { cursor: 0, options: ScanOptions::Valid { count: 1001.., .. }, .. }), ..) => {
+        | (Command::HScan(HScan { cursor: 0, options: ScanOptions::Valid { count: 1001.., .. }, .. }), ..)
+        | (Command::ZScan(ZScan { cursor: 0, options: ScanOptions::Valid { count: 1001.., .. }, .. }), ..) => {
             ours.sorted_pairs() == theirs.sorted_pairs()
         }
         (
@@ -239,7 +252,7 @@ fn agree(command: &Command<'_>, ours: &Answer, theirs: &Answer) -> bool {
             ..,
         ) => ours.sorted() == theirs.sorted(),
         // What one step of several visits is up to each: only errors can be compared.
-        (Command::Scan(_) | Command::HScan(_) | Command::SScan(_), ..) => {
+        (Command::Scan(_) | Command::HScan(_) | Command::SScan(_) | Command::ZScan(_), ..) => {
             ours.is_error() == theirs.is_error()
         }
         _ => ours == theirs,
@@ -273,6 +286,33 @@ fn pop_like(engine: &mut MemoryEngine, operation: &Operation<'_>, key: &[u8], th
     removed == Some(taken.len() as i64) && members(&ours).len() == taken.len() && ours.len() == theirs.len()
 }
 
+/// True if a command goes by the order of members that have different scores, or asks what only later versions know.
+fn is_undefined(engine: &mut MemoryEngine, words: &[&[u8]]) -> bool {
+    let Ok(Parsed::Data(operation)) = parse(words) else { return words.len() > 3 && is_rank(words[0]) };
+    let (key, interval) = match operation.command {
+        Command::ZCount(ZCount { key, interval }) | Command::ZRemRange(ZRemRange { key, interval }) => {
+            (key, interval)
+        }
+        Command::ZRange(ZRange { key, selection, .. })
+        | Command::ZRangeStore(ZRangeStore { source: key, selection, .. }) => (key, selection.interval),
+        Command::ZRank(_) => return words.len() > 3,
+        _ => return false,
+    };
+    if !matches!(interval, Interval::Members { .. }) {
+        return false;
+    }
+    let question = [&b"ZRANGE"[..], key, b"0", b"-1", b"WITHSCORES"];
+    let Ok(Parsed::Data(question)) = parse(&question) else { return false };
+    let Answer::Array(members) = execute(engine, &question) else { return false };
+    let mut scores = members.iter().skip(1).step_by(2);
+    let first = scores.next();
+    scores.any(|score| Some(score) != first)
+}
+
+fn is_rank(name: &[u8]) -> bool {
+    name.eq_ignore_ascii_case(b"zrank") || name.eq_ignore_ascii_case(b"zrevrank")
+}
+
 fn compare(seed: u64, steps: usize) {
     let Some(mut server) = Server::start() else {
         println!("skipped: redis-server is not installed");
@@ -292,14 +332,19 @@ fn compare(seed: u64, steps: usize) {
             // Redis counts keys that have expired until it comes across them.
             server.call(&[b"SCAN", b"0", b"COUNT", b"1000000"]);
         }
+        if is_undefined(&mut engine, &words) {
+            continue;
+        }
         let theirs = server.call(&words);
         let shown = || words.iter().map(|word| word.escape_ascii().to_string()).collect::<Vec<_>>();
         match parse(&words) {
             Err(error) => {
                 let ours = Answer::of(ReplyRef::Error(&error.text()));
-                let looks_first = ["setrange", "incrbyfloat"];
+                let looks_first = ["setrange", "incrbyfloat", "zunion", "zinter", "zdiff"];
+                let looks_first =
+                    looks_first.into_iter().chain(["zunionstore", "zinterstore", "zdiffstore", "zintercard"]);
                 let name = words[0].to_ascii_lowercase();
-                if theirs == wrong_type && looks_first.iter().any(|other| name == other.as_bytes()) {
+                if theirs == wrong_type && looks_first.clone().any(|other| name == other.as_bytes()) {
                     continue;
                 }
                 assert_eq!(ours, theirs, "seed {seed}, step {step}: {:?}", shown());
@@ -498,5 +543,119 @@ fn floats_add_as_in_redis() {
         compare_one(&mut server, &mut engine, &[b"INCRBYFLOAT", b"f", &second]);
         // What was printed is read again.
         compare_one(&mut server, &mut engine, &[b"INCRBYFLOAT", b"f", b"-0.1"]);
+    }
+}
+
+/// Sorted sets that are small, large, and both in turn.
+#[test]
+fn sorted_sets_are_those_of_redis() {
+    let Some(mut server) = Server::start() else {
+        println!("skipped: redis-server is not installed");
+        return;
+    };
+    let (mut engine, mut prng) = (MemoryEngine::new(), Prng::new(12));
+    for step in 0..12_000 {
+        if step % 3000 == 0 {
+            compare_in_order(&mut server, &mut engine, &["DEL", "z"]);
+        }
+        let names = if step % 3000 < 1000 { 100 } else { 400 };
+        let [first, second] = [(); 2].map(|()| prng.below(names).to_string());
+        let score = (prng.below(100) as f64 / 4.0).to_string();
+        let [start, stop] = [(); 2].map(|()| (prng.below(300) as i64 - 150).to_string());
+        let [min, max] =
+            [(); 2].map(|()| ["", "("][prng.below(2) as usize].to_string() + &(prng.below(25)).to_string());
+        match prng.below(40) {
+            0 => compare_in_order(&mut server, &mut engine, &["ZREMRANGEBYRANK", "z", &start, &start]),
+            1 => compare_in_order(&mut server, &mut engine, &["ZREMRANGEBYSCORE", "z", &score, &score]),
+            2 => compare_in_order(&mut server, &mut engine, &["ZPOPMAX", "z", "2"]),
+            3 => compare_in_order(&mut server, &mut engine, &["ZREM", "z", &first, &second]),
+            4 => compare_in_order(
+                &mut server,
+                &mut engine,
+                &["ZUNIONSTORE", "y", "2", "z", "y", "WEIGHTS", "0.5", &score],
+            ),
+            5 => compare_in_order(
+                &mut server,
+                &mut engine,
+                &["ZINTERSTORE", "x", "3", "z", "y", "z", "AGGREGATE", "MAX"],
+            ),
+            6 => compare_in_order(&mut server, &mut engine, &["ZDIFFSTORE", "x", "2", "z", "x"]),
+            7 => compare_in_order(&mut server, &mut engine, &["ZRANGESTORE", "y", "z", &start, &stop, "REV"]),
+            8..12 => compare_in_order(&mut server, &mut engine, &["ZINCRBY", "z", &score, &first]),
+            12 => compare_in_order(
+                &mut server,
+                &mut engine,
+                &["ZADD", "z", "GT", "CH", &score, &first, &score, &second],
+            ),
+            _ => compare_in_order(&mut server, &mut engine, &["ZADD", "z", &score, &first, &score, &second]),
+        }
+        let questions: [&[&str]; 12] = [
+            &["ZRANGE", "z", &start, &stop, "WITHSCORES"],
+            &["ZREVRANGE", "y", &start, &stop, "WITHSCORES"],
+            &["ZRANGEBYSCORE", "z", &min, &max, "WITHSCORES"],
+            &["ZREVRANGEBYSCORE", "x", &max, &min, "LIMIT", "2", "5"],
+            &["ZCOUNT", "z", &min, &max],
+            &["ZRANK", "z", &first],
+            &["ZREVRANK", "z", &first],
+            &["ZMSCORE", "z", &first, &second],
+            &["ZUNION", "3", "z", "y", "x", "WITHSCORES"],
+            &["ZINTER", "2", "z", "x", "WITHSCORES"],
+            &["ZDIFF", "2", "z", "y", "WITHSCORES"],
+            &["ZINTERCARD", "2", "z", "y", "LIMIT", "7"],
+        ];
+        compare_in_order(&mut server, &mut engine, questions[step % questions.len()]);
+    }
+}
+
+/// Compares one command that is no error in itself; the order of the answer counts.
+fn compare_in_order(server: &mut Server, engine: &mut MemoryEngine, words: &[&str]) {
+    let words: Vec<&[u8]> = words.iter().map(|word| word.as_bytes()).collect();
+    let Ok(Parsed::Data(operation)) = parse(&words) else { panic!("{words:?} is no operation") };
+    let (ours, theirs) = (execute(engine, &operation), server.call(&words));
+    let shown = || words.iter().map(|word| word.escape_ascii().to_string()).collect::<Vec<_>>();
+    assert_eq!(ours, theirs, "{:?}", shown());
+}
+
+/// Scores and bounds are read as Redis reads them, and scores are written as it writes them.
+#[test]
+fn scores_are_those_of_redis() {
+    let Some(mut server) = Server::start() else {
+        println!("skipped: redis-server is not installed");
+        return;
+    };
+    let (mut engine, mut prng) = (MemoryEngine::new(), Prng::new(13));
+    let compare_any = |server: &mut Server, engine: &mut MemoryEngine, words: &[&[u8]]| {
+        let ours = match parse(words) {
+            Ok(Parsed::Data(operation)) => execute(engine, &operation),
+            Ok(local) => panic!("{local:?}"),
+            Err(error) => Answer::of(ReplyRef::Error(&error.text())),
+        };
+        assert_eq!(
+            ours,
+            server.call(words),
+            "{:?}",
+            words.iter().map(|word| word.escape_ascii().to_string()).collect::<Vec<_>>()
+        );
+    };
+    // A large one keeps the sign of zero.
+    compare_any(&mut server, &mut engine, &[b"ZADD", b"large", b"1", &[b'm'; 65]]);
+    for step in 0..15_000 {
+        let score = match step % 3 {
+            0 => random_bytes(&mut prng, b"0012349..eE+-xXpinfa ", 9),
+            1 => f64::from_bits(prng.next_u64()).to_string().into_bytes(),
+            // Ties between two numbers of seventeen digits, and integers.
+            _ => (prng.below(1 << 40) as f64 / f64::from(1_u32 << prng.below(22))).to_string().into_bytes(),
+        };
+        let bound =
+            [[&b"("[..], b"", b" ", b"("][step % 4], &score, [&b""[..], b"\0x", b""][step % 3]].concat();
+        for key in [&b"small"[..], b"large"] {
+            compare_any(&mut server, &mut engine, &[b"ZADD", key, &score, b"m"]);
+            compare_any(&mut server, &mut engine, &[b"ZSCORE", key, b"m"]);
+            compare_any(&mut server, &mut engine, &[b"ZINCRBY", key, &score, b"n"]);
+            compare_any(&mut server, &mut engine, &[b"ZRANGEBYSCORE", key, &bound, b"+inf", b"WITHSCORES"]);
+            compare_any(&mut server, &mut engine, &[b"ZCOUNT", key, &bound, b"1"]);
+            compare_any(&mut server, &mut engine, &[b"ZUNION", b"1", key, b"WEIGHTS", &score, b"WITHSCORES"]);
+        }
+        compare_any(&mut server, &mut engine, &[b"ZSCAN", b"small", b"0"]);
     }
 }

@@ -93,6 +93,12 @@ impl Edge<'_> {
         }
     }
 
+    /// True if a member with a score is before it.
+    #[must_use]
+    pub fn is_behind(self, score: Score, member: &[u8]) -> bool {
+        self.score().cmp(&score).then_with(|| self.compare(member)) == Ordering::Greater
+    }
+
     /// How it compares with a member, or the tail of a separator, of its score.
     #[inline]
     fn compare(self, member: &[u8]) -> Ordering {

@@ -38,7 +38,7 @@ pub(crate) enum Form<const STRINGS: usize, E: Element<STRINGS>> {
 }
 
 /// What an allocation costs besides its bytes: counts of references, and the allocator's granularity.
-const ALLOCATION_BYTES: usize = 24;
+pub(crate) const ALLOCATION_BYTES: usize = 24;
 
 /// Cursors of [`Form::scan`] are the upper bits of hashes, so many of them. Programs in some languages take every
 /// number for one of floating point, which has 53 bits to spare.
@@ -205,7 +205,7 @@ fn insert_packed<const STRINGS: usize>(
 }
 
 /// The ranks of the elements of a step of an iteration, and the cursor of the next one: see [`Form::scan`].
-fn step<const STRINGS: usize, E: Element<STRINGS>>(
+pub(crate) fn step<const STRINGS: usize, E: Element<STRINGS>>(
     tree: &Tree<ByHash<E>>,
     cursor: u64,
     count: u64,

@@ -7,10 +7,12 @@
 //! | hash | form (1 packed, 2 tree), number of fields, then each field and its value as strings, in order |
 //! | list | form, number of elements, then each element as a string, in order |
 //! | set | form, number of members, then each member as a string, in order |
+//! | sorted set | form (1 packed, 2 tree), number of members, then each score and its member as strings, in order |
 //!
-//! Numbers are little-endian base-128 varints in their shortest form. A value is written in one way only, and what is
-//! read has to be what a value can be: a packed collection keeps its limits and has no element twice, the elements of a tree
-//! are in the order of their hashes, and no collection is empty.
+//! Numbers are little-endian base-128 varints in their shortest form; a score is a number of floating point of eight bytes,
+//! little-endian. A value is written in one way only, and what is read has to be what a value can be: a packed collection
+//! keeps its limits and has no element twice, the elements of a tree are in the order of their hashes, a sorted set is in its
+//! own order, and no collection is empty.
 
 use crate::by_hash::{Element, Form};
 use crate::hash::Hash;
@@ -19,6 +21,7 @@ use crate::packed::{ELEMENTS_MAX, Packed, STRING_BYTES_MAX};
 use crate::parts::{ValueBuilder, ValueParts};
 use crate::primitive::{InvalidValue, put_string, take_string, take_u8};
 use crate::set::Set;
+use crate::sorted_set::{self, SortedSet, packed_score_of};
 use crate::{Kind, Value, form_tag};
 use std::collections::BTreeSet;
 use syros_types::limits::VALUE_BYTES_MAX;
@@ -37,6 +40,8 @@ impl Value {
             Self::Hash(hash) => put_packed(out, hash.iter().map(<[_; 2]>::from)),
             Self::List(list) => put_packed(out, list.iter().map(|element| [element])),
             Self::Set(set) => put_packed(out, set.iter().map(|member| [member])),
+            Self::SortedSet(SortedSet(sorted_set::Form::Packed(packed))) => put_packed(out, packed.iter()),
+            Self::SortedSet(SortedSet(sorted_set::Form::Tree(_))) => unreachable!("trees have parts"),
         }
     }
 
@@ -85,7 +90,22 @@ fn take_packed(kind: Kind, input: &mut &[u8]) -> Result<Value, InvalidValue> {
         Kind::Hash => Ok(Hash(take_distinct(input)?).into()),
         Kind::List => Ok(Value::List(List(list::Form::Packed(Packed::of(&take_elements(input)?))))),
         Kind::Set => Ok(Set(take_distinct(input)?).into()),
+        Kind::SortedSet => take_packed_sorted_set(input),
     }
+}
+
+/// Takes a packed sorted set.
+fn take_packed_sorted_set(input: &mut &[u8]) -> Result<Value, InvalidValue> {
+    let elements = take_elements(input)?;
+    are_distinct(elements.iter().map(|[_, member]| *member))?;
+    let mut keys = Vec::with_capacity(elements.len());
+    for [score, member] in &elements {
+        keys.push((packed_score_of(score).ok_or(InvalidValue::Score)?, *member));
+    }
+    if !keys.is_sorted() {
+        return Err(InvalidValue::Order);
+    }
+    Ok(SortedSet(sorted_set::Form::Packed(Packed::of(&elements))).into())
 }
 
 /// Takes a packed collection whose elements have keys, each another one.

@@ -23,6 +23,7 @@ mod packed;
 mod parts;
 mod primitive;
 mod set;
+mod sorted_set;
 
 pub use by_hash::Scan;
 pub use hash::{Hash, HashIter};
@@ -30,6 +31,8 @@ pub use list::{List, ListEnd, ListIter};
 pub use parts::{ValueBuilder, ValueParts};
 pub use primitive::InvalidValue;
 pub use set::{Set, SetIter};
+pub use sorted_set::{SortedSet, SortedSetIter};
+pub use syros_tree::{Edge, Score};
 
 use core::fmt;
 
@@ -48,6 +51,8 @@ pub enum Kind {
     List = 2,
     /// Members.
     Set = 3,
+    /// Members with scores.
+    SortedSet = 4,
 }
 
 impl Kind {
@@ -59,6 +64,7 @@ impl Kind {
             Self::Hash => "hash",
             Self::List => "list",
             Self::Set => "set",
+            Self::SortedSet => "zset",
         }
     }
 
@@ -76,6 +82,7 @@ impl Kind {
             1 => Some(Self::Hash),
             2 => Some(Self::List),
             3 => Some(Self::Set),
+            4 => Some(Self::SortedSet),
             _ => None,
         }
     }
@@ -104,6 +111,8 @@ pub enum Value {
     List(List),
     /// Members.
     Set(Set),
+    /// Members with scores.
+    SortedSet(SortedSet),
 }
 
 /// Every key has a value in the table: what is longer than a string's three words has to go elsewhere.
@@ -125,6 +134,7 @@ impl Value {
             Self::Hash(_) => Kind::Hash,
             Self::List(_) => Kind::List,
             Self::Set(_) => Kind::Set,
+            Self::SortedSet(_) => Kind::SortedSet,
         }
     }
 
@@ -135,7 +145,7 @@ impl Value {
     pub const fn string(&self) -> Result<&[u8], WrongType> {
         match self {
             Self::String(bytes) => Ok(bytes.as_slice()),
-            Self::Hash(_) | Self::List(_) | Self::Set(_) => Err(WrongType),
+            Self::Hash(_) | Self::List(_) | Self::Set(_) | Self::SortedSet(_) => Err(WrongType),
         }
     }
 
@@ -156,6 +166,7 @@ impl Value {
             Self::Hash(hash) => hash.memory_bytes(),
             Self::List(list) => list.memory_bytes(),
             Self::Set(set) => set.memory_bytes(),
+            Self::SortedSet(set) => set.memory_bytes(),
         }
     }
 
@@ -168,6 +179,7 @@ impl Value {
             Self::Hash(hash) => hash.weight(),
             Self::List(list) => list.weight(),
             Self::Set(set) => set.weight(),
+            Self::SortedSet(set) => set.weight(),
         }
     }
 
@@ -179,6 +191,7 @@ impl Value {
             Self::Hash(hash) => hash.fingerprint(),
             Self::List(list) => list.fingerprint(),
             Self::Set(set) => set.fingerprint(),
+            Self::SortedSet(set) => set.fingerprint(),
         }
     }
 }
@@ -224,4 +237,5 @@ collections! {
     Hash,
     List,
     Set,
+    SortedSet,
 }

@@ -9,9 +9,10 @@ use crate::hash::Hash;
 use crate::list::{self, List};
 use crate::primitive::{InvalidValue, put_string, take_string, take_u8};
 use crate::set::Set;
+use crate::sorted_set::{self, SortedSet, TreesBuilder, bytes_of, score_of};
 use crate::{Kind, Value, form_tag};
 use core::ops::ControlFlow;
-use syros_tree::{Builder, ByHash, ByPosition, List as ListTree, Map, Members, Pairs};
+use syros_tree::{Builder, ByHash, ByPosition, List as ListTree, Map, Members, Pairs, Scores};
 use syros_types::limits::VALUE_BYTES_MAX;
 use syros_types::varint::{put_varint, take_varint};
 
@@ -74,6 +75,7 @@ enum Tree {
     Hash(Map),
     List(ListTree),
     Set(syros_tree::Set),
+    SortedSet(Scores),
 }
 
 impl Tree {
@@ -82,9 +84,13 @@ impl Tree {
             Value::Hash(Hash(Form::Tree(tree))) => Some(Self::Hash((**tree).clone())),
             Value::List(List(list::Form::Tree(tree))) => Some(Self::List((**tree).clone())),
             Value::Set(Set(Form::Tree(tree))) => Some(Self::Set((**tree).clone())),
+            Value::SortedSet(SortedSet(sorted_set::Form::Tree(trees))) => {
+                Some(Self::SortedSet(trees.by_score.clone()))
+            }
             Value::Hash(Hash(Form::Packed(_)))
             | Value::List(List(list::Form::Packed(_)))
             | Value::Set(Set(Form::Packed(_)))
+            | Value::SortedSet(SortedSet(sorted_set::Form::Packed(_)))
             | Value::String(_) => None,
         }
     }
@@ -94,6 +100,7 @@ impl Tree {
             Self::Hash(_) => Kind::Hash,
             Self::List(_) => Kind::List,
             Self::Set(_) => Kind::Set,
+            Self::SortedSet(_) => Kind::SortedSet,
         }
     }
 
@@ -102,6 +109,7 @@ impl Tree {
             Self::Hash(tree) => tree.len(),
             Self::List(tree) => tree.len(),
             Self::Set(tree) => tree.len(),
+            Self::SortedSet(tree) => tree.len(),
         }
     }
 
@@ -111,6 +119,9 @@ impl Tree {
             Self::Hash(tree) => tree.range(rank..).try_for_each(|(field, value)| visit(&[field, value])),
             Self::List(tree) => tree.range(rank..).try_for_each(|element| visit(&[element])),
             Self::Set(tree) => tree.range(rank..).try_for_each(|member| visit(&[member])),
+            Self::SortedSet(tree) => {
+                tree.range(rank..).try_for_each(|(score, member)| visit(&[&bytes_of(score), member]))
+            }
         };
     }
 }
@@ -186,6 +197,7 @@ enum TreeBuilder {
     Hash(Builder<ByHash<Pairs>>),
     List(Builder<ByPosition>),
     Set(Builder<ByHash<Members>>),
+    SortedSet(TreesBuilder),
 }
 
 impl TreeBuilder {
@@ -195,6 +207,7 @@ impl TreeBuilder {
             Kind::Hash => Ok(Self::Hash(Builder::new())),
             Kind::List => Ok(Self::List(Builder::new())),
             Kind::Set => Ok(Self::Set(Builder::new())),
+            Kind::SortedSet => Ok(Self::SortedSet(TreesBuilder::new())),
             Kind::String => Err(InvalidValue::Kind(kind.tag())),
         }
     }
@@ -204,6 +217,7 @@ impl TreeBuilder {
             Self::Hash(builder) => builder.len(),
             Self::List(builder) => builder.len(),
             Self::Set(builder) => builder.len(),
+            Self::SortedSet(builder) => builder.len(),
         }
     }
 
@@ -219,6 +233,11 @@ impl TreeBuilder {
             Self::Set(builder) => {
                 builder.push(&<syros_tree::Set>::draft(string()?)).map_err(|_| InvalidValue::Order)
             }
+            Self::SortedSet(builder) => {
+                let (score, member) = (string()?, string()?);
+                let score = score_of(score).ok_or(InvalidValue::Score)?;
+                if builder.push(score, member) { Ok(()) } else { Err(InvalidValue::Order) }
+            }
         }
     }
 
@@ -227,6 +246,7 @@ impl TreeBuilder {
             Self::Hash(builder) => Value::Hash(Hash(Form::Tree(Box::new(builder.finish())))),
             Self::List(builder) => Value::List(List(list::Form::Tree(Box::new(builder.finish())))),
             Self::Set(builder) => Value::Set(Set(Form::Tree(Box::new(builder.finish())))),
+            Self::SortedSet(builder) => Value::SortedSet(builder.finish()),
         }
     }
 }

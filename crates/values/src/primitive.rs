@@ -25,6 +25,8 @@ pub enum InvalidValue {
     Count(u64),
     /// An element is there twice, or in the wrong place.
     Order,
+    /// A score is no number, or one that no collection of this form has.
+    Score,
 }
 
 impl fmt::Display for InvalidValue {
@@ -39,6 +41,7 @@ impl fmt::Display for InvalidValue {
             }
             Self::Count(count) => write!(f, "no collection of this form has {count} elements"),
             Self::Order => f.write_str("an element of a collection is twice there or out of order"),
+            Self::Score => f.write_str("a score is no number, or not one that it can be here"),
         }
     }
 }

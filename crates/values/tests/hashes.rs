@@ -1,5 +1,8 @@
 //! Hashes against a model that is as simple as can be, and the bytes that they are written as.
 
+mod common;
+
+use common::{decoded, encoded};
 use std::collections::BTreeSet;
 use syros_types::{Prng, key_hash};
 use syros_values::{Hash, InvalidValue, Kind, Value, ValueBuilder, ValueParts};
@@ -40,18 +43,6 @@ fn assert_equal(hash: &Hash, model: &Model, context: &str) {
     let pairs = model.pairs.iter().map(|(field, value)| (field.as_slice(), value.as_slice()));
     assert!(hash.iter().eq(pairs), "{context}");
     assert_eq!((hash.len(), hash.is_packed()), (model.pairs.len() as u64, !model.is_large), "{context}");
-}
-
-fn encoded(value: &Value) -> Vec<u8> {
-    let mut out = Vec::new();
-    value.put(&mut out);
-    out
-}
-
-fn decoded(mut bytes: &[u8]) -> Result<Value, InvalidValue> {
-    let value = Value::take(&mut bytes)?;
-    assert!(bytes.is_empty(), "{} bytes left", bytes.len());
-    Ok(value)
 }
 
 #[test]
@@ -180,7 +171,7 @@ fn values_have_golden_bytes() {
     assert_eq!(tree.fingerprint(), 4_226_914_875_741_784_901, "fixed for ever");
     assert_eq!(same.fingerprint(), 13_740_970_473_686_502_280, "fixed for ever");
     assert_eq!(Value::String(b"v".to_vec()).fingerprint(), key_hash(b"v"));
-    for kind in [Kind::String, Kind::Hash, Kind::List] {
+    for kind in [Kind::String, Kind::Hash, Kind::List, Kind::SortedSet] {
         assert_eq!(Kind::of_tag(kind.tag()), Some(kind));
     }
 }

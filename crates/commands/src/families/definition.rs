@@ -17,6 +17,9 @@ pub(crate) const DECIMAL_BYTES: usize = 5_000;
 /// fill so many bytes.
 pub(crate) const DECIMAL_WORK: usize = 64 << 10;
 
+/// The work of going through collections whose lengths only their keys know: most are short.
+pub(crate) const COLLECTION_WORK: usize = 64 << 10;
+
 /// An operation on data: which commands it is, and which keys it touches. [`Encoding`] has its bytes.
 pub(crate) trait Definition<'a>: Encoding<'a> {
     /// The rows of the commands that become this operation.
@@ -119,6 +122,8 @@ pub(crate) enum KeyNames<'a> {
     One(&'a [u8]),
     /// Two, which may be the same.
     Two(&'a [u8], &'a [u8]),
+    /// One, and all of a list, which may have it too.
+    OneAndAll(&'a [u8], Arguments<'a>),
     /// Every `step`-th string of the list, from the first.
     Every {
         /// At least `step` strings.
@@ -136,7 +141,7 @@ impl<'a> KeyNames<'a> {
         match *self {
             Self::One(key) => Some(key),
             Self::Every { list, step } if list.len() == step => list.iter().next(),
-            Self::Every { .. } | Self::Two(..) | Self::All => None,
+            Self::Every { .. } | Self::Two(..) | Self::OneAndAll(..) | Self::All => None,
         }
     }
 
@@ -145,6 +150,7 @@ impl<'a> KeyNames<'a> {
         match self {
             Self::One(_) => 1,
             Self::Two(..) => 2,
+            Self::OneAndAll(_, list) => 1 + list.len(),
             Self::Every { list, step } => list.len() / *step,
             Self::All => 0,
         }
@@ -158,6 +164,10 @@ impl<'a> KeyNames<'a> {
             Self::Two(first, second) => {
                 visit(first);
                 visit(second);
+            }
+            Self::OneAndAll(key, list) => {
+                visit(key);
+                list.iter().for_each(visit);
             }
             Self::Every { list, step } => list.iter().step_by(step).for_each(visit),
             Self::All => {}

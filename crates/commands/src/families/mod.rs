@@ -8,6 +8,7 @@ pub(crate) mod definition;
 pub(crate) mod specification;
 
 mod connection;
+mod counts;
 mod draws;
 mod elements;
 mod generic;
@@ -17,6 +18,7 @@ mod ranks;
 mod scan_options;
 mod server;
 mod sets;
+mod sorted_sets;
 mod strings;
 
 pub use draws::Draws;
@@ -27,6 +29,11 @@ pub use lists::index::ListIndex;
 pub use lists::linsert::InsertSide;
 pub use scan_options::ScanOptions;
 pub use sets::sinter::SetOperator;
+pub use sorted_sets::combination::{Aggregate, Combination, SetOperation};
+pub use sorted_sets::condition::ScoreCondition;
+pub use sorted_sets::interval::{Interval, MemberBound, ScoreBound};
+pub use sorted_sets::selection::Selection;
+pub use sorted_sets::zpop::ScoreEnd;
 pub use strings::getex::TtlChange;
 pub use strings::set::{Condition, Lifetime};
 pub use syros_values::ListEnd;
@@ -260,6 +267,16 @@ commands! {
         sets::smismember::SMIsMember<'a>,
         sets::srandmember::SRandMember<'a>,
         sets::sscan::SScan<'a>,
+        sorted_sets::zcard::ZCard<'a>,
+        sorted_sets::zcombine::ZCombine<'a>,
+        sorted_sets::zcount::ZCount<'a>,
+        sorted_sets::zintercard::ZInterCard<'a>,
+        sorted_sets::zmscore::ZMScore<'a>,
+        sorted_sets::zrandmember::ZRandMember<'a>,
+        sorted_sets::zrange::ZRange<'a>,
+        sorted_sets::zrank::ZRank<'a>,
+        sorted_sets::zscan::ZScan<'a>,
+        sorted_sets::zscore::ZScore<'a>,
         strings::get::Get<'a>,
         strings::getrange::GetRange<'a>,
         strings::mget::MGet<'a>,
@@ -290,6 +307,14 @@ commands! {
         sets::smove::SMove<'a>,
         sets::spop::SPop<'a> | OPCODE_WITH_COUNT,
         sets::srem::SRem<'a>,
+        sorted_sets::zadd::ZAdd<'a> | OPCODE_WITH_OPTIONS,
+        sorted_sets::zcombinestore::ZCombineStore<'a>,
+        sorted_sets::zincrby::ZIncrBy<'a> | OPCODE_IF,
+        sorted_sets::zmpop::ZMPop<'a>,
+        sorted_sets::zpop::ZPop<'a>,
+        sorted_sets::zrangestore::ZRangeStore<'a>,
+        sorted_sets::zrem::ZRem<'a>,
+        sorted_sets::zremrange::ZRemRange<'a>,
         strings::append::Append<'a>,
         strings::getdel::GetDel<'a>,
         strings::getex::GetEx<'a>,

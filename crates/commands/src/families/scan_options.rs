@@ -81,7 +81,7 @@ impl<'a> ScanOptions<'a> {
 
     /// Appends the answer to a step from a cursor on over the elements of a key that exists: `scan` makes the step, given
     /// about how many elements it has. What is answered of an element are its strings, the first of which is matched.
-    pub(super) fn read<'s, const STRINGS: usize, I: Iterator<Item = [&'s [u8]; STRINGS]>>(
+    pub(super) fn read<const STRINGS: usize, S: AsRef<[u8]>, I: Iterator<Item = [S; STRINGS]>>(
         self,
         scan: impl FnOnce(u64) -> Scan<I>,
         view: View,
@@ -91,9 +91,9 @@ impl<'a> ScanOptions<'a> {
         let mut found = Names::default();
         let step = scan(count);
         for strings in step.items {
-            let matches = |pattern| strings.first().is_some_and(|name| glob_matches(pattern, name));
+            let matches = |pattern| strings.first().is_some_and(|name| glob_matches(pattern, name.as_ref()));
             if pattern.is_none_or(matches) {
-                strings.iter().for_each(|string| found.push(string));
+                strings.iter().for_each(|string| found.push(string.as_ref()));
             }
             if reply.len() + found.reply_bytes() > view.reply_end {
                 return Err(ExecutionError::ReplyTooLong);

@@ -3,6 +3,8 @@
 
 mod lists;
 
+mod sorted_sets;
+
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use syros_commands::families::{
@@ -167,7 +169,7 @@ impl TestStore {
                 self.0.clear();
                 put_ok(out);
             }
-            ref other => match self.execute_on_lists(other) {
+            ref other => match self.execute_on_lists(other).or_else(|| self.execute_on_sorted_sets(other)) {
                 Some(reply) => reply.encode(out),
                 None => self.execute_on_fields(other, out),
             },

@@ -4,6 +4,7 @@ mod generator;
 mod scripts;
 mod sets;
 mod snapshots;
+mod sorted_sets;
 mod twin;
 
 pub use generator::Generator;
@@ -11,9 +12,9 @@ pub use twin::Twin;
 
 use crate::Engine;
 use std::collections::{BTreeMap, BTreeSet};
-use syros_commands::families::{Draws, HRandField, SRandMember, Scan};
+use syros_commands::families::{Draws, HRandField, SRandMember, Scan, ZRandMember};
 use syros_commands::limits::REPLY_BYTES_MAX;
-use syros_commands::{Command, Operation, Parsed, Reply, operations, parse};
+use syros_commands::{Command, Double, Operation, Parsed, Reply, operations, parse};
 use syros_types::limits::{KEY_BYTES_MAX, VALUE_BYTES_MAX};
 use syros_types::{Prng, WallTime};
 
@@ -37,11 +38,12 @@ pub fn test_part<E: Engine>(make: impl Fn() -> E, load: impl Fn(&[Vec<u8>]) -> E
     test_evaluation_of_lists(&make);
     test_bodies(&make);
     test_scan(&make);
-    test_random_fields(&make);
+    test_draws(&make);
     sets::test(&make);
     test_limits(&make);
     test_limits_of_pops(&make);
     test_digest(&make);
+    sorted_sets::test(&make);
     snapshots::test(&make, &load, 200 / one_in);
     for seed in 0..4_u64.div_ceil(one_in) {
         test_against_twin(&make, seed, 10_000);
@@ -233,30 +235,39 @@ fn test_evaluation_of_lists<E: Engine>(make: &impl Fn() -> E) {
     assert_eq!(engine.digest(), before);
 }
 
-/// HRANDFIELD draws each field about as often as any other, and as many as it is asked for.
-fn test_random_fields<E: Engine>(make: &impl Fn() -> E) {
+/// HRANDFIELD and its like draw each element about as often as any other, and as many as they are asked for.
+fn test_draws<E: Engine>(make: &impl Fn() -> E) {
+    test_draws_of(make, |number| format!("HSET h f:{number} v:{number}"), "HRANDFIELD h 2 WITHVALUES");
+    test_draws_of(make, |number| format!("ZADD z {number} m:{number}"), "ZRANDMEMBER z 2 WITHSCORES");
+}
+
+/// Draws two elements at a time, with repetitions and without, that were added by one command each.
+fn test_draws_of<E: Engine>(make: &impl Fn() -> E, addition: impl Fn(u64) -> String, draw: &str) {
     const DRAWS: u64 = 4000;
-    for fields in [5_u64, 300] {
+    let with_repetitions = draw.replace(" 2 ", " -2 ");
+    for elements in [5_u64, 300] {
         let mut engine = make();
-        for number in 0..fields {
-            apply(&mut engine, ms(0), &body(&[&format!("HSET h f:{number} v:{number}")]));
-        }
+        (0..elements).for_each(|number| drop(apply(&mut engine, ms(0), &body(&[&addition(number)]))));
         let mut drawn: BTreeMap<String, u64> = BTreeMap::new();
-        for (turn, command) in
-            (0..DRAWS).zip(["HRANDFIELD h 2 WITHVALUES", "HRANDFIELD h -2 WITHVALUES"].iter().cycle())
-        {
+        for (turn, command) in (0..DRAWS).zip([draw, &with_repetitions].iter().cycle()) {
             let replies = read(&engine, WallTime(turn * 1_000), &body(&[command]));
             let [Reply::Pairs(pairs)] = &replies[..] else { panic!("{command}: {replies:?}") };
             assert_eq!(pairs.len(), 2);
-            for (field, value) in pairs {
-                let (Reply::Bulk(field), Reply::Bulk(value)) = (field, value) else { panic!("{pairs:?}") };
-                assert_eq!(field[1..], value[1..]);
-                *drawn.entry(String::from_utf8_lossy(field).into_owned()).or_default() += 1;
+            for (element, value) in pairs {
+                let Reply::Bulk(element) = element else { panic!("{pairs:?}") };
+                let element = String::from_utf8_lossy(element).into_owned();
+                let number = element[2..].parse().expect("a number");
+                let is_own = match value {
+                    Reply::Bulk(value) => value[2..] == element.as_bytes()[2..],
+                    other => *other == Reply::Double(Double::new(number)),
+                };
+                assert!(is_own, "{element}: {value:?}");
+                *drawn.entry(element).or_default() += 1;
             }
         }
-        let (expected, tolerance) = (2 * DRAWS / fields, 8 * (2 * DRAWS / fields).isqrt());
+        let (expected, tolerance) = (2 * DRAWS / elements, 8 * (2 * DRAWS / elements).isqrt());
         let is_fair = |count: &u64| count.abs_diff(expected) <= tolerance;
-        assert!(drawn.len() as u64 == fields && drawn.values().all(is_fair), "{drawn:?}");
+        assert!(drawn.len() as u64 == elements && drawn.values().all(is_fair), "{drawn:?}");
     }
 }
 
@@ -524,7 +535,7 @@ pub fn test_against_twin<E: Engine>(make: &impl Fn() -> E, seed: u64, steps: usi
     }
     assert!(certain > steps / 10, "only {certain} answers could be told before");
     // Every kind of command but RANDOMKEY, whose answers are not compared.
-    assert!(steps < 10_000 || succeeded.len() == 68, "too few commands succeeded: {succeeded:?}");
+    assert!(steps < 10_000 || succeeded.len() == 86, "too few commands succeeded: {succeeded:?}");
 }
 
 /// The next expiry of an engine is after log time, and no later than the first that there is.
@@ -536,32 +547,37 @@ fn assert_expiry<E: Engine>(engine: &E, first: Option<WallTime>, context: &str) 
     }
 }
 
-/// What was drawn without repetitions has none.
-fn assert_drawn(draws: Draws, elements: &[&Reply]) {
+/// How many elements were drawn. What was drawn without repetitions has none.
+fn number_drawn(draws: Draws, reply: Reply) -> Reply {
+    let drawn: Vec<Reply> = match reply {
+        Reply::Array(elements) => elements,
+        Reply::Pairs(pairs) => pairs.into_iter().map(|(element, _)| element).collect(),
+        Reply::Bulk(_) => return Reply::Integer(1),
+        other => return other,
+    };
     let Draws::Many { count, .. } = draws else { panic!("{draws:?} draws one element") };
-    let mut distinct: Vec<String> = elements.iter().map(|element| format!("{element:?}")).collect();
+    let mut distinct: Vec<String> = drawn.iter().map(|element| format!("{element:?}")).collect();
     distinct.sort_unstable();
     distinct.dedup();
-    assert!(count < 0 || distinct.len() == elements.len(), "{draws:?} has drawn an element twice");
+    assert!(count < 0 || distinct.len() == drawn.len(), "{draws:?} has drawn an element twice");
+    Reply::Integer(drawn.len() as i64)
 }
 
 /// What engines may answer differently, reduced to what they must agree in.
 fn normalized(operation: &Operation<'_>, reply: Reply, twin: &Twin, expected: &Reply) -> Reply {
     match (operation.command, reply) {
         // A step that need not visit all elements.
-        (Command::HScan(_) | Command::SScan(_), Reply::Array(_)) if *expected == Reply::Nil => Reply::Nil,
-        (Command::HRandField(_) | Command::SRandMember(_), Reply::Bulk(_)) => Reply::Integer(1),
+        (Command::HScan(_) | Command::SScan(_) | Command::ZScan(_), Reply::Array(_))
+            if *expected == Reply::Nil =>
+        {
+            Reply::Nil
+        }
         (
-            Command::HRandField(HRandField { draws, .. }) | Command::SRandMember(SRandMember { draws, .. }),
-            Reply::Array(elements),
-        ) => {
-            assert_drawn(draws, &elements.iter().collect::<Vec<_>>());
-            Reply::Integer(elements.len() as i64)
-        }
-        (Command::HRandField(HRandField { draws, .. }), Reply::Pairs(pairs)) => {
-            assert_drawn(draws, &pairs.iter().map(|(field, _)| field).collect::<Vec<_>>());
-            Reply::Integer(pairs.len() as i64)
-        }
+            Command::HRandField(HRandField { draws, .. })
+            | Command::SRandMember(SRandMember { draws, .. })
+            | Command::ZRandMember(ZRandMember { draws, .. }),
+            reply,
+        ) => number_drawn(draws, reply),
         (Command::Keys(_), Reply::Array(mut keys)) => {
             keys.sort_by_key(|key| format!("{key:?}"));
             Reply::Array(keys)

@@ -3,6 +3,7 @@
 mod hashes;
 mod lists;
 mod sets;
+mod sorted_sets;
 
 use super::body_if_data;
 use core::ops::Range;
@@ -83,10 +84,11 @@ const STRINGS: &[&str] = &[
 ];
 
 /// The templates of every family, which come as often as they have templates.
-const FAMILIES: &[&[&str]] = &[STRINGS, hashes::TEMPLATES, lists::TEMPLATES, sets::TEMPLATES];
+const FAMILIES: &[&[&str]] =
+    &[STRINGS, hashes::TEMPLATES, lists::TEMPLATES, sets::TEMPLATES, sorted_sets::TEMPLATES];
 
 /// Keys that are collections most of the time.
-const COLLECTIONS: &[&[&[u8]]] = &[hashes::KEYS, lists::KEYS, sets::KEYS];
+const COLLECTIONS: &[&[&[u8]]] = &[hashes::KEYS, lists::KEYS, sets::KEYS, sorted_sets::KEYS];
 
 /// Commands that would leave too little to work with if they came as often as the others.
 const RARE_TEMPLATES: &[&str] = &["FLUSHALL", "FLUSHDB ASYNC", "flushall %value", "FLUSHDB sync %value"];
@@ -237,10 +239,13 @@ impl Generator {
                 }
                 return;
             }
-            "%set" | "%getex" | "%expire" | "%scan" | "%hscan" | "%lpos" => return self.options(word, words),
+            "%set" | "%getex" | "%expire" | "%scan" | "%hscan" | "%lpos" | "%zadd" | "%zrange" => {
+                return self.options(word, words);
+            }
             _ if self.expand_of_hashes(word, words)
                 || self.expand_of_lists(word, words)
-                || self.expand_of_sets(word, words) =>
+                || self.expand_of_sets(word, words)
+                || self.expand_of_sorted_sets(word, words) =>
             {
                 return;
             }
@@ -257,6 +262,8 @@ impl Generator {
             "%expire" => &["NX", "XX", "GT", "LT"],
             "%hscan" => &["MATCH", "COUNT"],
             "%lpos" => &["RANK", "COUNT", "MAXLEN"],
+            "%zadd" => &["NX", "XX", "GT", "LT", "CH", "INCR"],
+            "%zrange" => &["WITHSCORES", "LIMIT", "REV", "BYSCORE", "WITHSCORES"],
             _ => &["MATCH", "COUNT", "TYPE"],
         };
         for _ in 0..self.prng.below(3) {
@@ -268,8 +275,12 @@ impl Generator {
                 "EXAT" => self.expiry(true, 1000),
                 "PXAT" => self.expiry(true, 1),
                 "MATCH" => self.pattern(),
+                "LIMIT" => {
+                    words.push(self.small());
+                    self.small()
+                }
                 "TYPE" => self
-                    .pick(&[&b"string"[..], b"STRING", b"hash", b"HASH", b"set", b"list", b"bogus"])
+                    .pick(&[&b"string"[..], b"STRING", b"hash", b"HASH", b"set", b"list", b"zset", b"bogus"])
                     .to_vec(),
                 "RANK" => self.rank(),
                 "MAXLEN" => self.element_count(),

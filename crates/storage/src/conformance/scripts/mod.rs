@@ -3,10 +3,11 @@
 mod hashes;
 mod lists;
 mod sets;
+mod sorted_sets;
 
 use super::{apply, body_of, ms, read};
 use crate::Engine;
-use syros_commands::{Parsed, Reply, parse};
+use syros_commands::{Parsed, Reply, parse, write_double};
 
 /// A reply as the scripts write it.
 fn show(reply: &Reply) -> String {
@@ -15,6 +16,7 @@ fn show(reply: &Reply) -> String {
         Reply::NilArray => "nil array".to_string(),
         Reply::Ok => "OK".to_string(),
         Reply::Integer(value) => value.to_string(),
+        Reply::Double(number) => format!(",{}", show_double(number.value())),
         Reply::Bulk(bytes) => format!("'{}'", bytes.escape_ascii()),
         Reply::Simple(text) => format!("+{}", text.escape_ascii()),
         Reply::Error(text) => String::from_utf8_lossy(text).into_owned(),
@@ -25,6 +27,12 @@ fn show(reply: &Reply) -> String {
     }
 }
 
+fn show_double(value: f64) -> String {
+    let mut text = Vec::new();
+    write_double(&mut text, value);
+    String::from_utf8_lossy(&text).into_owned()
+}
+
 fn show_pairs(pairs: &[(Reply, Reply)]) -> String {
     let shown = pairs.iter().map(|(first, second)| format!("{}: {}", show(first), show(second)));
     shown.collect::<Vec<_>>().join(" ")
@@ -33,7 +41,7 @@ fn show_pairs(pairs: &[(Reply, Reply)]) -> String {
 /// Runs every script on an engine of its own. Words are separated by spaces, `''` is an empty one.
 /// `wait N` moves log time on by N ms; the rest is executed at log time, which starts at 1000 ms.
 pub(super) fn test<E: Engine>(make: &impl Fn() -> E) {
-    for script in [SCRIPTS, hashes::SCRIPTS, lists::SCRIPTS, sets::SCRIPTS].concat() {
+    for script in [SCRIPTS, hashes::SCRIPTS, lists::SCRIPTS, sets::SCRIPTS, sorted_sets::SCRIPTS].concat() {
         let (mut engine, mut now) = (make(), 1000);
         engine.advance(ms(now));
         for (command, expected) in script {

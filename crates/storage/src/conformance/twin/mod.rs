@@ -4,11 +4,13 @@
 mod hashes;
 mod lists;
 mod sets;
+mod sorted_sets;
 
 use crate::Digest;
 use hashes::Fields;
 use lists::Elements;
 use sets::SetMembers;
+use sorted_sets::Members;
 use std::collections::BTreeMap;
 use syros_commands::families::{
     Append, Del, Exists, Expire, ExpireTime, Get, GetDel, GetEx, GetRange, IncrBy, IncrByFloat, Keys, MGet,
@@ -38,6 +40,7 @@ enum Content {
     Hash(Fields),
     List(Elements),
     Set(SetMembers),
+    SortedSet(Members),
 }
 
 impl Content {
@@ -48,6 +51,7 @@ impl Content {
             Self::Hash(_) => "hash",
             Self::List(_) => "list",
             Self::Set(_) => "set",
+            Self::SortedSet(_) => "zset",
         }
     }
 
@@ -58,6 +62,7 @@ impl Content {
             Self::Hash(fields) => fields.is_empty(),
             Self::List(elements) => elements.is_empty(),
             Self::Set(members) => members.is_empty(),
+            Self::SortedSet(members) => members.is_empty(),
         }
     }
 }
@@ -124,6 +129,7 @@ impl Twin {
                 Content::Hash(fields) => digest.add_value(key, fields.fingerprint(), *expiry),
                 Content::List(elements) => digest.add_value(key, elements.fingerprint(), *expiry),
                 Content::Set(members) => digest.add_value(key, members.fingerprint(), *expiry),
+                Content::SortedSet(members) => digest.add_value(key, members.fingerprint(), *expiry),
             }
         }
         digest.finish()
@@ -165,10 +171,9 @@ impl Twin {
         let needs = needs.or_else(|| hashes::key_of_hash(command).map(|key| (key, "hash")));
         let needs = needs.or_else(|| lists::key_of_list(command).map(|key| (key, "list")));
         let sets = self.keys_of_sets(command).into_iter().map(|key| (key, "set"));
-        needs
-            .into_iter()
-            .chain(sets)
-            .any(|(key, name)| self.keys.contains_key(key) && self.type_of(key) != name)
+        let sorted = sorted_sets::keys_of_sorted_sets(command).into_iter().map(|key| (key, "zset"));
+        let is_other = |(key, name)| self.keys.contains_key(key) && self.type_of(key) != name;
+        needs.into_iter().chain(sets).chain(sorted).any(is_other)
     }
 
     fn value(&self, key: &[u8]) -> Option<&Vec<u8>> {
@@ -249,6 +254,7 @@ impl Twin {
                 .read_hash(command)
                 .or_else(|| self.read_list(command))
                 .or_else(|| self.read_set(command))
+                .or_else(|| self.read_sorted_set(command))
                 .unwrap_or(Reply::Nil),
         }
     }
@@ -417,6 +423,7 @@ impl Twin {
                 .update_hash(command)
                 .or_else(|| self.update_list(command))
                 .or_else(|| self.update_set(command))
+                .or_else(|| self.update_sorted_set(command))
                 .unwrap_or_else(|| unreachable!("the twin does not know {command:?}")),
         }
     }

@@ -1,0 +1,85 @@
+//! Commands on sorted sets.
+
+pub(crate) mod combination;
+pub(crate) mod condition;
+pub(crate) mod interval;
+mod score;
+pub(crate) mod selection;
+pub(crate) mod zadd;
+pub(crate) mod zcard;
+pub(crate) mod zcombine;
+pub(crate) mod zcombinestore;
+pub(crate) mod zcount;
+pub(crate) mod zincrby;
+pub(crate) mod zintercard;
+pub(crate) mod zmpop;
+pub(crate) mod zmscore;
+pub(crate) mod zpop;
+pub(crate) mod zrandmember;
+pub(crate) mod zrange;
+pub(crate) mod zrangestore;
+pub(crate) mod zrank;
+pub(crate) mod zrem;
+pub(crate) mod zremrange;
+pub(crate) mod zscan;
+pub(crate) mod zscore;
+
+use super::specification::{CommandKind, CommandSpec, KeyPositions};
+use crate::access::{EntryRef, KeysMut};
+use crate::error::ExecutionError;
+use syros_values::{Score, SortedSet};
+
+/// What a member takes beside its bytes, about: its score, twice, and its parts of two blocks.
+const MEMBER_BYTES: usize = 64;
+
+/// What the rows of this family have in common.
+const ROW: CommandSpec =
+    CommandSpec { group: "sorted-set", keys: KeyPositions::ONE, since: "1.2.0", ..CommandSpec::ROW };
+
+/// What the rows of reads have in common that look at a few members only.
+const FAST_READ: CommandSpec = CommandSpec {
+    kind: CommandKind::READ,
+    key_flags: &[&["RO", "access"]],
+    flags: &["readonly", "fast"],
+    categories: &["@read", "@sortedset", "@fast"],
+    ..ROW
+};
+
+/// What the rows of reads have in common that may look at many members.
+const SLOW_READ: CommandSpec = CommandSpec {
+    kind: CommandKind::READ,
+    key_flags: &[&["RO", "access"]],
+    flags: &["readonly"],
+    categories: &["@read", "@sortedset", "@slow"],
+    ..ROW
+};
+
+/// What the rows of updates have in common that change a few members only.
+const FAST_UPDATE: CommandSpec = CommandSpec {
+    kind: CommandKind::UPDATE,
+    key_flags: &[&["RW", "access", "delete"]],
+    flags: &["write", "fast"],
+    categories: &["@write", "@sortedset", "@fast"],
+    ..ROW
+};
+
+/// What the rows of updates have in common that may change many members.
+const SLOW_UPDATE: CommandSpec =
+    CommandSpec { flags: &["write"], categories: &["@write", "@sortedset", "@slow"], ..FAST_UPDATE };
+
+/// The sorted set of a key that may have been found.
+fn sorted_set_of<E: EntryRef>(found: Option<&E>) -> Result<Option<&SortedSet>, ExecutionError> {
+    Ok(found.map(EntryRef::collection).transpose()?)
+}
+
+/// Gives a key these members, which are in order, and takes away what it had. A key without members does not exist.
+/// Answers how many there are.
+fn store<K: KeysMut>(keys: &mut K, key: &[u8], members: &[(&[u8], Score)]) -> Result<i64, ExecutionError> {
+    let stored = SortedSet::from_ascending(members);
+    let count = stored.len();
+    keys.remove(key);
+    if count > 0 {
+        keys.edit_collection(key, |set: &mut SortedSet| *set = stored)?;
+    }
+    Ok(count as i64)
+}

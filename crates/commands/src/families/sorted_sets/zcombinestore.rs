@@ -1,0 +1,93 @@
+//! ZUNIONSTORE, ZINTERSTORE and ZDIFFSTORE.
+
+use super::combination::{Combination, SetOperation, Sources};
+use super::{MEMBER_BYTES, SLOW_UPDATE, store};
+use crate::access::KeysMut;
+use crate::encoding::{Key, fields};
+use crate::error::CommandError;
+use crate::families::Command;
+use crate::families::definition::{
+    COLLECTION_WORK, Definition, ExecutionResult, KEY_BYTES, KeyNames, UpdateCommand,
+};
+use crate::families::specification::CommandSpec;
+use crate::reply::put_integer;
+use crate::words::Words;
+
+/// ZUNIONSTORE, ZINTERSTORE, ZDIFFSTORE: answers how many members the target has now.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ZCombineStore<'a> {
+    /// The key that becomes a sorted set, whatever it was.
+    pub target: &'a [u8],
+    /// What is stored.
+    pub combination: Combination<'a>,
+}
+
+fields!(ZCombineStore<'a> = 243 { target: Key, combination: Combination<'a> });
+
+/// What the rows have in common.
+const ROW: CommandSpec = CommandSpec {
+    arity: -4,
+    key_count: 2,
+    key_flags: &[&["OW", "update"], &["RO", "access"]],
+    flags: &["write", "denyoom", "movablekeys"],
+    since: "2.0.0",
+    ..SLOW_UPDATE
+};
+
+impl<'a> Definition<'a> for ZCombineStore<'a> {
+    const SPECS: &'static [CommandSpec] = &[
+        CommandSpec {
+            name: "zdiffstore",
+            since: "6.2.0",
+            summary: "Stores the members of a sorted set that no other one has in a key.",
+            parser: |name, words| parse(name, words, SetOperation::Difference),
+            ..ROW
+        },
+        CommandSpec {
+            name: "zinterstore",
+            summary: "Stores the members that several sorted sets have in common in a key.",
+            parser: |name, words| parse(name, words, SetOperation::Intersection),
+            ..ROW
+        },
+        CommandSpec {
+            name: "zunionstore",
+            summary: "Stores the members of several sorted sets in a key.",
+            parser: |name, words| parse(name, words, SetOperation::Union),
+            ..ROW
+        },
+    ];
+
+    fn keys(&self) -> KeyNames<'a> {
+        KeyNames::OneAndAll(self.target, self.combination.keys)
+    }
+}
+
+fn parse<'a>(
+    name: &'static str,
+    words: Words<'a>,
+    operation: SetOperation,
+) -> Result<Command<'a>, CommandError> {
+    let combination = Combination::parse(operation, name, &words[2..], |_| false)?;
+    Ok(ZCombineStore { target: words[1], combination }.into())
+}
+
+impl<'a> UpdateCommand<'a> for ZCombineStore<'a> {
+    fn counts(&self) -> bool {
+        true
+    }
+
+    fn growth(&self, encoded: usize) -> usize {
+        encoded + KEY_BYTES + MEMBER_BYTES
+    }
+
+    fn work(&self) -> usize {
+        COLLECTION_WORK
+    }
+
+    fn apply<K: KeysMut>(&self, keys: &mut K, _now_ms: u64, reply: &mut Vec<u8>) -> ExecutionResult {
+        let sources = Sources::of(keys, self.combination.keys)?;
+        let members = self.combination.members(&sources)?;
+        put_integer(reply, store(keys, self.target, &members)?);
+        Ok(())
+    }
+}

@@ -1,0 +1,87 @@
+//! ZMPOP.
+
+use super::zpop::{ScoreEnd, Shape, pop};
+use super::{SLOW_UPDATE, sorted_set_of};
+use crate::access::KeysMut;
+use crate::arguments::Arguments;
+use crate::encoding::{List, Unsigned, fields};
+use crate::error::CommandError;
+use crate::families::Command;
+use crate::families::counts::{parse_count, take_keys};
+use crate::families::definition::{Definition, ExecutionResult, KeyNames, UpdateCommand};
+use crate::families::specification::{CommandSpec, KeyPositions};
+use crate::reply::{put_array, put_bulk, put_nil_array};
+use crate::words::{Words, is};
+use syros_values::SortedSet;
+
+/// ZMPOP: takes members from the first sorted set that there is, and answers its key and the members with their scores.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ZMPop<'a> {
+    /// The keys, in the order in which they are looked at.
+    pub keys: Arguments<'a>,
+    /// Where members are taken from.
+    pub end: ScoreEnd,
+    /// How many are taken at most.
+    pub count: u64,
+}
+
+fields!(ZMPop<'a> = 241 { keys: List<1>, end: ScoreEnd, count: Unsigned });
+
+impl<'a> Definition<'a> for ZMPop<'a> {
+    const SPECS: &'static [CommandSpec] = &[CommandSpec {
+        name: "zmpop",
+        arity: -4,
+        keys: KeyPositions::NONE,
+        key_count: 1,
+        flags: &["write", "movablekeys"],
+        since: "7.0.0",
+        summary: "Removes members of the first of several sorted sets that exists and returns them.",
+        parser: |_, words| parse(words),
+        ..SLOW_UPDATE
+    }];
+
+    fn keys(&self) -> KeyNames<'a> {
+        KeyNames::Every { list: self.keys, step: 1 }
+    }
+
+    /// All together are not longer than one may be.
+    fn values(&self) -> u32 {
+        1
+    }
+}
+
+fn parse(words: Words<'_>) -> Result<Command<'_>, CommandError> {
+    let count = parse_count(words[1]).filter(|count| *count > 0).ok_or(CommandError::NumKeysNotPositive)?;
+    let (keys, rest) = take_keys(&words[2..], count)?;
+    let (end, options) = rest.split_first().ok_or(CommandError::Syntax)?;
+    let end = match end {
+        end if is(end, "min") => ScoreEnd::Min,
+        end if is(end, "max") => ScoreEnd::Max,
+        _ => return Err(CommandError::Syntax),
+    };
+    let count = match options {
+        [] => 1,
+        [option, count, rest @ ..] if is(option, "count") => {
+            let count = parse_count(count).filter(|count| *count > 0).ok_or(CommandError::CountBelowOne)?;
+            if rest.is_empty() { count } else { return Err(CommandError::Syntax) }
+        }
+        _ => return Err(CommandError::Syntax),
+    };
+    Ok(ZMPop { keys, end, count }.into())
+}
+
+impl<'a> UpdateCommand<'a> for ZMPop<'a> {
+    fn apply<K: KeysMut>(&self, keys: &mut K, _now_ms: u64, reply: &mut Vec<u8>) -> ExecutionResult {
+        for key in self.keys {
+            if sorted_set_of(keys.get(key).as_ref())?.is_some() {
+                put_array(reply, 2);
+                put_bulk(reply, key);
+                return keys.edit_collection(key, |set: &mut SortedSet| {
+                    pop(set, self.end, self.count, Shape::Nested, reply)
+                })?;
+            }
+        }
+        put_nil_array(reply);
+        Ok(())
+    }
+}

@@ -1,0 +1,75 @@
+//! ZRANGESTORE.
+
+use super::selection::{Dialect, Selection};
+use super::{MEMBER_BYTES, SLOW_UPDATE, sorted_set_of, store};
+use crate::access::KeysMut;
+use crate::encoding::{Key, fields};
+use crate::families::definition::{
+    COLLECTION_WORK, Definition, ExecutionResult, KEY_BYTES, KeyNames, UpdateCommand,
+};
+use crate::families::specification::{CommandSpec, KeyPositions};
+use crate::reply::put_integer;
+use core::convert::Infallible;
+
+/// ZRANGESTORE: answers how many members the target has now.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ZRangeStore<'a> {
+    /// The key that becomes a sorted set, whatever it was.
+    pub target: &'a [u8],
+    /// The key of the sorted set that members are taken from.
+    pub source: &'a [u8],
+    /// Which members are taken.
+    pub selection: Selection<'a>,
+}
+
+fields!(ZRangeStore<'a> = 242 { target: Key, source: Key, selection: Selection<'a> });
+
+impl<'a> Definition<'a> for ZRangeStore<'a> {
+    const SPECS: &'static [CommandSpec] = &[CommandSpec {
+        name: "zrangestore",
+        arity: -5,
+        keys: KeyPositions::TWO,
+        key_flags: &[&["OW", "update"], &["RO", "access"]],
+        flags: &["write", "denyoom"],
+        since: "6.2.0",
+        summary: "Stores members of a sorted set in another key.",
+        parser: |_, words| {
+            let dialect = Dialect { kind: None, is_reversed: None, answers: false };
+            let (selection, _) = Selection::parse(&words[3..], dialect)?;
+            Ok(ZRangeStore { target: words[1], source: words[2], selection }.into())
+        },
+        ..SLOW_UPDATE
+    }];
+
+    fn keys(&self) -> KeyNames<'a> {
+        KeyNames::Two(self.target, self.source)
+    }
+}
+
+impl<'a> UpdateCommand<'a> for ZRangeStore<'a> {
+    fn counts(&self) -> bool {
+        true
+    }
+
+    fn growth(&self, encoded: usize) -> usize {
+        encoded + KEY_BYTES + MEMBER_BYTES
+    }
+
+    fn work(&self) -> usize {
+        COLLECTION_WORK
+    }
+
+    fn apply<K: KeysMut>(&self, keys: &mut K, _now_ms: u64, reply: &mut Vec<u8>) -> ExecutionResult {
+        let source = sorted_set_of(keys.get(self.source).as_ref())?.cloned().unwrap_or_default();
+        let mut members = Vec::new();
+        let Ok(()) = self.selection.try_each(&source, |member| {
+            members.push(member);
+            Ok::<_, Infallible>(())
+        });
+        if self.selection.is_reversed {
+            members.reverse();
+        }
+        put_integer(reply, store(keys, self.target, &members)?);
+        Ok(())
+    }
+}

@@ -119,6 +119,14 @@ pub fn write_double(out: &mut Vec<u8>, value: f64) {
     write_digits(out, &digits, exponent);
 }
 
+/// Appends a number as Redis writes it for people: with up to seventeen decimals, as C's `printf` does with `%.17f`, and
+/// without zeros at their end.
+pub fn write_decimal(out: &mut Vec<u8>, value: f64) {
+    let text = format!("{value:.DIGITS$}");
+    let text = if value.is_finite() { text.trim_end_matches('0').trim_end_matches('.') } else { &text };
+    out.extend_from_slice(if text == "-0" { b"0" } else { text.as_bytes() });
+}
+
 /// Appends the number whose first digit has this decimal exponent, without zeros at the end of its fraction.
 fn write_digits(out: &mut Vec<u8>, digits: &[u8], exponent: i32) {
     let significant = digits.iter().rposition(|digit| *digit != b'0').map_or(1, |last| last + 1);
@@ -186,6 +194,22 @@ mod tests {
         ] {
             assert_eq!(written(value), text);
             assert_eq!(parse_double(text.as_bytes()).map(f64::to_bits), Some(value.to_bits()), "{text}");
+        }
+    }
+
+    #[test]
+    fn decimals_are_written_as_redis_does() {
+        for (value, text) in [
+            (0.0, "0"),
+            (-0.0, "0"),
+            (-1.5, "-1.5"),
+            (100.0, "100"),
+            (13.361_389_338_970_184, "13.36138933897018433"),
+            (1e-18, "0"),
+        ] {
+            let mut out = Vec::new();
+            write_decimal(&mut out, value);
+            assert_eq!(String::from_utf8_lossy(&out), text);
         }
     }
 

@@ -142,6 +142,9 @@ pub(crate) enum List<const STEP: usize> {}
 /// be as long as a value.
 pub(crate) enum Elements<const STEP: usize> {}
 
+/// The same, or none.
+pub(crate) enum OptionalElements {}
+
 /// Implements [`Field`] for byte strings up to a limit.
 macro_rules! strings {
     ($($kind:ty: $limit:expr;)*) => {
@@ -245,6 +248,22 @@ impl<'a, const STEP: usize> Field<'a> for Elements<STEP> {
 
     fn take(input: &mut &'a [u8]) -> Result<Arguments<'a>, Malformed> {
         take_list(input, STEP as u64, Value::take)
+    }
+}
+
+impl<'a> Field<'a> for OptionalElements {
+    type Content = Arguments<'a>;
+
+    fn put(out: &mut Vec<u8>, content: Arguments<'a>) {
+        List::<1>::put(out, content);
+    }
+
+    fn take(input: &mut &'a [u8]) -> Result<Arguments<'a>, Malformed> {
+        if let [0, rest @ ..] = *input {
+            *input = rest;
+            return Ok(Arguments::new(&[]));
+        }
+        Elements::<1>::take(input)
     }
 }
 

@@ -1,5 +1,6 @@
 //! Errors of commands, in the words of Redis 7.0.
 
+use crate::reply::Double;
 use core::fmt;
 use syros_types::limits::{BODY_BYTES_MAX, KEY_BYTES_MAX, KEYS_PER_OPERATION_MAX};
 use syros_values::WrongType;
@@ -86,6 +87,31 @@ pub enum CommandError {
     NoSource(&'static str),
     /// A weight is not a floating point number.
     WeightNotFloat,
+    /// A place that is not on the map.
+    InvalidPlace {
+        /// In degrees.
+        longitude: Double,
+        /// In degrees.
+        latitude: Double,
+    },
+    /// A unit of distances that there is not.
+    UnknownDistanceUnit,
+    /// A length of this kind is not a floating point number.
+    LengthNotFloat(&'static str),
+    /// The radius of a circle is negative.
+    NegativeRadius,
+    /// A side of a rectangle is negative.
+    NegativeSide,
+    /// GEOSEARCH with a COUNT of less than one.
+    GeoCountNotPositive,
+    /// GEOSEARCH, by the name that the client gave it, without a centre.
+    NoGeoCentre(Vec<u8>),
+    /// GEOSEARCH, by the name that the client gave it, without a shape.
+    NoGeoShape(Vec<u8>),
+    /// GEOSEARCH with ANY and without COUNT.
+    AnyWithoutCount,
+    /// GEOSEARCHSTORE with options of what GEOSEARCH answers.
+    GeoStoreAnswersNothing,
     /// A pattern of so many bytes is longer than [`PATTERN_BYTES_MAX`](crate::limits::PATTERN_BYTES_MAX).
     PatternTooLong(usize),
     /// The operation would be longer than [`BODY_BYTES_MAX`].
@@ -128,6 +154,72 @@ impl CommandError {
     }
 }
 
+impl CommandError {
+    /// The whole text of an error that has nothing to name; of the others, nothing.
+    const fn fixed_text(&self) -> &'static str {
+        match self {
+            Self::Syntax => ExecutionError::Syntax.text(),
+            Self::NotInteger => ExecutionError::NotInteger.text(),
+            Self::NotFloat => ExecutionError::NotFloat.text(),
+            Self::OffsetOutOfRange => "ERR offset is out of range",
+            Self::DecrementOverflow => "ERR decrement would overflow",
+            Self::InvalidCursor => "ERR invalid cursor",
+            Self::ExpireNxWithOther => "ERR NX and XX, GT or LT options at the same time are not compatible",
+            Self::ExpireGtWithLt => "ERR GT and LT options at the same time are not compatible",
+            Self::ValueTooLong => ExecutionError::ValueTooLong.text(),
+            Self::NotFiniteArgument => "ERR value is NaN or Infinity",
+            Self::MoreKeysThanWords => "ERR Number of keys can't be greater than number of args",
+            Self::NegativeLimit => "ERR LIMIT can't be negative",
+            Self::PairCountOutOfRange => "ERR value is out of range",
+            Self::CountNotPositive => "ERR value is out of range, must be positive",
+            Self::NumKeysNotPositive => "ERR numkeys should be greater than 0",
+            Self::CountBelowOne => "ERR count should be greater than 0",
+            Self::RankZero => {
+                "ERR RANK can't be zero: use 1 to start from the first match, 2 from the second ... \
+                 or use negative to start from the end of the list"
+            }
+            Self::AddNxWithXx => "ERR XX and NX options at the same time are not compatible",
+            Self::AddWithSeveralComparisons => {
+                "ERR GT, LT, and/or NX options at the same time are not compatible"
+            }
+            Self::SeveralIncrements => "ERR INCR option supports a single increment-element pair",
+            Self::BoundNotFloat => "ERR min or max is not a float",
+            Self::BoundNotMember => "ERR min or max not valid string range item",
+            Self::LimitOfRanks => {
+                "ERR syntax error, LIMIT is only supported in combination with either BYSCORE or BYLEX"
+            }
+            Self::ScoresOfMembers => "ERR syntax error, WITHSCORES not supported in combination with BYLEX",
+            Self::WeightNotFloat => "ERR weight value is not a float",
+            Self::UnknownDistanceUnit => "ERR unsupported unit provided. please use M, KM, FT, MI",
+            Self::NegativeRadius => "ERR radius cannot be negative",
+            Self::NegativeSide => "ERR height or width cannot be negative",
+            Self::GeoCountNotPositive => "ERR COUNT must be > 0",
+            Self::AnyWithoutCount => "ERR the ANY argument requires COUNT argument",
+            Self::GeoStoreAnswersNothing => {
+                "ERR GEOSEARCHSTORE is not compatible with WITHDIST, WITHHASH and WITHCOORD options"
+            }
+            Self::Unknown { .. }
+            | Self::Arity(_)
+            | Self::InvalidExpireTime(_)
+            | Self::UnsupportedOption(_)
+            | Self::KeyTooLong(_)
+            | Self::TooManyKeys(_)
+            | Self::TooManyElements(_)
+            | Self::CountOutOfRange
+            | Self::TooManyDraws
+            | Self::Negative(_)
+            | Self::NoSource(_)
+            | Self::InvalidPlace { .. }
+            | Self::LengthNotFloat(_)
+            | Self::NoGeoCentre(_)
+            | Self::NoGeoShape(_)
+            | Self::PatternTooLong(_)
+            | Self::OperationTooLong(_)
+            | Self::BlindNotUpdate(_) => "",
+        }
+    }
+}
+
 impl fmt::Display for CommandError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -138,21 +230,10 @@ impl fmt::Display for CommandError {
                 String::from_utf8_lossy(arguments)
             ),
             Self::Arity(name) => write!(f, "ERR wrong number of arguments for '{name}' command"),
-            Self::Syntax => f.write_str(ExecutionError::Syntax.text()),
-            Self::NotInteger => f.write_str(ExecutionError::NotInteger.text()),
-            Self::NotFloat => f.write_str(ExecutionError::NotFloat.text()),
             Self::InvalidExpireTime(name) => write!(f, "ERR invalid expire time in '{name}' command"),
-            Self::OffsetOutOfRange => f.write_str("ERR offset is out of range"),
-            Self::DecrementOverflow => f.write_str("ERR decrement would overflow"),
-            Self::InvalidCursor => f.write_str("ERR invalid cursor"),
-            Self::ExpireNxWithOther => {
-                f.write_str("ERR NX and XX, GT or LT options at the same time are not compatible")
-            }
-            Self::ExpireGtWithLt => f.write_str("ERR GT and LT options at the same time are not compatible"),
             Self::UnsupportedOption(option) => {
                 write!(f, "ERR Unsupported option {}", String::from_utf8_lossy(option))
             }
-            Self::ValueTooLong => f.write_str(ExecutionError::ValueTooLong.text()),
             Self::KeyTooLong(bytes) => {
                 write!(f, "ERR key of {bytes} bytes exceeds the maximum of {KEY_BYTES_MAX}")
             }
@@ -163,43 +244,31 @@ impl fmt::Display for CommandError {
                 let max = KEYS_PER_OPERATION_MAX;
                 write!(f, "ERR {count} elements in one command exceed the maximum of {max}")
             }
-            Self::NotFiniteArgument => f.write_str("ERR value is NaN or Infinity"),
             Self::CountOutOfRange => {
                 let max = i64::MAX;
                 write!(f, "ERR value is out of range, value must between -{max} and {max}")
             }
-            Self::MoreKeysThanWords => f.write_str("ERR Number of keys can't be greater than number of args"),
-            Self::NegativeLimit => f.write_str("ERR LIMIT can't be negative"),
-            Self::PairCountOutOfRange => f.write_str("ERR value is out of range"),
             Self::TooManyDraws => {
                 let max = crate::limits::DRAWS_MAX;
                 write!(f, "ERR more than {max} random elements with repetitions in one command")
             }
-            Self::CountNotPositive => f.write_str("ERR value is out of range, must be positive"),
-            Self::NumKeysNotPositive => f.write_str("ERR numkeys should be greater than 0"),
-            Self::CountBelowOne => f.write_str("ERR count should be greater than 0"),
-            Self::RankZero => f.write_str(
-                "ERR RANK can't be zero: use 1 to start from the first match, 2 from the second ... \
-                 or use negative to start from the end of the list",
-            ),
             Self::Negative(option) => write!(f, "ERR {option} can't be negative"),
-            Self::AddNxWithXx => f.write_str("ERR XX and NX options at the same time are not compatible"),
-            Self::AddWithSeveralComparisons => {
-                f.write_str("ERR GT, LT, and/or NX options at the same time are not compatible")
-            }
-            Self::SeveralIncrements => {
-                f.write_str("ERR INCR option supports a single increment-element pair")
-            }
-            Self::BoundNotFloat => f.write_str("ERR min or max is not a float"),
-            Self::BoundNotMember => f.write_str("ERR min or max not valid string range item"),
-            Self::LimitOfRanks => f.write_str(
-                "ERR syntax error, LIMIT is only supported in combination with either BYSCORE or BYLEX",
-            ),
-            Self::ScoresOfMembers => {
-                f.write_str("ERR syntax error, WITHSCORES not supported in combination with BYLEX")
-            }
             Self::NoSource(name) => write!(f, "ERR at least 1 input key is needed for '{name}' command"),
-            Self::WeightNotFloat => f.write_str("ERR weight value is not a float"),
+            Self::InvalidPlace { longitude, latitude } => {
+                let (longitude, latitude) = (longitude.value(), latitude.value());
+                write!(f, "ERR invalid longitude,latitude pair {longitude:.6},{latitude:.6}")
+            }
+            Self::LengthNotFloat(what) => write!(f, "ERR need numeric {what}"),
+            Self::NoGeoCentre(name) => write!(
+                f,
+                "ERR exactly one of FROMMEMBER or FROMLONLAT can be specified for {}",
+                String::from_utf8_lossy(name)
+            ),
+            Self::NoGeoShape(name) => write!(
+                f,
+                "ERR exactly one of BYRADIUS and BYBOX can be specified for {}",
+                String::from_utf8_lossy(name)
+            ),
             Self::PatternTooLong(bytes) => {
                 let max = crate::limits::PATTERN_BYTES_MAX;
                 write!(f, "ERR pattern of {bytes} bytes exceeds the maximum of {max}")
@@ -210,6 +279,7 @@ impl fmt::Display for CommandError {
             Self::BlindNotUpdate(name) => {
                 write!(f, "ERR BLIND needs an update, and '{name}' is none")
             }
+            _ => f.write_str(self.fixed_text()),
         }
     }
 }
@@ -235,6 +305,8 @@ pub enum ExecutionError {
     IncrementOverflow,
     /// The sum is not finite.
     NotFinite,
+    /// The member that is the centre of a search is not there.
+    NoCentre,
     /// The sum of scores is no number.
     NotANumber,
     /// The value would become longer than [`VALUE_BYTES_MAX`](syros_types::limits::VALUE_BYTES_MAX).
@@ -269,6 +341,7 @@ impl ExecutionError {
             Self::NotFloat => "ERR value is not a valid float",
             Self::IncrementOverflow => "ERR increment or decrement would overflow",
             Self::NotFinite => "ERR increment would produce NaN or Infinity",
+            Self::NoCentre => "ERR could not decode requested zset member",
             Self::NotANumber => "ERR resulting score is not a number (NaN)",
             Self::ValueTooLong => "ERR string exceeds maximum allowed size (proto-max-bulk-len)",
             Self::InvalidExpireTime => "ERR invalid expire time in 'getex' command",

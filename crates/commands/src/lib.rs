@@ -34,7 +34,7 @@ mod words;
 pub use arguments::{Arguments, ArgumentsIter};
 pub use deadline::Deadline;
 pub use describe::{Operations, describe, operations, overwrites};
-pub use double::{parse_double, write_double};
+pub use double::{parse_double, write_decimal, write_double};
 pub use error::{CommandError, ExecutionError};
 pub use extended::Extended;
 pub use families::specification::{CommandKind, CommandSpec, KeyPositions, LookupReply, SubcommandSpec};
@@ -46,8 +46,8 @@ pub use operation::Operation;
 pub use parse::{Parsed, parse, parse_numbered};
 pub use primitive::Malformed;
 pub use reply::{
-    ArrayRef, Double, Head, PairsRef, Reply, ReplyRef, put_array, put_bulk, put_double, put_error,
-    put_integer, put_map, put_nil, put_nil_array, put_ok, put_pairs, put_set, put_simple,
+    ArrayRef, Double, Head, PairsRef, Reply, ReplyRef, put_array, put_bulk, put_decimal, put_double,
+    put_error, put_integer, put_map, put_nil, put_nil_array, put_ok, put_pairs, put_set, put_simple,
 };
 pub use table::{commands, lookup};
 

@@ -21,6 +21,7 @@ mod tag {
     pub(super) const SET: u8 = 9;
     pub(super) const NIL_ARRAY: u8 = 11;
     pub(super) const DOUBLE: u8 = 10;
+    pub(super) const DECIMAL: u8 = 12;
 }
 
 /// Deepest nesting of arrays, maps, pairs and sets: ZMPOP answers pairs in an array in an array.
@@ -66,6 +67,8 @@ pub enum Reply {
     Simple(Vec<u8>),
     /// A number of floating point: in RESP2 a string.
     Double(Double),
+    /// The same, written with up to seventeen decimals.
+    Decimal(Double),
     /// Several replies as one.
     Array(Vec<Reply>),
     /// An error: its code and message, such as `ERR no such key`.
@@ -88,6 +91,7 @@ impl Reply {
             Self::Ok => put_ok(out),
             Self::Integer(value) => put_integer(out, *value),
             Self::Double(value) => put_double(out, value.value()),
+            Self::Decimal(value) => put_decimal(out, value.value()),
             Self::Bulk(bytes) => put_bulk(out, bytes),
             Self::Simple(text) => put_simple(out, text),
             Self::NilArray => put_nil_array(out),
@@ -156,6 +160,12 @@ pub fn put_double(out: &mut Vec<u8>, value: f64) {
     out.extend_from_slice(&value.to_le_bytes());
 }
 
+/// Appends the encoding of [`Reply::Decimal`].
+pub fn put_decimal(out: &mut Vec<u8>, value: f64) {
+    out.push(tag::DECIMAL);
+    out.extend_from_slice(&value.to_le_bytes());
+}
+
 /// Appends the encoding of [`Reply::Bulk`].
 pub fn put_bulk(out: &mut Vec<u8>, bytes: &[u8]) {
     out.push(tag::BULK);
@@ -209,6 +219,8 @@ pub enum ReplyRef<'a> {
     Integer(i64),
     /// See [`Reply::Double`].
     Double(Double),
+    /// See [`Reply::Decimal`].
+    Decimal(Double),
     /// See [`Reply::Bulk`].
     Bulk(&'a [u8]),
     /// See [`Reply::Simple`].
@@ -271,6 +283,7 @@ impl<'a> ReplyRef<'a> {
             tag::OK => Self::Ok,
             tag::INTEGER => Self::Integer(take_signed(input)?),
             tag::DOUBLE => Self::Double(Double(take_fixed(input)?)),
+            tag::DECIMAL => Self::Decimal(Double(take_fixed(input)?)),
             tag::BULK => Self::Bulk(take_bytes(input)?),
             tag::SIMPLE => Self::Simple(take_bytes(input)?),
             tag::ARRAY | tag::MAP | tag::PAIRS | tag::SET if depth == DEPTH_MAX => {
@@ -305,6 +318,7 @@ impl<'a> ReplyRef<'a> {
             Self::Ok => Reply::Ok,
             Self::Integer(value) => Reply::Integer(value),
             Self::Double(value) => Reply::Double(value),
+            Self::Decimal(value) => Reply::Decimal(value),
             Self::Bulk(bytes) => Reply::Bulk(bytes.to_vec()),
             Self::Simple(text) => Reply::Simple(text.to_vec()),
             Self::Array(array) => Reply::Array(array.map(ReplyRef::to_owned).collect()),
@@ -384,7 +398,7 @@ mod tests {
     fn replies_have_golden_bytes() {
         let pairs =
             || vec![(Reply::Bulk(b"f".to_vec()), Reply::Nil), (Reply::Ok, Reply::Array(vec![Reply::Ok]))];
-        let golden: [(Reply, &[u8]); 15] = [
+        let golden: [(Reply, &[u8]); 16] = [
             (Reply::Nil, &[0]),
             (Reply::Ok, &[1]),
             (Reply::Integer(0), &[2, 0]),
@@ -400,6 +414,7 @@ mod tests {
             (Reply::Double(Double::new(1.5)), &[10, 0, 0, 0, 0, 0, 0, 0xf8, 0x3f]),
             (Reply::Double(Double::new(-0.0)), &[10, 0, 0, 0, 0, 0, 0, 0, 0x80]),
             (Reply::NilArray, &[11]),
+            (Reply::Decimal(Double::new(1.5)), &[12, 0, 0, 0, 0, 0, 0, 0xf8, 0x3f]),
         ];
         let (mut all, mut replies) = (Vec::new(), Vec::new());
         for (reply, bytes) in golden {

@@ -243,8 +243,56 @@ fn golden_of_sorted_sets() -> Vec<(&'static str, Class, Vec<u8>)> {
     ]
 }
 
+/// The same of commands on places.
+fn golden_of_places() -> Vec<(&'static str, Class, Vec<u8>)> {
+    use Class::{Merge, Read, Update};
+    let of = |parts: &[&[u8]]| parts.concat();
+    vec![
+        ("GEOPOS k", Read, vec![127, 172, 1, b'k', 0]),
+        ("GEOPOS k m", Read, vec![127, 172, 1, b'k', 1, 1, b'm']),
+        ("GEODIST k m n", Read, vec![127, 173, 1, b'k', 1, b'm', 1, b'n', 0]),
+        ("GEODIST k m n FT", Read, vec![127, 173, 1, b'k', 1, b'm', 1, b'n', 2]),
+        ("GEOHASH k m", Read, vec![127, 174, 1, b'k', 1, 1, b'm']),
+        (
+            "GEOSEARCH k FROMLONLAT 1 2 BYRADIUS 1.5 km WITHDIST",
+            Read,
+            of(&[&[127, 175, 1, b'k', 0], &ONE, &TWO, &ONE_AND_A_HALF, &[1, 0, 1, 0, 0]]),
+        ),
+        (
+            "GEOSEARCH k FROMMEMBER m BYBOX 1 2 mi DESC COUNT 300 WITHCOORD WITHHASH",
+            Read,
+            of(&[&[127, 175, 1, b'k', 11, 1, b'm'], &ONE, &TWO, &[3, 0xac, 2, 0, 1, 1]]),
+        ),
+        (
+            "GEORADIUS_RO k 1 2 1.5 m COUNT 3",
+            Read,
+            of(&[&[127, 175, 1, b'k', 4], &ONE, &TWO, &ONE_AND_A_HALF, &[0, 3, 0, 0, 0]]),
+        ),
+        (
+            "GEORADIUSBYMEMBER_RO k m 1 m COUNT 3 ANY",
+            Read,
+            of(&[&[127, 175, 1, b'k', 1, 1, b'm'], &ONE, &[0, 3, 0, 0, 0]]),
+        ),
+        ("GEOADD k 1 2 m", Update, vec![127, 182, 0, 1, b'k', 3, 1, b'1', 1, b'2', 1, b'm']),
+        ("BLIND GEOADD k CH XX 1 2 m", Merge, vec![0xff, 182, 0x12, 1, b'k', 3, 1, b'1', 1, b'2', 1, b'm']),
+        (
+            "GEOSEARCHSTORE d k FROMMEMBER m BYRADIUS 1 m STOREDIST",
+            Update,
+            of(&[&[127, 183, 1, b'd', 1, b'k', 1, 1, b'm'], &ONE, &[0, 0, 1]]),
+        ),
+    ]
+}
+
 fn all_golden() -> Vec<(&'static str, Class, Vec<u8>)> {
-    [golden(), golden_of_hashes(), golden_of_lists(), golden_of_sets(), golden_of_sorted_sets()].concat()
+    [
+        golden(),
+        golden_of_hashes(),
+        golden_of_lists(),
+        golden_of_sets(),
+        golden_of_sorted_sets(),
+        golden_of_places(),
+    ]
+    .concat()
 }
 
 fn encoded<'a>(command: impl Into<Command<'a>>) -> Vec<u8> {
@@ -325,6 +373,11 @@ fn malformed_bodies_are_refused() {
         (&[127, 95, 32, 1, 1, b'a', 0], Malformed::Options(32)),
         (&[127, 95, 16, 1, 1, b'a', 2, 0, 0, 0], Malformed::Count(2)),
         (&[127, 113, 0, 0, 1], Malformed::Count(0)),
+        (&[127, 182, 3, 1, b'k', 3, 0, 0, 0], Malformed::Options(3)),
+        (&[127, 182, 0, 1, b'k', 2, 0, 0], Malformed::Count(2)),
+        (&[127, 173, 0, 0, 0, 4], Malformed::Options(4)),
+        (&[127, 175, 0, 12], Malformed::Options(12)),
+        (&[127, 175, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0xf0, 0xbf], Malformed::Number),
         (&[0x81, 1, b'k'], Malformed::BlindRead(1)),
         (&[1, 0x81, 0, b'k'], Malformed::Number),
         (&[2, 0], Malformed::Count(0)),

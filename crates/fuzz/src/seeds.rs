@@ -123,7 +123,7 @@ fn words(command: &str) -> Vec<&[u8]> {
 }
 
 pub(crate) fn bodies(prng: &mut Prng) -> Vec<Vec<u8>> {
-    let alone = COMMANDS.iter().map(|command| body_of(&words(command)));
+    let alone: Vec<Vec<u8>> = COMMANDS.iter().map(|command| body_of(&words(command))).collect();
     // The last three are never packed.
     let packed = (0..COMMANDS.len()).map(|_| {
         (0..2 + prng.below(4))
@@ -131,7 +131,7 @@ pub(crate) fn bodies(prng: &mut Prng) -> Vec<Vec<u8>> {
             .collect()
     });
     let packed: Vec<Vec<u8>> = packed.collect();
-    [alone.to_vec(), packed].concat()
+    [alone, packed].concat()
 }
 
 pub(crate) fn replies(prng: &mut Prng) -> Vec<Vec<u8>> {

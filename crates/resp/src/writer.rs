@@ -39,7 +39,12 @@ pub fn write_reply(out: &mut Vec<u8>, protocol: Protocol, reply: ReplyRef<'_>) {
         ReplyRef::Ok => write_simple(out, b"OK"),
         ReplyRef::Bulk(bytes) => write_bulk(out, bytes),
         ReplyRef::Integer(value) => write_integer(out, value),
-        ReplyRef::Double(value) => write_double(out, protocol, value.value()),
+        ReplyRef::Double(value) => {
+            write_number(out, protocol, |text| syros_commands::write_double(text, value.value()));
+        }
+        ReplyRef::Decimal(value) => {
+            write_number(out, protocol, |text| syros_commands::write_decimal(text, value.value()));
+        }
         ReplyRef::Nil => write_nil(out, protocol),
         ReplyRef::NilArray => write_nil_array(out, protocol),
         ReplyRef::Simple(text) => write_simple(out, text),
@@ -103,9 +108,9 @@ pub fn write_integer(out: &mut Vec<u8>, value: i64) {
 }
 
 /// Appends a number of floating point: in RESP2 as a string.
-pub(crate) fn write_double(out: &mut Vec<u8>, protocol: Protocol, value: f64) {
+fn write_number(out: &mut Vec<u8>, protocol: Protocol, write: impl FnOnce(&mut Vec<u8>)) {
     let mut text = Vec::new();
-    syros_commands::write_double(&mut text, value);
+    write(&mut text);
     match protocol {
         Protocol::Resp2 => write_bulk(out, &text),
         Protocol::Resp3 => {
@@ -191,6 +196,7 @@ mod tests {
             (Reply::NilArray, "*-1\r\n", "_\r\n"),
             (Reply::Double(Double::new(-1.5)), "$4\r\n-1.5\r\n", ",-1.5\r\n"),
             (Reply::Double(Double::new(f64::INFINITY)), "$3\r\ninf\r\n", ",inf\r\n"),
+            (Reply::Decimal(Double::new(0.1)), "$19\r\n0.10000000000000001\r\n", ",0.10000000000000001\r\n"),
             (Reply::NilArray, "*-1\r\n", "_\r\n"),
             (Reply::Integer(-42), ":-42\r\n", ":-42\r\n"),
             (Reply::Bulk(b"a\r\nb".to_vec()), "$4\r\na\r\nb\r\n", "$4\r\na\r\nb\r\n"),

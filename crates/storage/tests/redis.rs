@@ -27,7 +27,8 @@ use syros_commands::families::{
     ZRange, ZRangeStore, ZRemRange, ZScan,
 };
 use syros_commands::{
-    Command, CommandError, ExecutionError, Operation, Parsed, ReplyRef, Unit, parse, write_double,
+    Command, CommandError, ExecutionError, Operation, Parsed, ReplyRef, Unit, parse, write_decimal,
+    write_double,
 };
 use syros_storage::conformance::Generator;
 use syros_storage::{Engine, MemoryEngine};
@@ -128,11 +129,8 @@ impl Answer {
         let line = |kind: &str, text: &[u8]| Self::Plain([kind.as_bytes(), text, b"\r\n"].concat());
         match reply {
             ReplyRef::NilArray => line("*", b"-1"),
-            ReplyRef::Double(number) => {
-                let mut text = Vec::new();
-                write_double(&mut text, number.value());
-                Self::of(ReplyRef::Bulk(&text))
-            }
+            ReplyRef::Double(number) => Self::of_number(number.value(), write_double),
+            ReplyRef::Decimal(number) => Self::of_number(number.value(), write_decimal),
             ReplyRef::Nil => line("$", b"-1"),
             ReplyRef::NilArray => line("*", b"-1"),
             ReplyRef::Ok => line("+", b"OK"),
@@ -145,6 +143,12 @@ impl Answer {
                 Self::Array(pairs.flat().map(Self::of).collect())
             }
         }
+    }
+
+    fn of_number(value: f64, write: fn(&mut Vec<u8>, f64)) -> Self {
+        let mut text = Vec::new();
+        write(&mut text, value);
+        Self::of(ReplyRef::Bulk(&text))
     }
 
     fn len(&self) -> usize {
@@ -624,19 +628,6 @@ fn scores_are_those_of_redis() {
         return;
     };
     let (mut engine, mut prng) = (MemoryEngine::new(), Prng::new(13));
-    let compare_any = |server: &mut Server, engine: &mut MemoryEngine, words: &[&[u8]]| {
-        let ours = match parse(words) {
-            Ok(Parsed::Data(operation)) => execute(engine, &operation),
-            Ok(local) => panic!("{local:?}"),
-            Err(error) => Answer::of(ReplyRef::Error(&error.text())),
-        };
-        assert_eq!(
-            ours,
-            server.call(words),
-            "{:?}",
-            words.iter().map(|word| word.escape_ascii().to_string()).collect::<Vec<_>>()
-        );
-    };
     // A large one keeps the sign of zero.
     compare_any(&mut server, &mut engine, &[b"ZADD", b"large", b"1", &[b'm'; 65]]);
     for step in 0..15_000 {
@@ -657,5 +648,81 @@ fn scores_are_those_of_redis() {
             compare_any(&mut server, &mut engine, &[b"ZUNION", b"1", key, b"WEIGHTS", &score, b"WITHSCORES"]);
         }
         compare_any(&mut server, &mut engine, &[b"ZSCAN", b"small", b"0"]);
+    }
+}
+
+/// Compares one command, which may be an error in itself; the order of the answer counts.
+fn compare_any(server: &mut Server, engine: &mut MemoryEngine, words: &[&[u8]]) {
+    let ours = match parse(words) {
+        Ok(Parsed::Data(operation)) => execute(engine, &operation),
+        Ok(local) => panic!("{local:?}"),
+        Err(error) => Answer::of(ReplyRef::Error(&error.text())),
+    };
+    let shown = || words.iter().map(|word| word.escape_ascii().to_string()).collect::<Vec<_>>();
+    assert_eq!(ours, server.call(words), "{:?}", shown());
+}
+
+/// Places all over the world are found where Redis finds them.
+#[test]
+fn places_are_those_of_redis() {
+    let Some(mut server) = Server::start() else {
+        println!("skipped: redis-server is not installed");
+        return;
+    };
+    let (mut engine, mut prng) = (MemoryEngine::new(), Prng::new(14));
+    let mut degrees = |prng: &mut Prng, around: f64, width: f64, max: f64| {
+        let offset = (prng.next_u64() as f64 / u64::MAX as f64 - 0.5) * width;
+        (around + offset).clamp(-max, max).to_string()
+    };
+    for round in 0..300 {
+        // All over the world, or near one place, some of them at the edges of the map.
+        let width = [400.0, 20.0, 0.2, 0.001][round % 4];
+        let centre = [(13.0, 37.0), (179.9, 10.0), (-180.0, -84.9), (0.0, 0.0), (-70.0, 66.0)][round % 5];
+        compare_any(&mut server, &mut engine, &[b"DEL", b"g"]);
+        for number in 0..60 {
+            let place =
+                [degrees(&mut prng, centre.0, width, 180.0), degrees(&mut prng, centre.1, width, 85.05)];
+            let member = format!("m{number}");
+            let words = ["GEOADD", "g", &place[0], &place[1], &member];
+            compare_any(&mut server, &mut engine, &words.map(str::as_bytes));
+            let words = ["GEOPOS", "g", &member];
+            compare_any(&mut server, &mut engine, &words.map(str::as_bytes));
+            let words = ["GEOHASH", "g", &member, "m0"];
+            compare_any(&mut server, &mut engine, &words.map(str::as_bytes));
+            let words = ["GEODIST", "g", &member, "m0", ["m", "km", "mi", "ft"][number % 4]];
+            compare_any(&mut server, &mut engine, &words.map(str::as_bytes));
+        }
+        for _ in 0..20 {
+            let place =
+                [degrees(&mut prng, centre.0, width, 180.0), degrees(&mut prng, centre.1, width, 85.05)];
+            let size = [(); 2].map(|()| (prng.below(1000) as f64 * width / 4.0).to_string());
+            let circle = [
+                "GEOSEARCH",
+                "g",
+                "FROMLONLAT",
+                &place[0],
+                &place[1],
+                "BYRADIUS",
+                &size[0],
+                "km",
+                "ASC",
+                "WITHDIST",
+            ];
+            compare_any(&mut server, &mut engine, &circle.map(str::as_bytes));
+            let circle = [
+                "GEOSEARCH",
+                "g",
+                "FROMMEMBER",
+                "m7",
+                "BYRADIUS",
+                &size[0],
+                "m",
+                "DESC",
+                "WITHHASH",
+                "COUNT",
+                "5",
+            ];
+            compare_any(&mut server, &mut engine, &circle.map(str::as_bytes));
+        }
     }
 }

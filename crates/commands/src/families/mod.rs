@@ -12,6 +12,7 @@ mod counts;
 mod draws;
 mod elements;
 mod generic;
+mod geo;
 mod hashes;
 mod lists;
 mod ranks;
@@ -24,6 +25,9 @@ mod strings;
 pub use draws::Draws;
 pub use generic::expire::ExpireCondition;
 pub use generic::ttl::Unit;
+pub use geo::place::Place;
+pub use geo::search::{Centre, GeoOrder, GeoSearch, Shape};
+pub use geo::unit::DistanceUnit;
 pub use hashes::hgetall::FieldPart;
 pub use lists::index::ListIndex;
 pub use lists::linsert::InsertSide;
@@ -246,6 +250,10 @@ commands! {
         generic::scan::Scan<'a>,
         generic::ttl::ExpireTime<'a> | OPCODE_MILLISECONDS,
         generic::ttl::Ttl<'a> | OPCODE_MILLISECONDS,
+        geo::geodist::GeoDist<'a>,
+        geo::geohash::GeoHash<'a>,
+        geo::geopos::GeoPos<'a>,
+        geo::geosearch::GeoSearchRead<'a>,
         hashes::hexists::HExists<'a>,
         hashes::hget::HGet<'a>,
         hashes::hgetall::HGetAll<'a> | OPCODE_NAMES | OPCODE_VALUES,
@@ -288,6 +296,8 @@ commands! {
         generic::persist::Persist<'a>,
         generic::rename::Rename<'a>,
         generic::rename::RenameNx<'a>,
+        geo::geoadd::GeoAdd<'a>,
+        geo::geosearchstore::GeoSearchStore<'a>,
         hashes::hdel::HDel<'a>,
         hashes::hincrby::HIncrBy<'a>,
         hashes::hincrbyfloat::HIncrByFloat<'a>,

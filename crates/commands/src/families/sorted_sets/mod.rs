@@ -30,7 +30,7 @@ use crate::error::ExecutionError;
 use syros_values::{Score, SortedSet};
 
 /// What a member takes beside its bytes, about: its score, twice, and its parts of two blocks.
-const MEMBER_BYTES: usize = 64;
+pub(super) const MEMBER_BYTES: usize = 64;
 
 /// What the rows of this family have in common.
 const ROW: CommandSpec =
@@ -68,13 +68,17 @@ const SLOW_UPDATE: CommandSpec =
     CommandSpec { flags: &["write"], categories: &["@write", "@sortedset", "@slow"], ..FAST_UPDATE };
 
 /// The sorted set of a key that may have been found.
-fn sorted_set_of<E: EntryRef>(found: Option<&E>) -> Result<Option<&SortedSet>, ExecutionError> {
+pub(super) fn sorted_set_of<E: EntryRef>(found: Option<&E>) -> Result<Option<&SortedSet>, ExecutionError> {
     Ok(found.map(EntryRef::collection).transpose()?)
 }
 
 /// Gives a key these members, which are in order, and takes away what it had. A key without members does not exist.
 /// Answers how many there are.
-fn store<K: KeysMut>(keys: &mut K, key: &[u8], members: &[(&[u8], Score)]) -> Result<i64, ExecutionError> {
+pub(super) fn store<K: KeysMut>(
+    keys: &mut K,
+    key: &[u8],
+    members: &[(&[u8], Score)],
+) -> Result<i64, ExecutionError> {
     let stored = SortedSet::from_ascending(members);
     let count = stored.len();
     keys.remove(key);

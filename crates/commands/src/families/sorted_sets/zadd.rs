@@ -1,8 +1,8 @@
 //! ZADD.
 
 use super::condition::{ScoreCondition, parse_options};
-use super::score::{check_scores, parse_score, scored};
-use super::zincrby::ZIncrBy;
+use super::score::{check_scores, scored};
+use super::zincrby::parse_increment;
 use super::{FAST_UPDATE, MEMBER_BYTES};
 use crate::access::KeysMut;
 use crate::arguments::Arguments;
@@ -96,16 +96,6 @@ fn parse(words: Words<'_>) -> Result<Command<'_>, CommandError> {
     check_scores(members)?;
     Ok(ZAdd { key: words[1], condition: options.condition, counts_changes: options.counts_changes, members }
         .into())
-}
-
-/// ZADD with INCR, and ZINCRBY: an increment and a member.
-pub(super) fn parse_increment<'a>(
-    key: &'a [u8],
-    condition: ScoreCondition,
-    words: Words<'a>,
-) -> Result<Command<'a>, CommandError> {
-    let [increment, member] = *words else { return Err(CommandError::SeveralIncrements) };
-    Ok(ZIncrBy { key, condition, increment: parse_score(increment)?, member }.into())
 }
 
 impl<'a> UpdateCommand<'a> for ZAdd<'a> {

@@ -1,15 +1,16 @@
 //! ZINCRBY, and ZADD with INCR.
 
 use super::condition::{ScoreCondition, parse_options};
-use super::score::put_optional_score;
-use super::zadd::parse_increment;
+use super::score::{parse_score, put_optional_score};
 use super::{FAST_UPDATE, MEMBER_BYTES};
 use crate::access::KeysMut;
 use crate::encoding::{Encoding, Field as _, Key, Opcode, Value};
-use crate::error::ExecutionError;
+use crate::error::{CommandError, ExecutionError};
+use crate::families::Command;
 use crate::families::definition::{Definition, ExecutionResult, KEY_BYTES, KeyNames, UpdateCommand};
 use crate::families::specification::CommandSpec;
 use crate::primitive::Malformed;
+use crate::words::Words;
 use syros_values::{Score, SortedSet};
 
 /// ZINCRBY, and ZADD with INCR: answers the member's new score, or nil if the condition is not true of it.
@@ -77,6 +78,16 @@ impl<'a> Definition<'a> for ZIncrBy<'a> {
     fn keys(&self) -> KeyNames<'a> {
         KeyNames::One(self.key)
     }
+}
+
+/// ZADD with INCR, and ZINCRBY: an increment and a member.
+pub(super) fn parse_increment<'a>(
+    key: &'a [u8],
+    condition: ScoreCondition,
+    words: Words<'a>,
+) -> Result<Command<'a>, CommandError> {
+    let [increment, member] = *words else { return Err(CommandError::SeveralIncrements) };
+    Ok(ZIncrBy { key, condition, increment: parse_score(increment)?, member }.into())
 }
 
 impl<'a> UpdateCommand<'a> for ZIncrBy<'a> {

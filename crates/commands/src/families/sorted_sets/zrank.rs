@@ -66,11 +66,8 @@ impl ReadCommand for ZRank<'_> {
         let set = sorted_set_of(found.as_ref())?;
         let ranked = set.and_then(|set| Some((set, set.rank(self.member)?)));
         let Some((set, rank)) = ranked else {
-            if self.with_score {
-                put_nil_array(reply);
-            } else {
-                put_nil(reply);
-            }
+            let put_nothing = if self.with_score { put_nil_array } else { put_nil };
+            put_nothing(reply);
             return Ok(());
         };
         if self.with_score {

@@ -75,12 +75,11 @@ impl Generator {
             "%lex" if self.prng.chance(1, 12) => self.pick(KEYS).to_vec(),
             "%lex" => b"lex".to_vec(),
             "%member" => self.scored_member(),
-            "%score" => self.score(),
             "%bound" if self.prng.chance(1, 3) => [b"(", &self.score()[..]].concat(),
             "%bound" if self.prng.chance(1, 10) => {
                 self.pick(&[&b""[..], b" 1", b"(", b"1 ", b"1e999"]).to_vec()
             }
-            "%bound" => self.score(),
+            "%bound" | "%score" => self.score(),
             "%memberbound" => match self.prng.below(12) {
                 0 => self.scored_member(),
                 1..4 => b"-".to_vec(),

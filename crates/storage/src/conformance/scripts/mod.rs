@@ -1,5 +1,6 @@
 //! What each command answers, as lists of commands and replies.
 
+mod geo;
 mod hashes;
 mod lists;
 mod sets;
@@ -7,7 +8,7 @@ mod sorted_sets;
 
 use super::{apply, body_of, ms, read};
 use crate::Engine;
-use syros_commands::{Parsed, Reply, parse, write_double};
+use syros_commands::{Parsed, Reply, parse, write_decimal, write_double};
 
 /// A reply as the scripts write it.
 fn show(reply: &Reply) -> String {
@@ -16,7 +17,8 @@ fn show(reply: &Reply) -> String {
         Reply::NilArray => "nil array".to_string(),
         Reply::Ok => "OK".to_string(),
         Reply::Integer(value) => value.to_string(),
-        Reply::Double(number) => format!(",{}", show_double(number.value())),
+        Reply::Double(number) => format!(",{}", written(number.value(), write_double)),
+        Reply::Decimal(number) => format!(",{}", written(number.value(), write_decimal)),
         Reply::Bulk(bytes) => format!("'{}'", bytes.escape_ascii()),
         Reply::Simple(text) => format!("+{}", text.escape_ascii()),
         Reply::Error(text) => String::from_utf8_lossy(text).into_owned(),
@@ -27,9 +29,9 @@ fn show(reply: &Reply) -> String {
     }
 }
 
-fn show_double(value: f64) -> String {
+fn written(value: f64, write: fn(&mut Vec<u8>, f64)) -> String {
     let mut text = Vec::new();
-    write_double(&mut text, value);
+    write(&mut text, value);
     String::from_utf8_lossy(&text).into_owned()
 }
 
@@ -41,7 +43,9 @@ fn show_pairs(pairs: &[(Reply, Reply)]) -> String {
 /// Runs every script on an engine of its own. Words are separated by spaces, `''` is an empty one.
 /// `wait N` moves log time on by N ms; the rest is executed at log time, which starts at 1000 ms.
 pub(super) fn test<E: Engine>(make: &impl Fn() -> E) {
-    for script in [SCRIPTS, hashes::SCRIPTS, lists::SCRIPTS, sets::SCRIPTS, sorted_sets::SCRIPTS].concat() {
+    for script in
+        [SCRIPTS, hashes::SCRIPTS, lists::SCRIPTS, sets::SCRIPTS, sorted_sets::SCRIPTS, geo::SCRIPTS].concat()
+    {
         let (mut engine, mut now) = (make(), 1000);
         engine.advance(ms(now));
         for (command, expected) in script {

@@ -272,10 +272,10 @@ impl Twin {
             }
             Command::ZMPop(ZMPop { keys, end, count }) => self.pop_first_of(keys.iter(), end, count),
             Command::ZRangeStore(ZRangeStore { target, source, selection }) => {
-                self.store_members(target, self.sorted_members(source).selected(selection))
+                self.store_members(target, &self.sorted_members(source).selected(selection))
             }
             Command::ZCombineStore(ZCombineStore { target, combination }) => {
-                self.store_members(target, self.combined_by_score(combination))
+                self.store_members(target, &self.combined_by_score(combination))
             }
             _ => return None,
         })
@@ -302,9 +302,8 @@ impl Twin {
         use ScoreCondition as C;
         let mut members = self.sorted_members(key);
         let is_allowed = match (condition, members.score(member)) {
-            (C::Always | C::IfNew, None) | (C::IfGreater | C::IfLess, None) => true,
+            (C::Always, _) | (C::IfNew | C::IfGreater | C::IfLess, None) | (C::IfOld, Some(_)) => true,
             (C::IfOld | C::IfOldAndGreater | C::IfOldAndLess, None) | (C::IfNew, Some(_)) => false,
-            (C::Always | C::IfOld, Some(_)) => true,
             (C::IfGreater | C::IfOldAndGreater, Some(old)) => score > old,
             (C::IfLess | C::IfOldAndLess, Some(old)) => score < old,
         };
@@ -350,7 +349,7 @@ impl Twin {
         Reply::Array(vec![Reply::Bulk(key.to_vec()), Reply::Array(popped.collect())])
     }
 
-    fn store_members(&mut self, key: &[u8], elements: Vec<(f64, Vec<u8>)>) -> Reply {
+    fn store_members(&mut self, key: &[u8], elements: &[(f64, Vec<u8>)]) -> Reply {
         let is_large = elements.len() > 128 || elements.iter().any(|(_, member)| member.len() > 64);
         let mut members = Members { elements: Vec::new(), is_large };
         elements.iter().for_each(|(score, member)| members.set(member, *score));
@@ -363,7 +362,7 @@ impl Twin {
         let Combination { operation, keys, weights, aggregate } = combination;
         let mut sources: Vec<(Members, f64)> =
             keys.iter().map(|key| (self.sorted_members(key), 1.0)).collect();
-        for (source, weight) in sources.iter_mut().zip(weights.iter().flat_map(|weights| weights.iter())) {
+        for (source, weight) in sources.iter_mut().zip(weights.into_iter().flatten()) {
             source.1 = parse_double(weight).expect("it has been checked");
         }
         if operation == SetOperation::Difference {

@@ -1,5 +1,6 @@
 //! What clients asked for, when, and what they were told.
 
+use crate::collections::{CollectionOperation, Fields};
 use std::fmt;
 
 /// Most operations of one history. Indexes are 32-bit numbers and a search keeps some hundred bytes
@@ -45,6 +46,20 @@ pub enum Input {
     /// this. Whoever records a history adds one for every value with a lifetime, invoked when the lifetime may have
     /// ended and completed when it must have. Answer: [`Output::Done`].
     Expire(u32, Vec<u8>),
+    /// An operation on the collection of a key.
+    Collection(u32, CollectionOperation),
+    /// Moves what a key holds, with its lifetime, to another one (RENAME). Answer: [`Output::Flag`], true, or
+    /// [`Output::Error`] if there is nothing.
+    Rename(u32, u32),
+    /// Gives what a key holds a lifetime (EXPIRE), which whoever records the history names by a number of its own.
+    /// Answer: [`Output::Flag`], true if there was something.
+    Lifetime(u32, u32),
+    /// Takes the lifetime from what a key holds (PERSIST). Answer: [`Output::Flag`], true if it had one.
+    Persist(u32),
+    /// The lifetime with this number is over: removes what has it from whichever of the keys holds it. No client asks
+    /// for this; it is recorded like [`Input::Expire`], with every key that the value may have been moved to. Answer:
+    /// [`Output::Done`].
+    LifetimeEnds(Vec<u32>, u32),
     /// Several operations as one, in order; one that fails does not stop the others. Answer:
     /// [`Output::Batch`]. Does not nest.
     Batch(Vec<Input>),
@@ -62,10 +77,16 @@ impl Input {
             | Self::Append(key, _)
             | Self::Increment(key, _)
             | Self::Expire(key, _)
+            | Self::Collection(key, _)
+            | Self::Lifetime(key, _)
+            | Self::Persist(key)
             | Self::Delete(key) => visit(*key),
-            Self::GetMany(keys) | Self::Count(keys) | Self::List(keys) | Self::Clear(keys) => {
-                keys.iter().for_each(|key| visit(*key));
-            }
+            Self::GetMany(keys)
+            | Self::Count(keys)
+            | Self::List(keys)
+            | Self::Clear(keys)
+            | Self::LifetimeEnds(keys, _) => keys.iter().for_each(|key| visit(*key)),
+            Self::Rename(from, to) => [from, to].into_iter().for_each(|key| visit(*key)),
             Self::SetMany(pairs) => pairs.iter().for_each(|(key, _)| visit(*key)),
             Self::Batch(parts) => parts.iter().for_each(|part| part.for_each_key(visit)),
         }
@@ -76,9 +97,16 @@ impl Input {
     pub fn is_read(&self) -> bool {
         match self {
             Self::Get(_) | Self::GetMany(_) | Self::Length(_) | Self::Count(_) | Self::List(_) => true,
+            Self::Collection(_, operation) => operation.is_read(),
             Self::Batch(parts) => parts.iter().all(Self::is_read),
             _ => false,
         }
+    }
+
+    /// True if this is the end of a lifetime, which no client asks for.
+    #[must_use]
+    pub const fn is_end(&self) -> bool {
+        matches!(self, Self::Expire(..) | Self::LifetimeEnds(..))
     }
 
     /// True if `output` may be an answer to this operation, as far as its form goes.
@@ -88,13 +116,27 @@ impl Input {
             | (Self::Length(_) | Self::Count(_) | Self::Append(..), Output::Number(_))
             | (Self::List(_), Output::Keys(_))
             | (Self::Increment(..), Output::Number(_) | Output::Error)
-            | (Self::SetIfAbsent(..) | Self::Delete(_), Output::Flag(_)) => true,
+            | (Self::Rename(..), Output::Flag(true) | Output::Error)
+            | (
+                Self::SetIfAbsent(..) | Self::Delete(_) | Self::Lifetime(..) | Self::Persist(_),
+                Output::Flag(_),
+            )
+            | (
+                Self::Get(_)
+                | Self::Exchange(..)
+                | Self::Length(_)
+                | Self::Append(..)
+                | Self::Increment(..)
+                | Self::Collection(..),
+                Output::WrongType,
+            ) => true,
             (Self::GetMany(keys), Output::Values(values)) => keys.len() == values.len(),
             (Self::Batch(parts), Output::Batch(outputs)) => {
                 parts.len() == outputs.len() && parts.iter().zip(outputs).all(|(part, out)| part.admits(out))
             }
             (Self::Batch(parts), Output::Done) => !parts.iter().any(Self::is_read),
             (input, Output::Done) => !input.is_read(),
+            (Self::Collection(_, operation), output) => operation.admits(output),
             _ => false,
         }
     }
@@ -120,10 +162,30 @@ pub enum Output {
     Keys(Vec<u32>),
     /// Whether the update found what it needed.
     Flag(bool),
-    /// The increment failed: not an integer, or overflow.
+    /// The increment failed: not an integer, or overflow. Or there was nothing to be moved.
     Error,
+    /// Nothing happened: the key holds a value of another type than the operation is about.
+    WrongType,
+    /// All fields of a hash with their values.
+    Fields(Fields),
     /// One answer for every part of a batch.
     Batch(Vec<Output>),
+}
+
+impl Output {
+    /// Of an answer to a read of a collection, whether it shows that the key holds something, or that it does not; `None`
+    /// if it does not tell.
+    #[must_use]
+    pub fn shows_a_collection(&self) -> Option<bool> {
+        match self {
+            Self::Value(value) => value.is_some().then_some(true),
+            Self::Values(values) => values.iter().any(Option::is_some).then_some(true),
+            Self::Number(number) => Some(*number > 0),
+            Self::Fields(fields) => Some(!fields.0.is_empty()),
+            Self::WrongType => Some(true),
+            _ => None,
+        }
+    }
 }
 
 /// How an operation ended, as far as its client knows.
@@ -323,7 +385,7 @@ impl fmt::Display for Text<'_> {
 }
 
 /// A value or none, as people read it.
-pub(crate) struct MaybeText<'a>(pub(crate) Option<&'a [u8]>);
+struct MaybeText<'a>(Option<&'a [u8]>);
 
 impl fmt::Display for MaybeText<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -357,6 +419,11 @@ impl fmt::Display for Input {
             Self::Increment(key, delta) => write!(f, "increment k{key} {delta}"),
             Self::Delete(key) => write!(f, "delete k{key}"),
             Self::Expire(key, value) => write!(f, "expire k{key} {}", Text(value)),
+            Self::Collection(key, operation) => write!(f, "k{key}: {operation}"),
+            Self::Rename(from, to) => write!(f, "move k{from} to k{to}"),
+            Self::Lifetime(key, lifetime) => write!(f, "give k{key} lifetime {lifetime}"),
+            Self::Persist(key) => write!(f, "take the lifetime from k{key}"),
+            Self::LifetimeEnds(_, lifetime) => write!(f, "end lifetime {lifetime}"),
             Self::Batch(parts) => {
                 let parts: Vec<String> = parts.iter().map(ToString::to_string).collect();
                 write!(f, "[{}]", parts.join("; "))
@@ -382,6 +449,8 @@ impl fmt::Display for Output {
             }
             Self::Flag(flag) => flag.fmt(f),
             Self::Error => f.write_str("error"),
+            Self::WrongType => f.write_str("wrong type"),
+            Self::Fields(fields) => fields.fmt(f),
             Self::Batch(outputs) => {
                 let outputs: Vec<String> = outputs.iter().map(ToString::to_string).collect();
                 write!(f, "[{}]", outputs.join("; "))

@@ -4,10 +4,12 @@
 //!   times, in which one copy of the data would have given the same answers?
 //! - [`recovery`]: does a rule that rebuilds the durability log in a view change keep every completed
 //!   update and every real-time order, whatever the surviving replicas hold?
-//! - [`sequential`]: the sequential meaning of operations.
+//! - [`sequential`]: the sequential meaning of operations; [`collections`]: of those on collections.
 #![forbid(unsafe_code)]
 
+pub mod collections;
 pub mod history;
 pub mod linearizability;
 pub mod recovery;
 pub mod sequential;
+pub mod value;

@@ -1,18 +1,24 @@
 //! The sequential meaning of operations: one copy of the data, one operation at a time.
 
 use crate::history::{Input, Output};
+use crate::value::{Content, Value};
 use std::collections::BTreeMap;
 
 /// Keys and values.
-pub type KeyValues = BTreeMap<u32, Vec<u8>>;
+pub type KeyValues = BTreeMap<u32, Value>;
 
 /// Executes one operation and returns the full answer, as if nothing were blind.
 pub fn apply(store: &mut KeyValues, input: &Input) -> Output {
     match input {
-        Input::Get(key) => Output::Value(store.get(key).cloned()),
-        Input::GetMany(keys) => Output::Values(keys.iter().map(|key| store.get(key).cloned()).collect()),
-        Input::Length(key) => length(store.get(key).map_or(0, Vec::len)),
-        Input::Count(keys) => length(keys.iter().filter(|key| store.contains_key(key)).count()),
+        Input::Get(key) => text(store, *key).map_or(Output::WrongType, |found| Output::Value(found.cloned())),
+        Input::GetMany(keys) => Output::Values(
+            // A key that holds no text has nothing to show, like one that is missing.
+            keys.iter().map(|key| text(store, *key).ok().flatten().cloned()).collect(),
+        ),
+        Input::Length(key) => {
+            text(store, *key).map_or(Output::WrongType, |found| count(found.map_or(0, Vec::len)))
+        }
+        Input::Count(keys) => count(keys.iter().filter(|key| store.contains_key(key)).count()),
         Input::List(keys) => {
             let mut present: Vec<u32> = keys.iter().copied().filter(|key| store.contains_key(key)).collect();
             present.sort_unstable();
@@ -23,45 +29,89 @@ pub fn apply(store: &mut KeyValues, input: &Input) -> Output {
             Output::Done
         }
         Input::Set(key, value) => {
-            store.insert(*key, value.clone());
+            store.insert(*key, Value::text(value.clone()));
             Output::Done
         }
         Input::SetMany(pairs) => {
-            store.extend(pairs.iter().cloned());
+            store.extend(pairs.iter().map(|(key, value)| (*key, Value::text(value.clone()))));
             Output::Done
         }
         Input::SetIfAbsent(key, value) => {
             let absent = !store.contains_key(key);
             if absent {
-                store.insert(*key, value.clone());
+                store.insert(*key, Value::text(value.clone()));
             }
             Output::Flag(absent)
         }
-        Input::Exchange(key, value) => Output::Value(store.insert(*key, value.clone())),
-        Input::Append(key, value) => {
-            let whole = store.entry(*key).or_default();
-            whole.extend_from_slice(value);
-            length(whole.len())
+        Input::Exchange(key, value) => {
+            let Ok(old) = text(store, *key).map(|found| found.cloned()) else { return Output::WrongType };
+            store.insert(*key, Value::text(value.clone()));
+            Output::Value(old)
         }
-        Input::Increment(key, delta) => {
-            let old = store.get(key).map_or(Some(0), |value| integer(value));
-            match old.and_then(|old| old.checked_add(*delta)) {
-                Some(sum) => {
-                    store.insert(*key, sum.to_string().into_bytes());
-                    Output::Number(sum)
-                }
-                None => Output::Error,
-            }
-        }
+        Input::Append(key, value) => append(store, *key, value),
+        Input::Increment(key, delta) => increment(store, *key, *delta),
         Input::Delete(key) => Output::Flag(store.remove(key).is_some()),
         Input::Expire(key, value) => {
-            if store.get(key) == Some(value) {
+            if text(store, *key) == Ok(Some(value)) {
                 store.remove(key);
             }
             Output::Done
         }
+        Input::Collection(key, operation) => {
+            let mut value = store.remove(key);
+            let answer = operation.apply(&mut value);
+            store.extend(value.map(|value| (*key, value)));
+            answer
+        }
+        Input::Rename(from, to) => {
+            let Some(value) = store.remove(from) else { return Output::Error };
+            store.insert(*to, value);
+            Output::Flag(true)
+        }
+        Input::Lifetime(key, lifetime) => {
+            let found = store.get_mut(key).map(|value| value.lifetime = Some(*lifetime));
+            Output::Flag(found.is_some())
+        }
+        Input::Persist(key) => {
+            let lifetime = store.get_mut(key).and_then(|value| value.lifetime.take());
+            Output::Flag(lifetime.is_some())
+        }
+        Input::LifetimeEnds(keys, lifetime) => {
+            store.retain(|key, value| value.lifetime != Some(*lifetime) || !keys.contains(key));
+            Output::Done
+        }
         Input::Batch(parts) => Output::Batch(parts.iter().map(|part| apply(store, part)).collect()),
     }
+}
+
+/// A value of another type than an operation is about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct WrongType;
+
+/// The text of a key, if it holds something.
+fn text(store: &KeyValues, key: u32) -> Result<Option<&Vec<u8>>, WrongType> {
+    store.get(&key).map(|value| value.as_text().ok_or(WrongType)).transpose()
+}
+
+/// Gives a key other text; it keeps its lifetime.
+fn change_text(store: &mut KeyValues, key: u32, bytes: Vec<u8>) {
+    store.entry(key).or_insert_with(|| Value::text(Vec::new())).content = Content::Text(bytes);
+}
+
+fn append(store: &mut KeyValues, key: u32, value: &[u8]) -> Output {
+    let Ok(old) = text(store, key) else { return Output::WrongType };
+    let whole = [old.map_or(&[][..], Vec::as_slice), value].concat();
+    let length = count(whole.len());
+    change_text(store, key, whole);
+    length
+}
+
+fn increment(store: &mut KeyValues, key: u32, delta: i64) -> Output {
+    let Ok(old) = text(store, key) else { return Output::WrongType };
+    let old = old.map_or(Some(0), |value| integer(value));
+    let Some(sum) = old.and_then(|old| old.checked_add(delta)) else { return Output::Error };
+    change_text(store, key, sum.to_string().into_bytes());
+    Output::Number(sum)
 }
 
 /// True if a client that was told `told` may have got it from an execution that answered `actual`.
@@ -87,7 +137,8 @@ pub(crate) fn may_become_integer(bytes: &[u8]) -> bool {
     bytes.iter().all(|byte| byte.is_ascii_digit() || *byte == b'-')
 }
 
-fn length(count: usize) -> Output {
+/// A count as an answer.
+pub(crate) fn count(count: usize) -> Output {
     Output::Number(i64::try_from(count).unwrap_or(i64::MAX))
 }
 

@@ -3,7 +3,7 @@
 mod support;
 
 use std::time::{Duration, Instant};
-use support::{Bug, Shape, has_an_order, make_up, make_up_small};
+use support::{Bug, Shape, has_an_order, make_up, make_up_small, make_up_small_with_hashes};
 use syros_checker::history::{History, Input, Operation, OperationIndex, Outcome, Output};
 use syros_checker::linearizability::{STEPS_DEFAULT, Verdict, check, check_within};
 use syros_types::Prng;
@@ -20,11 +20,19 @@ fn told(history: &mut History, process: u64, times: (u64, u64), input: Input, ou
 
 #[test]
 fn agrees_with_trying_every_order() {
-    let prng = &mut Prng::new(1);
+    agree(&mut Prng::new(1), make_up_small);
+}
+
+#[test]
+fn agrees_with_trying_every_order_where_there_are_hashes() {
+    agree(&mut Prng::new(3), make_up_small_with_hashes);
+}
+
+fn agree(prng: &mut Prng, make_up: fn(&mut Prng) -> History) {
     let histories = 100_000;
     let (mut linearizable, mut violations) = (0, 0);
     for number in 0..histories {
-        let history = make_up_small(prng);
+        let history = make_up(prng);
         let expected = has_an_order(&history);
         let verdict = check(&history);
         match &verdict {

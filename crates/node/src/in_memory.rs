@@ -23,6 +23,11 @@ pub trait InMemory {
     fn read(&self, now: WallTime, body: &[u8], reply: &mut Vec<u8>);
     /// What an update would return: see [`Engine::evaluate`](syros_storage::Engine::evaluate).
     fn evaluate(&self, body: &[u8], reply: &mut Vec<u8>) -> bool;
+    /// The same, known to be wrong: as if no key expired before the update is executed.
+    #[cfg(feature = "planted-bugs")]
+    fn evaluate_as_lasting(&self, body: &[u8], reply: &mut Vec<u8>) -> bool {
+        self.evaluate(body, reply)
+    }
     /// The log time at which the first key of a body expires.
     fn first_expiry(&self, body: &[u8]) -> Option<WallTime>;
     /// Moves log time on.
@@ -60,6 +65,11 @@ impl InMemory for MemoryEngine {
 
     fn evaluate(&self, body: &[u8], reply: &mut Vec<u8>) -> bool {
         Engine::evaluate(self, body, reply)
+    }
+
+    #[cfg(feature = "planted-bugs")]
+    fn evaluate_as_lasting(&self, body: &[u8], reply: &mut Vec<u8>) -> bool {
+        Self::evaluate_as_lasting(self, body, reply)
     }
 
     fn first_expiry(&self, body: &[u8]) -> Option<WallTime> {

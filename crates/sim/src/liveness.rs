@@ -4,7 +4,7 @@ use crate::history::OperationIndex;
 use crate::swarm::{MICRO, MILLI, SECOND};
 use crate::tally::Occurrence;
 use crate::verdict::Lifetimes;
-use crate::workload::ClientCommand;
+use crate::workload::{ClientCommand, Workload};
 use crate::world::World;
 use syros_protocol::client::Outcome;
 use syros_protocol::message::RoleName;
@@ -118,10 +118,17 @@ impl World {
         if self.swarm.workload.all_keys_percent > 0 {
             last.extend([vec![ClientCommand::DbSize], vec![ClientCommand::Keys]]);
         }
-        if self.swarm.workload.expiring_read {
+        let collections = self.workload.collection_keys();
+        last.extend(collections.clone().flat_map(Workload::reads_of_all).map(|step| vec![step]));
+        let of_collections = self.swarm.workload.collections;
+        let have_lifetimes = of_collections.is_some_and(|settings| settings.lifetime_percent > 0);
+        if self.swarm.workload.expiring_read || have_lifetimes {
             // Long enough for keys with short lives to be gone.
             self.advance(self.late_max() + 200 * MILLI)?;
-            last.extend(self.workload.expiring_keys().map(|key| vec![ClientCommand::Get(key)]));
+            if self.swarm.workload.expiring_read {
+                last.extend(self.workload.expiring_keys().map(|key| vec![ClientCommand::Get(key)]));
+            }
+            last.extend(collections.flat_map(Workload::reads_of_all).map(|step| vec![step]));
         }
         self.probe(&mut [Probe { slot: 0, steps: last, under_way: None, not_before: 0 }])?;
         Ok(())

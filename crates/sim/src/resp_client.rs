@@ -1,6 +1,6 @@
 //! The client's side of the Redis protocol: commands to bytes, bytes to replies.
 
-use crate::workload::{ClientCommand, key_name};
+use crate::workload::{ClientCommand, put_parsed};
 use syros_commands::Reply;
 use syros_protocol::client::Outcome;
 use syros_protocol::message::{Body, Refusal};
@@ -36,55 +36,10 @@ pub(crate) fn as_redis_has_it(step: ClientCommand) -> ClientCommand {
 
 /// Appends a command as bytes. What a server makes of it: an operation, encoded.
 pub(crate) fn put_command(step: &ClientCommand, out: &mut Vec<u8>) -> Vec<u8> {
-    let mut words: Vec<Vec<u8>> = Vec::new();
-    let is_blind = matches!(
-        step,
-        ClientCommand::IncrBy { blind: true, .. }
-            | ClientCommand::Append { blind: true, .. }
-            | ClientCommand::Del { blind: true, .. }
-    );
-    if is_blind {
-        words.push(b"BLIND".to_vec());
-    }
-    let mut put = |name: &str, rest: &[&[u8]]| {
-        words.push(name.as_bytes().to_vec());
-        words.extend(rest.iter().map(|word| word.to_vec()));
-    };
-    match step {
-        ClientCommand::Get(key) => put("GET", &[&key_name(*key)]),
-        ClientCommand::MGet(keys) => {
-            put("MGET", &[]);
-            words.extend(keys.iter().copied().map(key_name));
-        }
-        ClientCommand::Set(key, value) => put("SET", &[&key_name(*key), value]),
-        ClientCommand::SetFor(key, value, millis) => {
-            // The server counts to the first millisecond without the key (`Deadline`), its clients to the last one with it.
-            put("SET", &[&key_name(*key), value, b"PX", (millis - 1).to_string().as_bytes()]);
-        }
-        ClientCommand::GetSet(key, value) => put("GETSET", &[&key_name(*key), value]),
-        ClientCommand::SetNx(key, value) => put("SETNX", &[&key_name(*key), value]),
-        ClientCommand::MSet(pairs) => {
-            put("MSET", &[]);
-            for (key, value) in pairs {
-                words.extend([key_name(*key), value.clone()]);
-            }
-        }
-        ClientCommand::IncrBy { key, delta, .. } => {
-            put("INCRBY", &[&key_name(*key), delta.to_string().as_bytes()]);
-        }
-        ClientCommand::Append { key, value, .. } => put("APPEND", &[&key_name(*key), value]),
-        ClientCommand::Del { key, .. } => put("DEL", &[&key_name(*key)]),
-        ClientCommand::FlushAll => put("FLUSHALL", &[]),
-        ClientCommand::DbSize => put("DBSIZE", &[]),
-        ClientCommand::Keys => put("KEYS", &[b"*"]),
-    }
-    let words: Vec<&[u8]> = words.iter().map(Vec::as_slice).collect();
-    command_of(&words, out);
+    let words = step.words();
+    command_of(&words.iter().map(Vec::as_slice).collect::<Vec<_>>(), out);
     let mut encoding = Vec::new();
-    let operation = syros_commands::parse(&words);
-    if let Ok(syros_commands::Parsed::Data(operation)) = operation {
-        operation.encode(&mut encoding);
-    }
+    put_parsed(&words, &mut encoding);
     encoding
 }
 
@@ -153,7 +108,7 @@ pub(crate) fn is_answer_to(step: &ClientCommand, reply: Received) -> Result<Outc
         b"NOQUORUM" => Outcome::NoQuorum,
         b"TRYAGAIN" => Outcome::Refused(Refusal::Overloaded),
         b"OOM" => Outcome::Refused(Refusal::OutOfMemory),
-        b"ERR" if matches!(step, ClientCommand::IncrBy { .. }) => {
+        b"ERR" | b"WRONGTYPE" if step.may_fail_with(code) => {
             let mut body = Vec::new();
             reply_of(reply).encode(&mut body);
             Outcome::Reply(Body::from(body))

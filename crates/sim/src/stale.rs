@@ -8,7 +8,7 @@
 use crate::adapter;
 use crate::history::{History, Invocation, StaleRead};
 use crate::invariants::Invariants;
-use crate::workload::{ClientCommand, encode};
+use crate::workload::encode;
 use syros_protocol::client::Outcome;
 use syros_storage::Engine as _;
 use syros_types::WallTime;
@@ -77,11 +77,9 @@ fn answered((number, invocation): (usize, &Invocation)) -> Option<Answered<'_>> 
 
 fn share_a_key(one: &Invocation, other: &Invocation) -> bool {
     let keys = |invocation: &Invocation| -> Vec<u64> {
-        let of = |step: &ClientCommand| match step {
-            ClientCommand::MGet(keys) => keys.clone(),
-            step => step.key().into_iter().collect(),
-        };
-        invocation.steps.iter().flat_map(of).collect()
+        let mut keys = Vec::new();
+        invocation.steps.iter().for_each(|step| step.for_each_key(&mut |key| keys.push(key)));
+        keys
     };
     let other = keys(other);
     keys(one).iter().any(|key| other.contains(key))

@@ -2,6 +2,7 @@
 //! Every link is one [`D`] long, nothing else takes time.
 
 use core::time::Duration;
+use syros_checker::collections::{CollectionOperation, HashOperation};
 use syros_protocol::client::{self, Outcome};
 use syros_protocol::replica::Durability;
 use syros_sim::scenario::DELAY as D;
@@ -64,6 +65,32 @@ fn an_update_that_returns_state_takes_two_or_one_and_a_half() {
             let client = play.client();
             let halves = ordered(replicas);
             assert_eq!(cost(&mut play, client, increment(1, false)), halves * D, "n={replicas} {mode}");
+        }
+    }
+}
+
+#[test]
+fn an_update_of_a_hash_takes_one_round_trip_in_mixed_mode() {
+    for replicas in [1, 3, 5, 7, 9] {
+        let mut play = start(replicas, Mixed);
+        let client = play.client();
+        // It learns of the view, and who is active in it.
+        [increment(9, false), increment(9, false)].map(|step| cost(&mut play, client, step));
+        let pairs = vec![(b"one".to_vec(), b"1".to_vec()), (b"two".to_vec(), b"2".to_vec())];
+        let updates = [
+            HashOperation::Set(pairs),
+            HashOperation::Increment(b"one".to_vec(), 1),
+            HashOperation::SetIfAbsent(b"three".to_vec(), b"3".to_vec()),
+            HashOperation::Remove(vec![b"one".to_vec()]),
+        ];
+        for operation in updates {
+            for blind in [false, true] {
+                play.run(200 * D);
+                let operation = CollectionOperation::Hash(operation.clone());
+                let place = format!("n={replicas}, {operation}, blind: {blind}");
+                let step = ClientCommand::Collection { key: 1, operation, blind };
+                assert_eq!(cost(&mut play, client, step), 2 * D, "{place}");
+            }
         }
     }
 }

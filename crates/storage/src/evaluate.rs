@@ -11,8 +11,27 @@ use syros_values::{Collection, Kind, Value, WrongType};
 
 /// Appends what a body would answer to `reply`; see [`Engine::evaluate`](crate::Engine::evaluate).
 pub(crate) fn evaluate<K: Keys>(keys: &K, time: WallTime, body: &[u8], reply: &mut Vec<u8>) -> bool {
+    evaluate_with(WriteOverlay::new(keys), time, body, reply)
+}
+
+/// Known to be wrong: as if no key expired before the body is executed.
+#[cfg(feature = "planted-bugs")]
+pub(crate) fn evaluate_as_lasting<K: Keys>(
+    keys: &K,
+    time: WallTime,
+    body: &[u8],
+    reply: &mut Vec<u8>,
+) -> bool {
+    evaluate_with(WriteOverlay { takes_keys_for_lasting: true, ..WriteOverlay::new(keys) }, time, body, reply)
+}
+
+fn evaluate_with<K: Keys>(
+    mut draft: WriteOverlay<'_, K>,
+    time: WallTime,
+    body: &[u8],
+    reply: &mut Vec<u8>,
+) -> bool {
     let start = reply.len();
-    let mut draft = WriteOverlay { keys, changes: BTreeMap::new(), is_certain: Cell::new(true) };
     execution::apply(&mut draft, time, body, reply);
     let is_certain = draft.is_certain.get();
     if !is_certain {
@@ -28,9 +47,34 @@ struct WriteOverlay<'a, K> {
     changes: BTreeMap<Vec<u8>, Option<(Value, Expiry)>>,
     /// No answer depends on when the body is executed, or on keys that it does not name.
     is_certain: Cell<bool>,
+    #[cfg(feature = "planted-bugs")]
+    takes_keys_for_lasting: bool,
 }
 
-impl<K: Keys> WriteOverlay<'_, K> {
+impl<'a, K: Keys> WriteOverlay<'a, K> {
+    const fn new(keys: &'a K) -> Self {
+        Self {
+            keys,
+            changes: BTreeMap::new(),
+            is_certain: Cell::new(true),
+            #[cfg(feature = "planted-bugs")]
+            takes_keys_for_lasting: false,
+        }
+    }
+
+    /// True if a key with this expiry may be gone by the time that the body is executed at.
+    #[cfg_attr(
+        not(feature = "planted-bugs"),
+        expect(clippy::unused_self, reason = "same signature as with planted bugs")
+    )]
+    fn may_expire(&self, expiry: Expiry) -> bool {
+        #[cfg(feature = "planted-bugs")]
+        if self.takes_keys_for_lasting {
+            return false;
+        }
+        expiry.is_some()
+    }
+
     /// A key's value and expiry, if it exists.
     fn copy(&self, key: &[u8]) -> Option<(Value, Expiry)> {
         self.get(key).map(|found| (found.to_value(), found.expiry()))
@@ -91,8 +135,7 @@ impl<K: Keys> Keys for WriteOverlay<'_, K> {
             Some(change) => change.as_ref().map(|(value, expiry)| OverlayEntry::Changed(value, *expiry)),
             None => self.keys.get(key).map(OverlayEntry::Kept),
         }?;
-        // It may be gone by the time that the body is executed at.
-        if found.expiry().is_some() {
+        if self.may_expire(found.expiry()) {
             self.is_certain.set(false);
         }
         Some(found)

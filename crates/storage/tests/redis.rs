@@ -132,7 +132,6 @@ impl Answer {
             ReplyRef::Double(number) => Self::of_number(number.value(), write_double),
             ReplyRef::Decimal(number) => Self::of_number(number.value(), write_decimal),
             ReplyRef::Nil => line("$", b"-1"),
-            ReplyRef::NilArray => line("*", b"-1"),
             ReplyRef::Ok => line("+", b"OK"),
             ReplyRef::Integer(value) => line(":", value.to_string().as_bytes()),
             ReplyRef::Bulk(bytes) => line(&format!("${}\r\n", bytes.len()), bytes),
@@ -670,7 +669,7 @@ fn places_are_those_of_redis() {
         return;
     };
     let (mut engine, mut prng) = (MemoryEngine::new(), Prng::new(14));
-    let mut degrees = |prng: &mut Prng, around: f64, width: f64, max: f64| {
+    let degrees = |prng: &mut Prng, around: f64, width: f64, max: f64| {
         let offset = (prng.next_u64() as f64 / u64::MAX as f64 - 0.5) * width;
         (around + offset).clamp(-max, max).to_string()
     };

@@ -1,7 +1,7 @@
 //! A history taken apart: the operations on one set of keys, and what a search must know of each.
 
 use super::constraints;
-use super::placeable::{Placeable, position};
+use super::placeable::{KeyMask, Placeable, bit, position};
 use crate::history::{History, Input, Operation, Outcome, Output};
 use std::collections::{BTreeMap, HashMap};
 
@@ -15,6 +15,10 @@ pub(super) struct Component<'h> {
     pub(super) acknowledged: usize,
     /// For every key, the values that some client was shown in full, sorted.
     pub(super) shown: Vec<Vec<&'h [u8]>>,
+    /// Values are moved or have lifetimes: which of them were shown does not tell which of them matter.
+    pub(super) is_intricate: bool,
+    /// The keys that values are moved from and to: what one of them holds may come from any other.
+    pub(super) moved: KeyMask,
 }
 
 impl<'h> Component<'h> {
@@ -53,9 +57,24 @@ impl<'h> Component<'h> {
         }
         keys.sort_unstable();
         keys.dedup();
-        let place = |(number, operation)| Placeable::new(number, operation, &keys);
+        let (mut is_intricate, mut has_collections) = (false, false);
+        for (_, operation) in &members {
+            each_part(&operation.input, &mut |part| {
+                is_intricate |= matches!(part, Input::Rename(..) | Input::Lifetime(..));
+                has_collections |= matches!(part, Input::Collection(..));
+            });
+        }
+        let place = |(number, operation)| Placeable::new(number, operation, &keys, has_collections);
         let mut operations: Vec<Placeable<'h>> = members.into_iter().map(place).collect();
-        constraints::narrow(&mut operations, &keys);
+        let mut moved = 0;
+        for placeable in &operations {
+            each_part(&placeable.operation.input, &mut |part| {
+                if let Input::Rename(from, to) = part {
+                    moved |= bit(position(&keys, *from)) | bit(position(&keys, *to));
+                }
+            });
+        }
+        constraints::narrow(&mut operations, &keys, has_collections);
         operations
             .sort_by_key(|placeable| (placeable.told.is_none(), placeable.invoked, placeable.completed));
         let acknowledged = operations.iter().filter(|placeable| placeable.told.is_some()).count();
@@ -76,16 +95,28 @@ impl<'h> Component<'h> {
                 shown[position(&keys, *key) as usize].push(value);
             }
         }
+        if is_intricate {
+            // What was shown of one key may have been written to another.
+            shown = vec![shown.concat(); keys.len()];
+        }
         for values in &mut shown {
             values.sort_unstable();
             values.dedup();
         }
-        Self { keys, operations, acknowledged, shown }
+        Self { keys, operations, acknowledged, shown, is_intricate, moved }
     }
 
     /// True if some outcome is unknown.
     pub(super) fn has_unknown(&self) -> bool {
         self.acknowledged < self.operations.len()
+    }
+}
+
+/// Visits an operation, or the parts of a batch.
+fn each_part(input: &Input, visit: &mut dyn FnMut(&Input)) {
+    match input {
+        Input::Batch(parts) => parts.iter().for_each(visit),
+        input => visit(input),
     }
 }
 

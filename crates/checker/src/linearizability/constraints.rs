@@ -45,8 +45,8 @@ struct KeyConstraints {
 
 /// Narrows the times of the operations, and marks those that must have happened though nobody was told.
 /// Leaves the times as they were if the facts contradict each other: the search will explain why.
-pub(super) fn narrow(operations: &mut [Placeable<'_>], keys: &[u32]) {
-    let mut constraints = gather(operations, keys);
+pub(super) fn narrow(operations: &mut [Placeable<'_>], keys: &[u32], has_collections: bool) {
+    let mut constraints = gather(operations, keys, has_collections);
     constraints.retain(|key| key.sightings.len().saturating_mul(key.changers.len()) <= PAIRS_MAX);
     let before: Vec<(u64, u64)> =
         operations.iter().map(|operation| (operation.invoked, operation.completed)).collect();
@@ -76,7 +76,7 @@ fn narrow_in_rounds(operations: &mut [Placeable<'_>], constraints: &mut [KeyCons
     }
 }
 
-fn gather(operations: &[Placeable<'_>], keys: &[u32]) -> Vec<KeyConstraints> {
+fn gather(operations: &[Placeable<'_>], keys: &[u32], has_collections: bool) -> Vec<KeyConstraints> {
     let empty = |(key, at): (&u32, u32)| KeyConstraints {
         key: *key,
         at,
@@ -95,7 +95,7 @@ fn gather(operations: &[Placeable<'_>], keys: &[u32]) -> Vec<KeyConstraints> {
             }
         }
         if let Some(told) = operation.told {
-            shown(&operation.operation.input, told, &mut |key, value| {
+            shown(&operation.operation.input, told, has_collections, &mut |key, value| {
                 let sighting = Sighting { observer: index, value };
                 constraints[position(keys, key) as usize].sightings.push(sighting);
             });
@@ -200,6 +200,7 @@ impl KeyConstraints {
             },
             (LeftValue::Suffix(suffix), true) => may_become_integer(suffix),
             (LeftValue::Sum(_), true) => false,
+            (LeftValue::Anything, _) => true,
         })
     }
 
@@ -218,6 +219,8 @@ enum LeftValue<'v> {
     Suffix(&'v [u8]),
     /// This integer, or any if it is unknown.
     Sum(Option<i64>),
+    /// What another key held.
+    Anything,
 }
 
 /// True if one of the things that `operation` may leave at `key`, other than what was there before and
@@ -237,9 +240,14 @@ fn may_leave(
             | Input::List(_)
             | Input::Clear(_)
             | Input::Delete(_)
-            | Input::Expire(..),
+            | Input::Expire(..)
+            | Input::Collection(..)
+            | Input::Lifetime(..)
+            | Input::Persist(_)
+            | Input::LifetimeEnds(..),
             _,
         ) => false,
+        (Input::Rename(_, to), _) => *to == key && test(LeftValue::Anything),
         (
             Input::Set(other, written) | Input::Exchange(other, written) | Input::SetIfAbsent(other, written),
             _,
@@ -267,7 +275,9 @@ fn may_leave(
 fn may_remove(input: &Input, key: u32) -> bool {
     match input {
         Input::Delete(other) | Input::Expire(other, _) => *other == key,
-        Input::Clear(keys) => keys.contains(&key),
+        Input::Clear(keys) | Input::LifetimeEnds(keys, _) => keys.contains(&key),
+        Input::Collection(other, operation) => *other == key && operation.may_remove(),
+        Input::Rename(from, _) => *from == key,
         Input::Batch(parts) => parts.iter().any(|part| may_remove(part, key)),
         _ => false,
     }
@@ -285,8 +295,9 @@ fn last_sight<'v>(parts: &[Input], told: Option<&'v Output>, key: u32) -> Option
 /// True if after this operation the key holds another value than before, or the same only because
 /// [`may_leave`] or [`may_remove`] counts it among the causes of that value.
 fn surely_changes(operation: &Placeable<'_>, loose: bool) -> bool {
-    let Some(told) = operation.told else { return false };
+    let Some(told) = operation.told.filter(|_| !operation.may_be_of_wrong_type) else { return false };
     match (&operation.operation.input, told) {
+        (_, Output::WrongType) => false,
         (
             Input::Set(..) | Input::SetMany(_) | Input::Exchange(..) | Input::Delete(_) | Input::Clear(_),
             _,
@@ -343,11 +354,13 @@ fn extend_reach(input: &Input, key: u32, (down, up): &mut (i64, i64)) {
 }
 
 /// Visits what an operation must have found, given its answer.
-fn shown(input: &Input, told: &Output, visit: &mut dyn FnMut(u32, Option<Vec<u8>>)) {
+fn shown(input: &Input, told: &Output, has_collections: bool, visit: &mut dyn FnMut(u32, Option<Vec<u8>>)) {
     match (input, told) {
         (Input::Get(key) | Input::Exchange(key, _), Output::Value(value)) => visit(*key, value.clone()),
         (Input::GetMany(keys), Output::Values(values)) => {
-            keys.iter().zip(values).for_each(|(key, value)| visit(*key, value.clone()));
+            // Of a collection nothing is shown.
+            let tells = |(_, value): &(&u32, &Option<Vec<u8>>)| value.is_some() || !has_collections;
+            keys.iter().zip(values).filter(tells).for_each(|(key, value)| visit(*key, value.clone()));
         }
         (Input::SetIfAbsent(key, _), Output::Flag(true)) | (Input::Delete(key), Output::Flag(false)) => {
             visit(*key, None);

@@ -3,7 +3,7 @@
 use super::component::Component;
 use super::placeable::Placeable;
 use super::search::DeadEnd;
-use crate::history::{MaybeText, Outcome};
+use crate::history::Outcome;
 use crate::sequential::{KeyValues, agrees, apply};
 use std::fmt::Write as _;
 
@@ -38,7 +38,8 @@ fn write_explanation(text: &mut String, component: &Component<'_>, end: &DeadEnd
     }
     writeln!(text, "which leaves:")?;
     for key in &component.keys {
-        writeln!(text, "  k{key} = {}", MaybeText(store.get(key).map(Vec::as_slice)))?;
+        let value = store.get(key).map_or("nothing".to_owned(), ToString::to_string);
+        writeln!(text, "  k{key} = {value}")?;
     }
     let target = &component.operations[end.target as usize];
     writeln!(text, "where this one, the first of the others to complete, cannot be placed:")?;

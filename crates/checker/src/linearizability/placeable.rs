@@ -52,6 +52,8 @@ pub(super) struct Placeable<'h> {
     pub(super) erases: KeyMask,
     /// With this answer it changed nothing, wherever its place.
     pub(super) inert: bool,
+    /// It may have changed nothing, because it found a value of another type.
+    pub(super) may_be_of_wrong_type: bool,
     /// Acknowledged operations that must have their place before it, by their position in the component.
     pub(super) follows: Vec<u32>,
     /// For an unknown operation: the one before it with the same input. Of two that differ only in
@@ -60,7 +62,8 @@ pub(super) struct Placeable<'h> {
 }
 
 impl<'h> Placeable<'h> {
-    pub(super) fn new(number: usize, operation: &'h Operation, keys: &[u32]) -> Self {
+    /// An operation on some of these keys; `has_collections` tells whether any of them may hold a collection.
+    pub(super) fn new(number: usize, operation: &'h Operation, keys: &[u32], has_collections: bool) -> Self {
         let (completed, told) = match &operation.outcome {
             Outcome::Acknowledged { completed, output } => (*completed, Some(output)),
             Outcome::Failed | Outcome::Unknown => (u64::MAX, None),
@@ -76,6 +79,14 @@ impl<'h> Placeable<'h> {
             blurred |= if sight == Sight::Whole { 0 } else { key };
             told_of |= if sight == Sight::Part { key } else { 0 };
         });
+        let is_told = told.is_some_and(|told| !matches!(told, Output::Done | Output::Batch(_)));
+        let may_be_of_wrong_type = has_collections && !is_told && is_about_text(&operation.input);
+        if may_be_of_wrong_type {
+            operation.input.for_each_key(&mut |key| {
+                observes |= bit(position(keys, key));
+                blurred |= bit(position(keys, key));
+            });
+        }
         let mut incremented = 0;
         increments(&operation.input, &mut |key| incremented |= bit(position(keys, key)));
         let all = touched.iter().fold(0, |mask, at| mask | bit(*at));
@@ -95,6 +106,7 @@ impl<'h> Placeable<'h> {
             told_of,
             erases: if keys.len() <= 64 { all & !observes } else { 0 },
             inert: told.is_some_and(|told| is_inert(&operation.input, told)),
+            may_be_of_wrong_type,
             touched,
             follows: Vec::new(),
             twin: None,
@@ -138,9 +150,19 @@ fn observed(input: &Input, told: Option<&Output>, visit: &mut dyn FnMut(u32, Sig
             | Input::Length(key)
             | Input::SetIfAbsent(key, _)
             | Input::Expire(key, _)
+            | Input::Collection(key, _)
+            | Input::Lifetime(key, _)
+            | Input::Persist(key)
             | Input::Append(key, _),
             _,
-        ) => visit(*key, part),
+        )
+        | (Input::Exchange(key, _), Some(Output::WrongType)) => visit(*key, part),
+        (Input::Rename(from, to), _) => {
+            visit(*from, part);
+            // If there is nothing to be moved, what was there stays.
+            visit(*to, Sight::Nothing);
+        }
+        (Input::LifetimeEnds(keys, _), _) => keys.iter().for_each(|key| visit(*key, Sight::Nothing)),
         (
             Input::Set(..) | Input::SetMany(_) | Input::Exchange(..) | Input::Delete(_) | Input::Clear(_),
             _,
@@ -159,6 +181,15 @@ fn observed(input: &Input, told: Option<&Output>, visit: &mut dyn FnMut(u32, Sig
     }
 }
 
+/// True if it does nothing to a key that holds a collection, or if one of its parts does so.
+fn is_about_text(input: &Input) -> bool {
+    match input {
+        Input::Exchange(..) | Input::Append(..) => true,
+        Input::Batch(parts) => parts.iter().any(is_about_text),
+        _ => false,
+    }
+}
+
 fn increments(input: &Input, visit: &mut dyn FnMut(u32)) {
     match input {
         Input::Increment(key, _) => visit(*key),
@@ -171,8 +202,13 @@ fn increments(input: &Input, visit: &mut dyn FnMut(u32)) {
 fn is_inert(input: &Input, told: &Output) -> bool {
     match (input, told) {
         (Input::Get(_) | Input::GetMany(_) | Input::Length(_) | Input::Count(_) | Input::List(_), _)
-        | (Input::SetIfAbsent(..) | Input::Delete(_), Output::Flag(false))
-        | (Input::Increment(..), Output::Error) => true,
+        | (_, Output::WrongType)
+        | (
+            Input::SetIfAbsent(..) | Input::Delete(_) | Input::Lifetime(..) | Input::Persist(_),
+            Output::Flag(false),
+        )
+        | (Input::Increment(..) | Input::Rename(..), Output::Error) => true,
+        (Input::Collection(_, operation), told) => operation.is_inert(told),
         (Input::Batch(parts), Output::Batch(outputs)) => {
             parts.iter().zip(outputs).all(|(part, told)| is_inert(part, told))
         }

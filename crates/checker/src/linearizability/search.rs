@@ -198,11 +198,13 @@ impl<'c, 'h> Search<'c, 'h> {
     }
 
     /// The keys that the failure of a frame is about. An inert operation on some of them that has no
-    /// place here because of others might have one if only the former counted: the latter matter too.
+    /// place here because of others might have one if only the former counted: the latter matter too. And what a key holds
+    /// may depend on the keys that it can have come from.
     fn with_inert(&self, frame: &Frame) -> KeyMask {
         let mut conflict = frame.conflict;
         loop {
-            let wider = self.candidates(frame.deadline).fold(conflict, |conflict, at| {
+            let joined = if conflict & self.component.moved == 0 { 0 } else { self.component.moved };
+            let wider = self.candidates(frame.deadline).fold(conflict | joined, |conflict, at| {
                 let other = &self.component.operations[at as usize];
                 if other.inert && other.keys & conflict != 0 { conflict | other.keys } else { conflict }
             });
@@ -292,7 +294,7 @@ impl<'c, 'h> Search<'c, 'h> {
         };
         let mut keys = operation.touched.iter().copied().zip(new.iter().copied());
         keys.find(|(at, value)| {
-            let changes = self.state[*at as usize] != *value;
+            let changes = !self.values.have_same_content(self.state[*at as usize], *value);
             changes
                 && (is_locked(*at, false) || (operation.increments & bit(*at) == 0 && is_locked(*at, true)))
         })
@@ -320,6 +322,7 @@ impl<'c, 'h> Search<'c, 'h> {
         // be content with a value that was never shown, and somebody must be told something of it.
         let keys = operation.keys;
         let matters = operation.touched.len() > 1
+            || self.component.is_intricate
             || (operation.touched.iter().any(|at| self.told_left[*at as usize % 64] > 0)
                 && self
                     .candidates(deadline)

@@ -4,6 +4,7 @@ use super::component::Component;
 use super::placeable::Placeable;
 use crate::history::{Input, Output};
 use crate::sequential::{KeyValues, agrees, apply, integer, may_become_integer};
+use crate::value::{Content, Value};
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
 
@@ -54,8 +55,8 @@ pub(super) type Quick = BuildHasherDefault<QuickHasher>;
 /// The values met so far, and the transitions between them.
 pub(super) struct Values {
     /// Values by id; the first stands for [`MISSING`].
-    bytes: Vec<Vec<u8>>,
-    ids: HashMap<Vec<u8>, ValueId, Quick>,
+    known: Vec<Value>,
+    ids: HashMap<Value, ValueId, Quick>,
     /// For an operation on one key: (operation, value) to the new value or [`REFUSED`].
     single: HashMap<(u32, ValueId), ValueId, Quick>,
     /// For operations on several keys: operation and values to the new values; empty if refused.
@@ -71,7 +72,7 @@ impl Values {
     pub(super) fn new(component: &Component<'_>) -> Self {
         let filler = component.shown.iter().map(|shown| filler(shown)).collect();
         Self {
-            bytes: vec![Vec::new()],
+            known: vec![Value::text(Vec::new())],
             ids: HashMap::default(),
             single: HashMap::default(),
             several: HashMap::default(),
@@ -131,11 +132,11 @@ impl Values {
         for at in &operation.touched {
             let old = state[*at as usize];
             if old != MISSING {
-                store.insert(component.keys[*at as usize], self.bytes[old as usize].clone());
+                store.insert(component.keys[*at as usize], self.known[old as usize].clone());
             }
         }
         if let [at] = operation.touched[..] {
-            let found = store.get(&component.keys[at as usize]);
+            let found = store.get(&component.keys[at as usize]).and_then(Value::as_text);
             if operation.finds.iter().any(|value| Some(value) != found) {
                 return None;
             }
@@ -157,25 +158,38 @@ impl Values {
     /// A value that no client was shown, with or without something appended, and that is no part of
     /// an integer either, is known only by its length: every operation treats all such values of a
     /// key alike. One of them stands for all, else the orders of appends would all be different.
-    fn canonical(&self, component: &Component<'_>, at: u32, value: Vec<u8>) -> Vec<u8> {
-        let Some(filler) = self.filler[at as usize] else { return value };
+    fn canonical(&self, component: &Component<'_>, at: u32, value: Value) -> Value {
+        let (Some(filler), Some(text)) = (self.filler[at as usize], value.as_text()) else { return value };
         let shown = &component.shown[at as usize];
-        let next = shown.partition_point(|other| **other < *value);
-        let is_shown = shown.get(next).is_some_and(|other| other.starts_with(&value));
-        if is_shown || may_become_integer(&value) { value } else { vec![filler; value.len()] }
+        let next = shown.partition_point(|other| **other < **text);
+        let is_shown = shown.get(next).is_some_and(|other| other.starts_with(text));
+        if is_shown || may_become_integer(text) {
+            return value;
+        }
+        Value { content: Content::Text(vec![filler; text.len()]), ..value }
+    }
+
+    /// True if two values differ in their lifetimes at most.
+    pub(super) fn have_same_content(&self, one: ValueId, other: ValueId) -> bool {
+        let is_missing = |value| value == MISSING;
+        one == other
+            || (!is_missing(one)
+                && !is_missing(other)
+                && self.known[one as usize].content == self.known[other as usize].content)
     }
 
     /// True if `value` of the key at position `at` is one that no client was shown, nor a beginning
     /// of one.
     pub(super) fn is_unseen(&self, at: u32, value: ValueId) -> bool {
-        let first = self.bytes[value as usize].first();
+        let first = self.known[value as usize].as_text().and_then(|text| text.first());
         first.is_some() && first == self.filler[at as usize].as_ref()
     }
 
     /// True if it is unlikely that anybody was shown `value` of the key at position `at`, or something
     /// made of it. A guess where integers are appended to.
     pub(super) fn is_unlikely(&self, component: &Component<'_>, at: u32, value: ValueId) -> bool {
-        let bytes = &self.bytes[value as usize];
+        // Nobody is shown all of a collection but by chance: any may be a step towards what somebody saw.
+        let Some(bytes) = self.known[value as usize].as_text() else { return false };
         let Some(number) = integer(bytes) else { return self.is_unseen(at, value) };
         let shown = &component.shown[at as usize];
         let next = shown.partition_point(|other| **other < **bytes);
@@ -183,12 +197,12 @@ impl Values {
         !is_shown && !self.integers[at as usize].may_come_of(number)
     }
 
-    fn id(&mut self, value: Vec<u8>) -> ValueId {
+    fn id(&mut self, value: Value) -> ValueId {
         if let Some(id) = self.ids.get(&value) {
             return *id;
         }
-        let id = self.bytes.len() as ValueId;
-        self.bytes.push(value.clone());
+        let id = self.known.len() as ValueId;
+        self.known.push(value.clone());
         self.ids.insert(value, id);
         id
     }

@@ -1,22 +1,58 @@
 //! Histories made up by a store with the bug of one's choice, and an obvious judge of small ones.
 //! Nothing here is shared with the checker but the form of a history.
 
+mod hashes;
+
 use std::collections::BTreeMap;
+use syros_checker::collections::CollectionOperation;
 use syros_checker::history::{History, Input, Operation, OperationIndex, Outcome, Output};
 use syros_types::Prng;
 
 /// One copy of the data, the obvious way.
 #[derive(Clone, Default)]
-pub(crate) struct PlainStore(pub(crate) BTreeMap<u32, String>);
+pub(crate) struct PlainStore {
+    texts: BTreeMap<u32, String>,
+    hashes: BTreeMap<u32, BTreeMap<String, String>>,
+    lifetimes: BTreeMap<u32, u32>,
+}
+
+pub(crate) fn string(bytes: &[u8]) -> String {
+    String::from_utf8(bytes.to_vec()).unwrap()
+}
 
 impl PlainStore {
     fn text(&self, key: u32) -> Option<Vec<u8>> {
-        self.0.get(&key).map(|text| text.clone().into_bytes())
+        self.texts.get(&key).map(|text| text.clone().into_bytes())
+    }
+
+    fn exists(&self, key: u32) -> bool {
+        self.texts.contains_key(&key) || self.hashes.contains_key(&key)
+    }
+
+    fn remove(&mut self, key: u32) -> bool {
+        let existed = self.exists(key);
+        self.texts.remove(&key);
+        self.hashes.remove(&key);
+        self.lifetimes.remove(&key);
+        existed
+    }
+
+    fn set(&mut self, key: u32, value: String) {
+        self.remove(key);
+        self.texts.insert(key, value);
     }
 
     pub(crate) fn execute(&mut self, input: &Input) -> Output {
-        let string = |bytes: &[u8]| String::from_utf8(bytes.to_vec()).unwrap();
         match input {
+            Input::Get(key)
+            | Input::Length(key)
+            | Input::Exchange(key, _)
+            | Input::Append(key, _)
+            | Input::Increment(key, _)
+                if self.hashes.contains_key(key) =>
+            {
+                Output::WrongType
+            }
             Input::Get(key) => Output::Value(self.text(*key)),
             Input::GetMany(keys) => {
                 let mut values = Vec::new();
@@ -25,67 +61,112 @@ impl PlainStore {
                 }
                 Output::Values(values)
             }
-            Input::Length(key) => Output::Number(self.0.get(key).map_or("", String::as_str).len() as i64),
+            Input::Length(key) => Output::Number(self.texts.get(key).map_or("", String::as_str).len() as i64),
             Input::Set(key, value) => {
-                self.0.insert(*key, string(value));
+                self.set(*key, string(value));
                 Output::Done
             }
             Input::SetMany(pairs) => {
                 for (key, value) in pairs {
-                    self.0.insert(*key, string(value));
+                    self.set(*key, string(value));
                 }
                 Output::Done
             }
             Input::SetIfAbsent(key, value) => {
-                if self.0.contains_key(key) {
+                if self.exists(*key) {
                     return Output::Flag(false);
                 }
-                self.0.insert(*key, string(value));
+                self.set(*key, string(value));
                 Output::Flag(true)
             }
             Input::Exchange(key, value) => {
                 let old = self.text(*key);
-                self.0.insert(*key, string(value));
+                self.set(*key, string(value));
                 Output::Value(old)
             }
             Input::Append(key, value) => {
-                let old = self.0.get(key).cloned().unwrap_or_default();
+                let old = self.texts.get(key).cloned().unwrap_or_default();
                 let new = old + &string(value);
                 let length = new.len();
-                self.0.insert(*key, new);
+                self.texts.insert(*key, new);
                 Output::Number(length as i64)
             }
             Input::Increment(key, delta) => {
-                let old = self.0.get(key).cloned().unwrap_or_else(|| "0".to_owned());
+                let old = self.texts.get(key).cloned().unwrap_or_else(|| "0".to_owned());
                 match old.parse::<i64>() {
                     Ok(number) if number.to_string() == old => {
-                        self.0.insert(*key, (number + delta).to_string());
+                        self.texts.insert(*key, (number + delta).to_string());
                         Output::Number(number + delta)
                     }
                     _ => Output::Error,
                 }
             }
-            Input::Count(keys) => {
-                Output::Number(keys.iter().filter(|key| self.0.contains_key(key)).count() as i64)
-            }
+            Input::Count(keys) => Output::Number(keys.iter().filter(|key| self.exists(**key)).count() as i64),
             Input::List(keys) => {
-                Output::Keys(self.0.keys().copied().filter(|key| keys.contains(key)).collect())
+                let mut found: Vec<u32> = keys.iter().copied().filter(|key| self.exists(*key)).collect();
+                found.sort_unstable();
+                Output::Keys(found)
             }
             Input::Clear(keys) => {
                 for key in keys {
-                    self.0.remove(key);
+                    self.remove(*key);
                 }
                 Output::Done
             }
-            Input::Delete(key) => Output::Flag(self.0.remove(key).is_some()),
+            Input::Delete(key) => Output::Flag(self.remove(*key)),
             Input::Expire(key, value) => {
-                if self.0.get(key).is_some_and(|found| found.as_bytes() == value) {
-                    self.0.remove(key);
+                if self.texts.get(key).is_some_and(|found| found.as_bytes() == value) {
+                    self.remove(*key);
+                }
+                Output::Done
+            }
+            Input::Collection(key, CollectionOperation::Hash(operation)) => {
+                if self.texts.contains_key(key) {
+                    return Output::WrongType;
+                }
+                let mut hash = self.hashes.get(key).cloned().unwrap_or_default();
+                let answer = hashes::execute(&mut hash, operation);
+                if hash.is_empty() {
+                    self.remove(*key);
+                } else {
+                    self.hashes.insert(*key, hash);
+                }
+                answer
+            }
+            Input::Rename(from, to) => self.rename(*from, *to),
+            Input::Lifetime(key, lifetime) => {
+                if self.exists(*key) {
+                    self.lifetimes.insert(*key, *lifetime);
+                }
+                Output::Flag(self.exists(*key))
+            }
+            Input::Persist(key) => Output::Flag(self.lifetimes.remove(key).is_some()),
+            Input::LifetimeEnds(keys, lifetime) => {
+                for key in keys {
+                    if self.lifetimes.get(key) == Some(lifetime) {
+                        self.remove(*key);
+                    }
                 }
                 Output::Done
             }
             Input::Batch(parts) => Output::Batch(parts.iter().map(|part| self.execute(part)).collect()),
         }
+    }
+
+    fn rename(&mut self, from: u32, to: u32) -> Output {
+        if !self.exists(from) {
+            return Output::Error;
+        }
+        if from != to {
+            let (text, hash) = (self.texts.get(&from).cloned(), self.hashes.get(&from).cloned());
+            let lifetime = self.lifetimes.get(&from).copied();
+            self.remove(from);
+            self.remove(to);
+            self.texts.extend(text.map(|text| (to, text)));
+            self.hashes.extend(hash.map(|hash| (to, hash)));
+            self.lifetimes.extend(lifetime.map(|lifetime| (to, lifetime)));
+        }
+        Output::Flag(true)
     }
 }
 
@@ -330,6 +411,18 @@ fn input(shape: Shape, prng: &mut Prng, made: usize) -> Input {
 /// A history of few operations with few values, often wrong. Some are dense, some have more operations
 /// one after another, some write every value once.
 pub(crate) fn make_up_small(prng: &mut Prng) -> History {
+    make_up_with(prng, small_input)
+}
+
+/// The same, with hashes, keys that are renamed, and lifetimes.
+pub(crate) fn make_up_small_with_hashes(prng: &mut Prng) -> History {
+    make_up_with(prng, hashes::small_input)
+}
+
+/// Makes up an operation on one of so many keys; of the process with a number, if every value is to be written once.
+type MakeInput = fn(&mut Prng, u64, Option<u64>) -> Input;
+
+fn make_up_with(prng: &mut Prng, make_input: MakeInput) -> History {
     let mut history = History::new();
     let mut store = PlainStore::default();
     let stretched = prng.chance(1, 2);
@@ -338,7 +431,7 @@ pub(crate) fn make_up_small(prng: &mut Prng) -> History {
     let (span, honesty) = (2 + prng.below(if stretched { 6 } else { 12 }), prng.below(101));
     let distinct = prng.chance(1, 2);
     for process in 0..operations {
-        let input = small_input(prng, keys, distinct.then_some(process));
+        let input = make_input(prng, keys, distinct.then_some(process));
         let start = if stretched { 2 * process } else { 0 };
         let (a, b) = (start + prng.below(span), start + prng.below(span));
         let index = history.invoke(process, a.min(b), input.clone()).unwrap();
@@ -350,7 +443,10 @@ pub(crate) fn make_up_small(prng: &mut Prng) -> History {
             _ => {
                 let told = if prng.chance(honesty, 100) { actual } else { distort(prng, actual, operations) };
                 let told = if !input.is_read() && prng.chance(1, 4) { blinded(&input, told) } else { told };
-                history.acknowledge(index, a.max(b), told).unwrap();
+                // What is distorted may be no answer to this operation.
+                if history.acknowledge(index, a.max(b), told).is_err() {
+                    history.fail(index).unwrap();
+                }
             }
         }
     }
@@ -412,6 +508,8 @@ fn distort(prng: &mut Prng, output: Output, operations: u64) -> Output {
         }
         Output::Number(number) => Output::Number(number + prng.below(2) as i64),
         Output::Flag(_) => Output::Flag(prng.chance(1, 2)),
+        Output::Fields(fields) => hashes::distort(prng, fields),
+        Output::WrongType if prng.chance(1, 2) => Output::Value(None),
         Output::Keys(keys) => Output::Keys(keys.into_iter().filter(|_| prng.chance(1, 2)).collect()),
         Output::Values(mut values) => {
             values.rotate_left(1);

@@ -1,9 +1,14 @@
 //! Execution by an engine in memory, which takes less than to tell another thread: the thread that drives the replica
 //! executes the log itself, in pieces that keep nobody else waiting for long.
 
+#[cfg(feature = "planted-bugs")]
+mod planted;
+
 use std::time::Duration;
 
 use syros_protocol::message::{Body, LogEntry, Message, Payload};
+#[cfg(feature = "planted-bugs")]
+use syros_protocol::replica::PlantedBug;
 use syros_protocol::replica::{Event, Replica};
 use syros_storage::MemoryEngine;
 use syros_types::{Class, Instant, OpNumber, WallTime};
@@ -32,9 +37,6 @@ const LONG_BODY: usize = 1 << 10;
 /// The number of entries that share one fetch of what they need from memory.
 const FETCHED_AT_ONCE: u64 = MemoryEngine::TOUCHED_AT_ONCE as u64;
 
-/// With the known-wrong variant, entries whose number this divides are not executed.
-const LOST_EVERY: u64 = 7;
-
 /// Looks on while entries are executed.
 pub trait Observer<E> {
     /// The engine has executed this entry, and all before it.
@@ -62,7 +64,7 @@ pub struct MemoryExecutor<E> {
     long_reads: LongReads,
     reply: Vec<u8>,
     #[cfg(feature = "planted-bugs")]
-    loses_updates: bool,
+    planted: Option<PlantedBug>,
 }
 
 impl<E: InMemory> MemoryExecutor<E> {
@@ -78,22 +80,8 @@ impl<E: InMemory> MemoryExecutor<E> {
             long_reads: LongReads::default(),
             reply: Vec::new(),
             #[cfg(feature = "planted-bugs")]
-            loses_updates: false,
+            planted: None,
         }
-    }
-
-    /// Makes it wrong: every seventh entry is not executed, if nobody awaits its reply.
-    #[cfg(feature = "planted-bugs")]
-    pub const fn lose_updates(&mut self) {
-        self.loses_updates = true;
-    }
-
-    fn is_lost(&self, number: OpNumber, class: Class) -> bool {
-        #[cfg(feature = "planted-bugs")]
-        let loses_updates = self.loses_updates;
-        #[cfg(not(feature = "planted-bugs"))]
-        let loses_updates = false;
-        loses_updates && number.0.is_multiple_of(LOST_EVERY) && class.is_nilext()
     }
 
     /// What a model checker sees. No read of a model takes long.
@@ -200,12 +188,18 @@ impl<E: InMemory> MemoryExecutor<E> {
             let number = OpNumber(number);
             let entry = replica.entry(number);
             for update in entry.updates() {
+                let body: &[u8] = &update.request.body;
+                #[cfg(feature = "planted-bugs")]
                 if self.is_lost(number, update.class) {
                     self.engine.advance(entry.time);
                     continue;
                 }
+                #[cfg(feature = "planted-bugs")]
+                let mutilated = self.mutilated(number, update.class, body);
+                #[cfg(feature = "planted-bugs")]
+                let body = mutilated.as_deref().unwrap_or(body);
                 self.reply.clear();
-                self.engine.apply(entry.time, &update.request.body, &mut self.reply);
+                self.engine.apply(entry.time, body, &mut self.reply);
                 if update.class == Class::Update {
                     returned_bytes += self.reply.len();
                     replies.push((number, Body::from(self.reply.as_slice())));
@@ -231,6 +225,10 @@ impl<E: InMemory> MemoryExecutor<E> {
 
     /// What an update returns; `None` if that cannot be known before it is executed.
     pub fn evaluate(&mut self, body: &[u8]) -> Option<Body> {
+        #[cfg(feature = "planted-bugs")]
+        if let Some(evaluated) = self.evaluate_wrongly(body) {
+            return evaluated;
+        }
         self.reply.clear();
         self.engine.evaluate(body, &mut self.reply).then(|| Body::from(self.reply.as_slice()))
     }

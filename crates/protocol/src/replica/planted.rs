@@ -142,6 +142,10 @@ planted_bugs! {
     UpdateLost = "update-lost": "The last member has nothing in its log where every seventh entry of the others has an update.";
     PartOfSegmentReported = "part-of-segment-reported": "A replica that begins inside a segment of the log reports a digest of it.";
     EngineLosesUpdate = "engine-loses-update": "The engine of the last member does not execute every seventh entry, if nobody awaits its reply.";
+    EngineLosesField = "engine-loses-field": "The engine of the last member sets only the first field of an HSET in every seventh entry, if nobody awaits its reply.";
+    EvaluatedByFirstField = "evaluated-by-first-field": "What an HSET of several fields returns is found out by the first of them.";
+    EvaluatedInPlace = "evaluated-in-place": "What an update of a hash returns is found out on the hash of the engine, as if a clone saw what is done to it.";
+    EvaluatedBeforeExpiry = "evaluated-before-expiry": "What an update returns is found out as if no key expired before the update is executed.";
     AllKeysAsOne = "all-keys-as-one": "The accept rule takes an update of all keys for one of a key that nothing else concerns.";
     AllKeysReadSkipsPending = "all-keys-read-skips-pending": "A read of all keys does not wait for pending updates.";
     HandshakeTellsEnough = "handshake-tells-enough": "A member that votes while it shakes hands with another one does not tell that one.";

@@ -147,6 +147,7 @@ impl Swarm {
         swarm.draw_advice();
         swarm.draw_direct_answers();
         swarm.draw_change_of_mode();
+        swarm.draw_collections();
         swarm
     }
 

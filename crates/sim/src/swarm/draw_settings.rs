@@ -55,6 +55,7 @@ impl WorkloadSettings {
             expiring_percent: 0,
             lifetime_max: 200,
             expiring_read: false,
+            collections: None,
             all_keys_percent: 0,
             stale_percent: 0,
             value_bytes: 0,

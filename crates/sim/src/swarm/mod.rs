@@ -2,6 +2,7 @@
 //! how many, how large the group is, how the clocks run, how tight the limits are: a single average
 //! configuration would never reach the corners that a thousand lopsided ones do.
 
+mod collections;
 mod draw;
 mod draw_settings;
 mod engines;
@@ -17,7 +18,7 @@ pub use settings::{
     ProtocolSettings, RemainingLinks,
 };
 
-pub use crate::workload::WorkloadSettings;
+pub use crate::workload::{CollectionSettings, WorkloadSettings};
 
 use crate::network::NetworkFaults;
 use draw_settings::Draw;
@@ -143,6 +144,7 @@ impl Swarm {
                 expiring_percent: 0,
                 lifetime_max: 200,
                 expiring_read: false,
+                collections: None,
                 all_keys_percent: 0,
                 stale_percent: 0,
                 value_bytes: 0,

@@ -9,10 +9,11 @@ use super::{Told, Translated, keys_of};
 use std::collections::BTreeSet;
 use syros_checker::history::{Input, Output};
 use syros_checker::sequential::{KeyValues, agrees, apply};
+use syros_checker::value::Value;
 
 /// The suggested order with the ends of lifetimes where the answers to reads need them.
 pub(super) fn place_ends(operations: &[Translated], order: &[usize]) -> Vec<usize> {
-    let is_end = |number: &usize| matches!(operations[*number].input, Input::Expire(..));
+    let is_end = |number: &usize| operations[*number].input.is_end();
     let mut pending: Vec<usize> = order.iter().copied().filter(is_end).collect();
     let in_order: BTreeSet<usize> = pending.iter().copied().collect();
     // The log does not say where these ends are.
@@ -30,7 +31,7 @@ struct Removed {
     /// The place of the end in the new order.
     at: usize,
     key: u32,
-    value: Vec<u8>,
+    value: Value,
 }
 
 /// A walk through the suggested order, which executes every operation.
@@ -53,7 +54,7 @@ impl Walk<'_> {
         let number = self.order[position];
         let operation = &self.operations[number];
         match (&operation.input, &operation.told) {
-            (Input::Expire(..), _) => self.end(number),
+            (input, _) if input.is_end() => self.end(number),
             (input, Told::Answer { at, output }) if input.is_read() => {
                 self.read(position, *at, output);
             }
@@ -76,9 +77,13 @@ impl Walk<'_> {
     }
 
     /// The key and the value of a lifetime, if the data has that value.
-    fn alive(&self, end: usize) -> Option<(u32, Vec<u8>)> {
+    fn alive(&self, end: usize) -> Option<(u32, Value)> {
+        let found = |key: &u32| Some((*key, self.store.get(key)?.clone()));
         match &self.operations[end].input {
-            Input::Expire(key, value) if self.store.get(key) == Some(value) => Some((*key, value.clone())),
+            Input::Expire(key, text) => found(key).filter(|(_, value)| value.as_text() == Some(text)),
+            Input::LifetimeEnds(keys, lifetime) => {
+                keys.iter().filter_map(found).find(|(_, value)| value.lifetime == Some(*lifetime))
+            }
             _ => None,
         }
     }
@@ -176,7 +181,7 @@ impl Walk<'_> {
 
 /// True for an operation that a client asked for and that may change something.
 fn is_update(input: &Input) -> bool {
-    !input.is_read() && !matches!(input, Input::Expire(..))
+    !input.is_read() && !input.is_end()
 }
 
 /// Whether the answer to a read shows that the key has a value, or that it has none; `None` if the
@@ -184,11 +189,14 @@ fn is_update(input: &Input) -> bool {
 fn shows(input: &Input, told: &Output, key: u32) -> Option<bool> {
     match (input, told) {
         (Input::Get(read), Output::Value(value)) => (*read == key).then_some(value.is_some()),
+        (Input::Get(read), Output::WrongType) => (*read == key).then_some(true),
         (Input::GetMany(keys), Output::Values(values)) => {
             let mut pairs = keys.iter().zip(values);
-            pairs.find(|(read, _)| **read == key).map(|(_, value)| value.is_some())
+            // A key without text may hold a collection.
+            pairs.find(|(read, _)| **read == key).and_then(|(_, value)| value.is_some().then_some(true))
         }
         (Input::List(_), Output::Keys(keys)) => Some(keys.contains(&key)),
+        (Input::Collection(read, _), told) if *read == key => told.shows_a_collection(),
         (Input::Batch(parts), Output::Batch(outputs)) => {
             parts.iter().zip(outputs).find_map(|(part, output)| shows(part, output, key))
         }

@@ -7,17 +7,17 @@
 //! fails this is searched for any other order.
 
 mod ends;
+mod lifetimes;
 
-use crate::clock::VirtualTime;
+pub(crate) use lifetimes::Lifetimes;
+
 use crate::history::{History, Invocation};
 use crate::invariants::{Invariants, LogPosition};
-use crate::swarm::MILLI;
-use crate::workload::{ClientCommand, key_of};
+use crate::workload::{ClientCommand, collections, key_of};
 use syros_checker::history::{History as Judged, Input, OperationIndex, Output};
 use syros_checker::linearizability::{Verdict, check, check_within};
 use syros_commands::Reply;
 use syros_protocol::client::Outcome;
-use syros_types::WallTime;
 
 /// Steps for the suggested order: it needs one or two for every operation.
 const SUGGESTION_STEPS: u64 = 100_000;
@@ -43,7 +43,7 @@ pub(crate) fn judge(
             ));
         }
     }
-    operations.extend(expiries(history, invariants, lifetimes));
+    operations.extend(lifetimes::ends(history, invariants, lifetimes));
     decide(&operations, &suggest(history, invariants, &operations))
 }
 
@@ -88,17 +88,6 @@ fn search(operations: &[Translated], why_not: &str) -> Result<(), String> {
     }
 }
 
-/// What can be said of when lifetimes end: most clocks are about right.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Lifetimes {
-    /// No lifetime ends earlier than it should by more than this many nanoseconds of true time.
-    pub(crate) early_max: u64,
-    /// None ends later by more than this, counted from `healed_at` if that is later.
-    pub(crate) late_max: u64,
-    /// When everything was repaired.
-    pub(crate) healed_at: VirtualTime,
-}
-
 /// One operation in the checker's terms. Moments are twice those of the history: there is one between any two.
 struct Translated {
     client: u64,
@@ -109,103 +98,6 @@ struct Translated {
     sent: Option<(u64, usize)>,
     /// For the end of a lifetime: where the log has it.
     ends_at: Option<(u64, u64)>,
-}
-
-/// A millisecond, in the microseconds of wall clocks.
-const MILLISECOND: u64 = 1_000;
-
-/// The ends of lifetimes, each an operation that nobody asked for.
-fn expiries(history: &History, invariants: &Invariants, lifetimes: Option<Lifetimes>) -> Vec<Translated> {
-    let operations = history.operations();
-    let lasting = operations.iter().filter_map(|invocation| match invocation.steps.as_slice() {
-        [ClientCommand::SetFor(key, value, millis)] => Some((invocation, *key, value, *millis)),
-        _ => None,
-    });
-    let lasting: Vec<_> = lasting.collect();
-    if lasting.is_empty() {
-        return Vec::new();
-    }
-    // Moments count invocations and completions from 1 on.
-    let mut times: Vec<(u64, VirtualTime)> = Vec::new();
-    for invocation in operations {
-        times.push((invocation.invoked, invocation.invoked_at));
-        times.extend(invocation.finished.as_ref().map(|finished| (finished.order, finished.at)));
-    }
-    times.sort_unstable();
-    let moments_before = |time: VirtualTime| times.partition_point(|(_, at)| *at < time) as u64;
-    let end = |(invocation, key, value, millis): (&Invocation, u64, &Vec<u8>, u64)| {
-        if invocation.finished.as_ref().is_some_and(|finished| has_failed(&finished.outcome)) {
-            return None;
-        }
-        let ttl = millis.saturating_mul(MILLI);
-        let place = invocation.id.and_then(|id| invariants.position(id));
-        let due = place.and_then(|place| {
-            let begins = invariants.log_time(place.number)?;
-            let entry = invariants.first_entry_at(WallTime(begins.0 + millis.saturating_mul(1_000)))?;
-            // Before what that entry does.
-            Some((entry.0, 0))
-        });
-        // The log has another value there well before this one would have ended: expiry counts milliseconds, and log time
-        // microseconds. It may have ended all the same, for a read that went by a member's clock before the log got there.
-        let is_replaced = place.is_some_and(|place| {
-            let begins = (place.number.0, place.index);
-            let lasts = WallTime(MILLISECOND.saturating_mul(millis.saturating_sub(2)));
-            let ends = invariants
-                .log_time(place.number)
-                .and_then(|time| invariants.first_entry_at(WallTime(time.0 + lasts.0)));
-            operations.iter().any(|other| {
-                let at = other.id.and_then(|id| invariants.position(id)).map(|at| (at.number.0, at.index));
-                overwrites(other, key)
-                    && at.is_some_and(|at| at > begins && ends.is_none_or(|ends| at.0 < ends.0))
-            })
-        });
-        let (invoked, told) = match lifetimes {
-            None => (2 * invocation.invoked + 1, Told::Nothing),
-            Some(Lifetimes { early_max, late_max, healed_at }) => {
-                let earliest = (invocation.invoked_at + ttl).saturating_sub(early_max);
-                let invoked = (2 * moments_before(earliest) + 1).max(2 * invocation.invoked + 1);
-                let latest = invocation
-                    .finished
-                    .as_ref()
-                    .map(|finished| finished.at.max(healed_at).saturating_add(ttl).saturating_add(late_max));
-                let answered = invocation
-                    .finished
-                    .as_ref()
-                    .is_some_and(|finished| !matches!(finished.outcome, Outcome::Unknown));
-                let is_over =
-                    |latest: &VirtualTime| answered && times.last().is_some_and(|(_, at)| at > latest);
-                let told = match latest.filter(is_over) {
-                    None => Told::Nothing,
-                    Some(latest) => {
-                        let at = (2 * moments_before(latest) + 1).max(invoked);
-                        Told::Answer { at, output: Output::Done }
-                    }
-                };
-                (invoked, told)
-            }
-        };
-        let (told, due) = if is_replaced { (Told::Nothing, None) } else { (told, due) };
-        // What nobody executed does not end.
-        (place.is_some() || matches!(told, Told::Answer { .. })).then(|| Translated {
-            client: u64::MAX,
-            invoked,
-            input: Input::Expire(key as u32, value.clone()),
-            told,
-            sent: None,
-            ends_at: due,
-        })
-    };
-    lasting.into_iter().filter_map(end).collect()
-}
-
-/// True if an operation leaves nothing of what the key had before.
-fn overwrites(invocation: &Invocation, key: u64) -> bool {
-    match invocation.steps.as_slice() {
-        [
-            ClientCommand::Set(other, _) | ClientCommand::SetFor(other, ..) | ClientCommand::GetSet(other, _),
-        ] => *other == key,
-        _ => false,
-    }
 }
 
 /// What its client was told.
@@ -440,8 +332,8 @@ fn translate(history: &History) -> Result<Vec<Translated>, String> {
     let all_keys = all_keys(history);
     let translated = history.operations().iter().enumerate().map(|(number, invocation)| {
         let input = match invocation.steps.as_slice() {
-            [step] => input(step, &all_keys),
-            steps => Input::Batch(steps.iter().map(|step| input(step, &all_keys)).collect()),
+            [step] => input(step, number, &all_keys),
+            steps => Input::Batch(steps.iter().map(|step| input(step, number, &all_keys)).collect()),
         };
         // `stale` judges it.
         let finished = invocation.finished.as_ref().filter(|_| invocation.stale.is_none());
@@ -482,7 +374,8 @@ fn all_keys(history: &History) -> Vec<u32> {
     keys
 }
 
-fn input(step: &ClientCommand, all_keys: &[u32]) -> Input {
+/// What a step of the operation with this number is to the checker.
+fn input(step: &ClientCommand, number: usize, all_keys: &[u32]) -> Input {
     let name = |key: &u64| *key as u32;
     match step {
         ClientCommand::FlushAll => Input::Clear(all_keys.to_vec()),
@@ -501,6 +394,10 @@ fn input(step: &ClientCommand, all_keys: &[u32]) -> Input {
         ClientCommand::IncrBy { key, delta, .. } => Input::Increment(name(key), *delta),
         ClientCommand::Append { key, value, .. } => Input::Append(name(key), value.clone()),
         ClientCommand::Del { key, .. } => Input::Delete(name(key)),
+        ClientCommand::Collection { key, operation, .. } => Input::Collection(name(key), operation.clone()),
+        ClientCommand::Rename(from, to) => Input::Rename(name(from), name(to)),
+        ClientCommand::Expire { key, .. } => Input::Lifetime(name(key), number as u32),
+        ClientCommand::Persist { key, .. } => Input::Persist(name(key)),
     }
 }
 
@@ -521,14 +418,21 @@ fn output(invocation: &Invocation, body: &[u8]) -> Option<Output> {
 
 fn answer(step: &ClientCommand, reply: Reply) -> Option<Output> {
     Some(match (step, reply) {
+        (ClientCommand::Rename(..), Reply::Ok) => Output::Flag(true),
         (_, Reply::Ok) => Output::Done,
+        (_, Reply::Error(text)) if text.starts_with(b"WRONGTYPE") => Output::WrongType,
+        (ClientCommand::Collection { operation, .. }, reply) => collections::answer(operation, reply)?,
         (ClientCommand::Get(_) | ClientCommand::GetSet(..), reply) => Output::Value(value(reply)?),
         (ClientCommand::MGet(_), Reply::Array(replies)) => {
             Output::Values(replies.into_iter().map(value).collect::<Option<_>>()?)
         }
-        (ClientCommand::SetNx(..) | ClientCommand::Del { .. }, Reply::Integer(flag @ (0 | 1))) => {
-            Output::Flag(flag == 1)
-        }
+        (
+            ClientCommand::SetNx(..)
+            | ClientCommand::Del { .. }
+            | ClientCommand::Expire { .. }
+            | ClientCommand::Persist { .. },
+            Reply::Integer(flag @ (0 | 1)),
+        ) => Output::Flag(flag == 1),
         (
             ClientCommand::IncrBy { .. } | ClientCommand::Append { .. } | ClientCommand::DbSize,
             Reply::Integer(number),
@@ -539,7 +443,7 @@ fn answer(step: &ClientCommand, reply: Reply) -> Option<Output> {
             keys.sort_unstable();
             Output::Keys(keys)
         }
-        (ClientCommand::IncrBy { .. }, Reply::Error(_)) => Output::Error,
+        (ClientCommand::IncrBy { .. } | ClientCommand::Rename(..), Reply::Error(_)) => Output::Error,
         _ => return None,
     })
 }

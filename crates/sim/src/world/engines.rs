@@ -35,12 +35,11 @@ impl World {
             let (journal, stored, view, _) = Journal::open(&mut slot.disk, config, || FILES)?;
             let Stored { restored, snapshot_store, engine, snapshot, .. } = stored;
             let is_last = replica + 1 == self.group.size();
-            let loses_updates = is_last && self.planted == Some(PlantedBug::EngineLosesUpdate);
             let mut executor =
                 MemoryExecutor::new(engine.unwrap_or_else(adapter::empty_engine), up_to(snapshot));
-            if loses_updates {
-                executor.lose_updates();
-            }
+            let is_of_one =
+                matches!(self.planted, Some(PlantedBug::EngineLosesUpdate | PlantedBug::EngineLosesField));
+            executor.plant(self.planted.filter(|_| is_last || !is_of_one));
             let engine = Engine { execution: Execution::InMemory(Box::new(executor)), threads: None };
             let files = EngineFiles::InMemory(FILES);
             return Ok(Opened { journal, restored, view, snapshot_store, files, engine });

@@ -115,6 +115,12 @@ impl MemoryEngine {
         self.keys.go_on_listing(Self::LISTED_AT_ONCE).map(ListedKeys)
     }
 
+    /// [`Engine::evaluate`], known to be wrong: as if no key expired before the update is executed.
+    #[cfg(feature = "planted-bugs")]
+    pub fn evaluate_as_lasting(&self, body: &[u8], reply: &mut Vec<u8>) -> bool {
+        crate::evaluate::evaluate_as_lasting(&self.keys, self.keys.time(), body, reply)
+    }
+
     /// How many keys have an expiry.
     #[must_use]
     pub fn expiring_len(&self) -> usize {

@@ -1,7 +1,13 @@
 //! What clients ask for: operations on few keys, so that they meet; values that tell who wrote them.
 
-use syros_commands::families::{Append, DbSize, Del, FlushAll, Get, IncrBy, Keys, MGet, MSet, Set, SetNx};
-use syros_commands::{Arguments, Command, Deadline, Lifetime, Operation};
+mod collection_steps;
+pub(crate) mod collections;
+mod command;
+
+pub use collection_steps::CollectionSettings;
+pub(crate) use command::put_parsed;
+pub use command::{ClientCommand, encode, key_name, key_of};
+
 use syros_types::{Prng, ReadPolicy, WritePolicy};
 
 /// Kinds of operation the workload mixes, the length of [`WorkloadSettings::weights`].
@@ -32,6 +38,8 @@ pub struct WorkloadSettings {
     pub lifetime_max: u64,
     /// As many operations read such keys, too.
     pub expiring_read: bool,
+    /// What clients ask for of collections, if anything.
+    pub collections: Option<CollectionSettings>,
     /// Operations of a hundred that concern all keys: FLUSHALL, DBSIZE, KEYS.
     pub all_keys_percent: u64,
     /// Reads of a hundred that any replica may answer as it is. They are judged apart.
@@ -61,159 +69,12 @@ impl WorkloadSettings {
     }
 }
 
-/// One command of an operation. Keys are numbers; [`key_name`] gives their bytes.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum ClientCommand {
-    /// GET.
-    Get(u64),
-    /// MGET.
-    MGet(Vec<u64>),
-    /// SET.
-    Set(u64, Vec<u8>),
-    /// SET with a lifetime: so many milliseconds later the key is gone.
-    SetFor(u64, Vec<u8>, u64),
-    /// GETSET.
-    GetSet(u64, Vec<u8>),
-    /// SETNX.
-    SetNx(u64, Vec<u8>),
-    /// MSET.
-    MSet(Vec<(u64, Vec<u8>)>),
-    /// INCRBY.
-    IncrBy {
-        /// Key.
-        key: u64,
-        /// Increment.
-        delta: i64,
-        /// Without its reply.
-        blind: bool,
-    },
-    /// APPEND.
-    Append {
-        /// Key.
-        key: u64,
-        /// What is appended.
-        value: Vec<u8>,
-        /// Without its reply.
-        blind: bool,
-    },
-    /// DEL of one key.
-    Del {
-        /// Key.
-        key: u64,
-        /// Without its reply.
-        blind: bool,
-    },
-    /// FLUSHALL.
-    FlushAll,
-    /// DBSIZE.
-    DbSize,
-    /// KEYS with a pattern that every key fits.
-    Keys,
-}
-
 /// Most keys of a world with operations over all of them, those that expire left aside. Such an operation joins the
 /// histories of all keys, and the search for a linearization is exponential in what is joined.
 pub const ALL_KEYS_MAX: u64 = 6;
 
 /// Most operations of such a world's safety phase.
 pub const ALL_KEYS_OPERATIONS_MAX: u64 = 160;
-
-/// The bytes of a key.
-#[must_use]
-pub fn key_name(key: u64) -> Vec<u8> {
-    format!("k{key}").into_bytes()
-}
-
-/// The key of these bytes; `None` if no key has them.
-#[must_use]
-pub fn key_of(name: &[u8]) -> Option<u64> {
-    core::str::from_utf8(name).ok()?.strip_prefix('k')?.parse().ok()
-}
-
-impl ClientCommand {
-    /// The first key it names; `None` if it concerns all keys.
-    #[must_use]
-    pub fn key(&self) -> Option<u64> {
-        match self {
-            Self::FlushAll | Self::DbSize | Self::Keys => None,
-            Self::Get(key)
-            | Self::Set(key, _)
-            | Self::SetFor(key, ..)
-            | Self::GetSet(key, _)
-            | Self::SetNx(key, _)
-            | Self::IncrBy { key, .. }
-            | Self::Append { key, .. }
-            | Self::Del { key, .. } => Some(*key),
-            Self::MGet(keys) => keys.first().copied(),
-            Self::MSet(pairs) => pairs.first().map(|(key, _)| *key),
-        }
-    }
-
-    /// True if it changes nothing.
-    #[must_use]
-    pub const fn is_read(&self) -> bool {
-        matches!(self, Self::Get(_) | Self::MGet(_) | Self::DbSize | Self::Keys)
-    }
-
-    /// Visits the keys it names: none if it concerns all keys.
-    pub fn for_each_key(&self, visit: &mut dyn FnMut(u64)) {
-        match self {
-            Self::MGet(keys) => keys.iter().for_each(|key| visit(*key)),
-            Self::MSet(pairs) => pairs.iter().for_each(|(key, _)| visit(*key)),
-            one => one.key().into_iter().for_each(visit),
-        }
-    }
-
-    /// Appends the step's encoding to a body.
-    pub fn encode(&self, out: &mut Vec<u8>) {
-        let mut put = |command: Command<'_>, blind: bool| Operation { command, blind }.encode(out);
-        match self {
-            Self::Get(key) => put(Get { key: &key_name(*key) }.into(), false),
-            Self::FlushAll => put(FlushAll.into(), false),
-            Self::DbSize => put(DbSize.into(), false),
-            Self::Keys => put(Keys { pattern: b"*" }.into(), false),
-            Self::MGet(keys) => {
-                let names: Vec<Vec<u8>> = keys.iter().copied().map(key_name).collect();
-                let words: Vec<&[u8]> = names.iter().map(Vec::as_slice).collect();
-                put(MGet { keys: Arguments::new(&words) }.into(), false);
-            }
-            Self::Set(key, value) => put(Set::new(&key_name(*key), value).into(), false),
-            Self::SetFor(key, value, millis) => {
-                let lifetime = Lifetime::Until(Deadline::After(*millis));
-                put(Set { lifetime, ..Set::new(&key_name(*key), value) }.into(), false);
-            }
-            Self::GetSet(key, value) => {
-                put(Set { get: true, ..Set::new(&key_name(*key), value) }.into(), false);
-            }
-            Self::SetNx(key, value) => put(SetNx { key: &key_name(*key), value }.into(), false),
-            Self::MSet(pairs) => {
-                let names: Vec<Vec<u8>> = pairs.iter().map(|(key, _)| key_name(*key)).collect();
-                let mut words: Vec<&[u8]> = Vec::new();
-                for (name, (_, value)) in names.iter().zip(pairs) {
-                    words.extend([name.as_slice(), value]);
-                }
-                put(MSet { pairs: Arguments::new(&words) }.into(), false);
-            }
-            Self::IncrBy { key, delta, blind } => {
-                put(IncrBy { key: &key_name(*key), delta: *delta }.into(), *blind);
-            }
-            Self::Append { key, value, blind } => {
-                put(Append { key: &key_name(*key), value }.into(), *blind);
-            }
-            Self::Del { key, blind } => {
-                put(Del { keys: Arguments::new(&[&key_name(*key)]) }.into(), *blind);
-            }
-        }
-    }
-}
-
-/// The body of some steps, executed as one.
-#[must_use]
-pub fn encode(steps: &[ClientCommand]) -> Vec<u8> {
-    let mut body = Vec::with_capacity(32);
-    steps.iter().for_each(|step| step.encode(&mut body));
-    body
-}
 
 /// Makes up operations. Every value written is new, so that a read tells which write it saw. Even keys
 /// mostly hold integers and odd ones text: INCRBY and APPEND then have something to add to.
@@ -233,6 +94,9 @@ impl Workload {
 
     /// The next operation of the client in this slot.
     pub fn next(&mut self, slot: usize) -> Vec<ClientCommand> {
+        if let Some(steps) = self.of_collections(slot) {
+            return steps;
+        }
         if slot < self.settings.readers {
             let key = self.key();
             if self.settings.all_keys_percent > 0 && self.prng.chance(1, 8) {

@@ -1,0 +1,50 @@
+//! What keys hold.
+
+use crate::collections::Fields;
+use crate::history::Text;
+use std::fmt;
+
+/// What a key holds, and the lifetime that it has been given, if any.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Value {
+    /// The value itself.
+    pub content: Content,
+    /// Names the lifetime: see [`Input::Lifetime`](crate::history::Input::Lifetime).
+    pub lifetime: Option<u32>,
+}
+
+/// A value: text, or a collection, which has elements.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum Content {
+    /// Bytes, a string in Redis.
+    Text(Vec<u8>),
+    /// Fields with values.
+    Hash(Fields),
+}
+
+impl Value {
+    /// Text that keeps for ever.
+    #[must_use]
+    pub const fn text(bytes: Vec<u8>) -> Self {
+        Self { content: Content::Text(bytes), lifetime: None }
+    }
+
+    /// The bytes, if it is text.
+    #[must_use]
+    pub const fn as_text(&self) -> Option<&Vec<u8>> {
+        match &self.content {
+            Content::Text(bytes) => Some(bytes),
+            Content::Hash(_) => None,
+        }
+    }
+}
+
+impl fmt::Display for Value {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.content {
+            Content::Text(bytes) => Text(bytes).fmt(f)?,
+            Content::Hash(fields) => fields.fmt(f)?,
+        }
+        self.lifetime.map_or(Ok(()), |lifetime| write!(f, " with lifetime {lifetime}"))
+    }
+}

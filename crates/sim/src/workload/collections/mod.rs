@@ -1,0 +1,80 @@
+//! What clients ask for of collections. Each type of them has a file of its own, and an arm in each function here.
+
+mod hashes;
+
+use syros_checker::collections::CollectionOperation;
+use syros_checker::history::Output;
+use syros_commands::Reply;
+use syros_types::Prng;
+
+/// Types of collections, the length of [`CollectionSettings::weights`](super::CollectionSettings::weights).
+pub(crate) const KINDS: usize = 1;
+
+/// The words of a command.
+pub(super) fn words(key: &[u8], operation: &CollectionOperation) -> Vec<Vec<u8>> {
+    match operation {
+        CollectionOperation::Hash(operation) => hashes::words(key, operation),
+    }
+}
+
+/// True if its answer may be an error though the key holds a collection of this type.
+pub(super) const fn may_fail(operation: &CollectionOperation) -> bool {
+    match operation {
+        CollectionOperation::Hash(operation) => hashes::may_fail(operation),
+    }
+}
+
+/// What a reply that is neither OK nor an error about types says; `None` if it is no answer.
+pub(crate) fn answer(operation: &CollectionOperation, reply: Reply) -> Option<Output> {
+    match operation {
+        CollectionOperation::Hash(operation) => hashes::answer(operation, reply),
+    }
+}
+
+/// Draws an update on a collection of the type with this number; `value` makes a value that nobody has written before.
+pub(super) fn draw_update(
+    kind: usize,
+    prng: &mut Prng,
+    value: &mut dyn FnMut(&mut Prng) -> Vec<u8>,
+) -> CollectionOperation {
+    match kind {
+        0 => CollectionOperation::Hash(hashes::draw_update(prng, value)),
+        _ => unreachable!("there are {KINDS} types"),
+    }
+}
+
+/// Draws a read of a collection of the type with this number.
+pub(super) fn draw_read(kind: usize, prng: &mut Prng) -> CollectionOperation {
+    match kind {
+        0 => CollectionOperation::Hash(hashes::draw_read(prng)),
+        _ => unreachable!("there are {KINDS} types"),
+    }
+}
+
+/// The read that shows all of a collection of the type with this number.
+pub(crate) fn read_all(kind: usize) -> CollectionOperation {
+    match kind {
+        0 => CollectionOperation::Hash(hashes::READ_ALL),
+        _ => unreachable!("there are {KINDS} types"),
+    }
+}
+
+/// A value in a reply, or none.
+fn value(reply: Reply) -> Option<Option<Vec<u8>>> {
+    match reply {
+        Reply::Nil => Some(None),
+        Reply::Bulk(bytes) => Some(Some(bytes)),
+        _ => None,
+    }
+}
+
+/// Values in a reply, and places without one; pairs of them in turn.
+fn values(reply: Reply) -> Option<Vec<Option<Vec<u8>>>> {
+    match reply {
+        Reply::Array(replies) => replies.into_iter().map(value).collect(),
+        Reply::Map(pairs) | Reply::Pairs(pairs) => {
+            pairs.into_iter().flat_map(<[Reply; 2]>::from).map(value).collect()
+        }
+        _ => None,
+    }
+}

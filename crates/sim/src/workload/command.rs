@@ -1,0 +1,269 @@
+//! One command of a client: as the workload makes it up, in the words of Redis, and as bytes of a body.
+
+use super::collections;
+use syros_checker::collections::CollectionOperation;
+use syros_commands::families::{Append, DbSize, Del, FlushAll, Get, IncrBy, Keys, MGet, MSet, Set, SetNx};
+use syros_commands::{Arguments, Command, Deadline, Lifetime, Operation};
+
+/// One command of an operation. Keys are numbers; [`key_name`] gives their bytes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ClientCommand {
+    /// GET.
+    Get(u64),
+    /// MGET.
+    MGet(Vec<u64>),
+    /// SET.
+    Set(u64, Vec<u8>),
+    /// SET with a lifetime: so many milliseconds later the key is gone.
+    SetFor(u64, Vec<u8>, u64),
+    /// GETSET.
+    GetSet(u64, Vec<u8>),
+    /// SETNX.
+    SetNx(u64, Vec<u8>),
+    /// MSET.
+    MSet(Vec<(u64, Vec<u8>)>),
+    /// INCRBY.
+    IncrBy {
+        /// Key.
+        key: u64,
+        /// Increment.
+        delta: i64,
+        /// Without its reply.
+        blind: bool,
+    },
+    /// APPEND.
+    Append {
+        /// Key.
+        key: u64,
+        /// What is appended.
+        value: Vec<u8>,
+        /// Without its reply.
+        blind: bool,
+    },
+    /// DEL of one key.
+    Del {
+        /// Key.
+        key: u64,
+        /// Without its reply.
+        blind: bool,
+    },
+    /// An operation on a collection.
+    Collection {
+        /// Key.
+        key: u64,
+        /// What is to be done.
+        operation: CollectionOperation,
+        /// Without its reply.
+        blind: bool,
+    },
+    /// RENAME.
+    Rename(u64, u64),
+    /// PEXPIRE: so many milliseconds later the key is gone; 2 at least, as Redis knows no shorter lifetime than `PX 1`.
+    Expire {
+        /// Key.
+        key: u64,
+        /// Lifetime.
+        millis: u64,
+        /// Without its reply.
+        blind: bool,
+    },
+    /// PERSIST.
+    Persist {
+        /// Key.
+        key: u64,
+        /// Without its reply.
+        blind: bool,
+    },
+    /// FLUSHALL.
+    FlushAll,
+    /// DBSIZE.
+    DbSize,
+    /// KEYS with a pattern that every key fits.
+    Keys,
+}
+
+/// A lifetime as clients count it. The server counts to the first millisecond without the key (`Deadline`), its clients
+/// to the last one with it.
+fn last_millisecond(millis: u64) -> String {
+    (millis - 1).to_string()
+}
+
+/// The bytes of a key.
+#[must_use]
+pub fn key_name(key: u64) -> Vec<u8> {
+    format!("k{key}").into_bytes()
+}
+
+/// The key of these bytes; `None` if no key has them.
+#[must_use]
+pub fn key_of(name: &[u8]) -> Option<u64> {
+    core::str::from_utf8(name).ok()?.strip_prefix('k')?.parse().ok()
+}
+
+impl ClientCommand {
+    /// The first key it names; `None` if it concerns all keys.
+    #[must_use]
+    pub fn key(&self) -> Option<u64> {
+        match self {
+            Self::FlushAll | Self::DbSize | Self::Keys => None,
+            Self::Get(key)
+            | Self::Set(key, _)
+            | Self::SetFor(key, ..)
+            | Self::GetSet(key, _)
+            | Self::SetNx(key, _)
+            | Self::IncrBy { key, .. }
+            | Self::Append { key, .. }
+            | Self::Collection { key, .. }
+            | Self::Rename(key, _)
+            | Self::Expire { key, .. }
+            | Self::Persist { key, .. }
+            | Self::Del { key, .. } => Some(*key),
+            Self::MGet(keys) => keys.first().copied(),
+            Self::MSet(pairs) => pairs.first().map(|(key, _)| *key),
+        }
+    }
+
+    /// True if it changes nothing.
+    #[must_use]
+    pub fn is_read(&self) -> bool {
+        match self {
+            Self::Collection { operation, .. } => operation.is_read(),
+            other => matches!(other, Self::Get(_) | Self::MGet(_) | Self::DbSize | Self::Keys),
+        }
+    }
+
+    /// True if its reply is not wanted.
+    #[must_use]
+    pub const fn is_blind(&self) -> bool {
+        match self {
+            Self::IncrBy { blind, .. }
+            | Self::Append { blind, .. }
+            | Self::Del { blind, .. }
+            | Self::Collection { blind, .. }
+            | Self::Expire { blind, .. }
+            | Self::Persist { blind, .. } => *blind,
+            _ => false,
+        }
+    }
+
+    /// Visits the keys it names: none if it concerns all keys.
+    pub fn for_each_key(&self, visit: &mut dyn FnMut(u64)) {
+        match self {
+            Self::MGet(keys) => keys.iter().for_each(|key| visit(*key)),
+            Self::MSet(pairs) => pairs.iter().for_each(|(key, _)| visit(*key)),
+            Self::Rename(from, to) => [*from, *to].into_iter().for_each(visit),
+            one => one.key().into_iter().for_each(visit),
+        }
+    }
+
+    /// True if a reply may be an error with this code.
+    pub(crate) fn may_fail_with(&self, code: &[u8]) -> bool {
+        match self {
+            Self::IncrBy { .. } => true,
+            Self::Collection { operation, .. } => code == b"WRONGTYPE" || collections::may_fail(operation),
+            Self::Rename(..) => code == b"ERR",
+            Self::Get(_) | Self::GetSet(..) | Self::Append { .. } => code == b"WRONGTYPE",
+            _ => false,
+        }
+    }
+
+    /// The words of the command.
+    pub(crate) fn words(&self) -> Vec<Vec<u8>> {
+        let mut words = if self.is_blind() { vec![b"BLIND".to_vec()] } else { Vec::new() };
+        let mut put = |name: &str, key: &u64, rest: &[&[u8]]| {
+            words.extend([name.as_bytes().to_vec(), key_name(*key)]);
+            words.extend(rest.iter().map(|word| word.to_vec()));
+        };
+        match self {
+            Self::Get(key) => put("GET", key, &[]),
+            Self::MGet(keys) => {
+                words.push(b"MGET".to_vec());
+                words.extend(keys.iter().copied().map(key_name));
+            }
+            Self::Set(key, value) => put("SET", key, &[value]),
+            Self::SetFor(key, value, millis) => {
+                put("SET", key, &[value, b"PX", last_millisecond(*millis).as_bytes()]);
+            }
+            Self::GetSet(key, value) => put("GETSET", key, &[value]),
+            Self::SetNx(key, value) => put("SETNX", key, &[value]),
+            Self::MSet(pairs) => {
+                words.push(b"MSET".to_vec());
+                words.extend(pairs.iter().flat_map(|(key, value)| [key_name(*key), value.clone()]));
+            }
+            Self::IncrBy { key, delta, .. } => put("INCRBY", key, &[delta.to_string().as_bytes()]),
+            Self::Append { key, value, .. } => put("APPEND", key, &[value]),
+            Self::Del { key, .. } => put("DEL", key, &[]),
+            Self::Collection { key, operation, .. } => {
+                words.extend(collections::words(&key_name(*key), operation));
+            }
+            Self::Rename(from, to) => put("RENAME", from, &[&key_name(*to)]),
+            Self::Expire { key, millis, .. } => put("PEXPIRE", key, &[last_millisecond(*millis).as_bytes()]),
+            Self::Persist { key, .. } => put("PERSIST", key, &[]),
+            Self::FlushAll => words.push(b"FLUSHALL".to_vec()),
+            Self::DbSize => words.push(b"DBSIZE".to_vec()),
+            Self::Keys => words.extend([b"KEYS".to_vec(), b"*".to_vec()]),
+        }
+        words
+    }
+
+    /// Appends the step's encoding to a body.
+    pub fn encode(&self, out: &mut Vec<u8>) {
+        let mut put = |command: Command<'_>, blind: bool| Operation { command, blind }.encode(out);
+        match self {
+            Self::Get(key) => put(Get { key: &key_name(*key) }.into(), false),
+            Self::FlushAll => put(FlushAll.into(), false),
+            Self::DbSize => put(DbSize.into(), false),
+            Self::Keys => put(Keys { pattern: b"*" }.into(), false),
+            Self::MGet(keys) => {
+                let names: Vec<Vec<u8>> = keys.iter().copied().map(key_name).collect();
+                let words: Vec<&[u8]> = names.iter().map(Vec::as_slice).collect();
+                put(MGet { keys: Arguments::new(&words) }.into(), false);
+            }
+            Self::Set(key, value) => put(Set::new(&key_name(*key), value).into(), false),
+            Self::SetFor(key, value, millis) => {
+                let lifetime = Lifetime::Until(Deadline::After(*millis));
+                put(Set { lifetime, ..Set::new(&key_name(*key), value) }.into(), false);
+            }
+            Self::GetSet(key, value) => {
+                put(Set { get: true, ..Set::new(&key_name(*key), value) }.into(), false);
+            }
+            Self::SetNx(key, value) => put(SetNx { key: &key_name(*key), value }.into(), false),
+            Self::MSet(pairs) => {
+                let names: Vec<Vec<u8>> = pairs.iter().map(|(key, _)| key_name(*key)).collect();
+                let mut words: Vec<&[u8]> = Vec::new();
+                for (name, (_, value)) in names.iter().zip(pairs) {
+                    words.extend([name.as_slice(), value]);
+                }
+                put(MSet { pairs: Arguments::new(&words) }.into(), false);
+            }
+            Self::IncrBy { key, delta, blind } => {
+                put(IncrBy { key: &key_name(*key), delta: *delta }.into(), *blind);
+            }
+            Self::Append { key, value, blind } => {
+                put(Append { key: &key_name(*key), value }.into(), *blind);
+            }
+            Self::Del { key, blind } => {
+                put(Del { keys: Arguments::new(&[&key_name(*key)]) }.into(), *blind);
+            }
+            Self::Collection { .. } | Self::Rename(..) | Self::Expire { .. } | Self::Persist { .. } => {
+                put_parsed(&self.words(), out);
+            }
+        }
+    }
+}
+
+/// Appends the encoding of what a server makes of a command.
+pub(crate) fn put_parsed(words: &[Vec<u8>], out: &mut Vec<u8>) {
+    let words: Vec<&[u8]> = words.iter().map(Vec::as_slice).collect();
+    if let Ok(syros_commands::Parsed::Data(operation)) = syros_commands::parse(&words) {
+        operation.encode(out);
+    }
+}
+
+/// The body of some steps, executed as one.
+#[must_use]
+pub fn encode(steps: &[ClientCommand]) -> Vec<u8> {
+    let mut body = Vec::with_capacity(32);
+    steps.iter().for_each(|step| step.encode(&mut body));
+    body
+}

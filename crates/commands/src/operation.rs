@@ -1,5 +1,6 @@
 //! An operation: a command, and whether its reply is wanted.
 
+use crate::access::Keys;
 use crate::encoding::{put_opcode, take_opcode};
 use crate::families::Command;
 use crate::families::definition::KeyNames;
@@ -101,6 +102,14 @@ impl<'a> Operation<'a> {
     /// seed for each of them, once, and sends the same body again if there is no answer.
     pub fn seed_mut(&mut self) -> Option<&mut u64> {
         self.command.seed_mut()
+    }
+
+    /// About how many bytes of large collections a read looks at, one after the other, that these keys have; looking for
+    /// an element by itself counts as many. Of a read that looks at a few elements only, 0.
+    #[must_use]
+    #[inline]
+    pub fn work_on(&self, keys: &impl Keys) -> usize {
+        self.command.work_on(keys)
     }
 
     /// The hashes of the keys it touches.

@@ -3,7 +3,7 @@
 use syros_node::snapshots::StateOf;
 use syros_node::{InMemory, SnapshotState};
 use syros_protocol::message::Body;
-use syros_storage::{Engine, ListedKeys};
+use syros_storage::{DetachedRead, Engine, ListedKeys, LongRead};
 use syros_types::{Class, Description, Footprint, WallTime};
 
 /// Keys there are. The last one is used only to warm up.
@@ -180,13 +180,27 @@ impl InMemory for ModelEngine {
         None
     }
 
-    fn is_long(&self, _: &[u8]) -> bool {
-        false
+    fn long_read(&self, _: &[u8]) -> Option<LongRead> {
+        None
+    }
+
+    fn detach(&self, _: WallTime, _: &[u8]) -> DetachedRead {
+        unreachable!("no read of a model takes long")
     }
 
     fn begin_keys(&mut self, _: &[u8]) {}
 
     fn go_on_keys(&mut self) -> Option<ListedKeys> {
+        None
+    }
+
+    fn garbage_bytes(&self) -> u64 {
+        0
+    }
+
+    fn give_back(&mut self, _: usize) {}
+
+    fn take_leftover(&mut self) -> Option<Box<dyn Send>> {
         None
     }
 

@@ -1,6 +1,6 @@
 //! What is asked of an engine in memory.
 
-use syros_storage::{Engine, ListedKeys, MemoryEngine};
+use syros_storage::{DetachedRead, Engine, ListedKeys, LongRead, MemoryEngine};
 use syros_types::WallTime;
 
 use crate::snapshots::{Blocks, StateOf};
@@ -34,12 +34,20 @@ pub trait InMemory {
     fn advance(&mut self, time: WallTime);
     /// No key expires before this.
     fn next_expiry(&self) -> Option<WallTime>;
-    /// True if this read takes so long that it is to be executed in steps.
-    fn is_long(&self, body: &[u8]) -> bool;
+    /// How this read is to be executed, if it takes long.
+    fn long_read(&self, body: &[u8]) -> Option<LongRead>;
+    /// Takes what a read needs that is to be executed apart: see [`MemoryEngine::detach`].
+    fn detach(&self, now: WallTime, body: &[u8]) -> DetachedRead;
     /// Begins a read that takes long: see [`MemoryEngine::begin_keys`].
     fn begin_keys(&mut self, body: &[u8]);
     /// Goes on with the read that takes long; what it has found, when it is complete.
     fn go_on_keys(&mut self) -> Option<ListedKeys>;
+    /// Bytes of memory of large values that nobody needs any more.
+    fn garbage_bytes(&self) -> u64;
+    /// Gives back at most so many nodes of them: see [`MemoryEngine::give_back`].
+    fn give_back(&mut self, nodes: usize);
+    /// Something that takes long to drop: see [`MemoryEngine::take_leftover`].
+    fn take_leftover(&mut self) -> Option<Box<dyn Send>>;
     /// Bytes of memory that the data takes, the same at all replicas that have executed the same, if that is known.
     fn data_bytes(&self) -> Option<usize>;
     /// The state as it is now, for a snapshot.
@@ -84,8 +92,12 @@ impl InMemory for MemoryEngine {
         Engine::next_expiry(self)
     }
 
-    fn is_long(&self, body: &[u8]) -> bool {
-        Self::is_long(self, body)
+    fn long_read(&self, body: &[u8]) -> Option<LongRead> {
+        Self::long_read(self, body)
+    }
+
+    fn detach(&self, now: WallTime, body: &[u8]) -> DetachedRead {
+        Self::detach(self, now, body)
     }
 
     fn begin_keys(&mut self, body: &[u8]) {
@@ -94,6 +106,18 @@ impl InMemory for MemoryEngine {
 
     fn go_on_keys(&mut self) -> Option<ListedKeys> {
         Self::go_on_keys(self)
+    }
+
+    fn garbage_bytes(&self) -> u64 {
+        Self::garbage_bytes(self)
+    }
+
+    fn give_back(&mut self, nodes: usize) {
+        Self::give_back(self, nodes);
+    }
+
+    fn take_leftover(&mut self) -> Option<Box<dyn Send>> {
+        Self::take_leftover(self)
     }
 
     fn data_bytes(&self) -> Option<usize> {

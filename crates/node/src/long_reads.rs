@@ -1,20 +1,25 @@
-//! Reads of all keys of an engine in memory, in steps: whoever drives the replica does other things in between.
+//! Reads of an engine in memory that take long: whoever drives the replica does other things in between.
 //!
-//! Such a read sees the keys as they are when its first step begins. That is after the replica has decided that the read
-//! may be answered, and before its client gets the answer; what the engine has executed by then is committed. So the
-//! read is linearizable as one that is executed at once is.
+//! A read of all keys goes on in steps, and sees the keys as they are when its first step begins. A read of a few keys with
+//! large values takes clones of them, which cost nothing to speak of, and a thread executes it on these. Both moments are
+//! after the replica has decided that the read may be answered, and before its client gets the answer; what the engine has
+//! executed by then is committed. So such a read is linearizable as one that is executed at once is.
 
 use std::collections::VecDeque;
 use std::time::Duration;
 
-use syros_storage::ListedKeys;
+use syros_storage::{DetachedRead, ListedKeys, LongRead};
 use syros_types::{Instant, WallTime};
 
 use crate::in_memory::InMemory;
 use crate::read_job::{ReadJob, ReadOutcome};
 
-/// Reads that wait for the one under way, at most; beyond, they are dropped, and their clients ask again.
+/// Reads that wait, at most, of each kind; beyond, they are dropped, and their clients ask again.
 const WAITING_MAX: usize = 1024;
+
+/// Answers that are put together at a time, but for those to reads of all keys: each takes a processor, and as much memory
+/// as it is long, which nobody has counted before.
+const PUT_TOGETHER_MAX: u32 = 2;
 
 /// How long one turn goes on with a read.
 const TURN: Duration = Duration::from_millis(1);
@@ -28,20 +33,31 @@ struct RunningRead {
     expiry: Option<WallTime>,
 }
 
-/// The reads of all keys of a node.
+/// The reads of a node that take long.
 #[derive(Debug, Default)]
 #[cfg_attr(feature = "model", derive(Clone))]
 pub(crate) struct LongReads {
+    /// Reads of all keys that wait for the one under way.
     waiting: VecDeque<ReadJob>,
     under_way: Option<RunningRead>,
+    /// Reads that are to be executed apart.
+    to_detach: VecDeque<ReadJob>,
+    /// How many answers are being put together.
+    put_together: u32,
 }
 
-/// What a read of all keys has found. To put together the answer may take many milliseconds: so may copying it.
+/// What a read that takes long has found. To put together the answer may take many milliseconds: so may copying it.
 #[derive(Debug)]
 pub struct LongReply {
     job: ReadJob,
     expiry: Option<WallTime>,
-    keys: ListedKeys,
+    found: Found,
+}
+
+#[derive(Debug)]
+enum Found {
+    Keys(ListedKeys),
+    Values(DetachedRead),
 }
 
 impl LongReply {
@@ -49,22 +65,39 @@ impl LongReply {
     #[must_use]
     pub fn put_together(self) -> ReadOutcome {
         let mut reply = Vec::new();
-        self.keys.put(&mut reply);
+        match self.found {
+            Found::Keys(keys) => keys.put(&mut reply),
+            Found::Values(read) => read.put(&mut reply),
+        }
         self.job.answer(&reply, self.expiry)
     }
 }
 
 impl LongReads {
-    /// Takes a read.
-    pub(crate) fn add(&mut self, job: ReadJob) {
-        if self.waiting.len() < WAITING_MAX {
-            self.waiting.push_back(job);
+    /// Takes a read that is to be executed like this.
+    pub(crate) fn add(&mut self, job: ReadJob, how: LongRead) {
+        let waiting = match how {
+            LongRead::InSteps => &mut self.waiting,
+            LongRead::Detached => &mut self.to_detach,
+        };
+        if waiting.len() < WAITING_MAX {
+            waiting.push_back(job);
         }
     }
 
     /// True if there is something to go on with.
     pub(crate) fn has_work(&self) -> bool {
-        self.under_way.is_some() || !self.waiting.is_empty()
+        self.under_way.is_some() || !self.waiting.is_empty() || self.may_detach()
+    }
+
+    /// True if there is a read to be executed apart, and a thread for it.
+    fn may_detach(&self) -> bool {
+        !self.to_detach.is_empty() && self.put_together < PUT_TOGETHER_MAX
+    }
+
+    /// An answer has been put together, or it will never be.
+    pub(crate) const fn on_put_together(&mut self) {
+        self.put_together = self.put_together.saturating_sub(1);
     }
 
     /// Another engine has taken the place of the one that was read: the read under way begins again.
@@ -74,13 +107,28 @@ impl LongReads {
         }
     }
 
-    /// Goes on for a while; what has been found, if a read has ended.
+    /// Goes on for a while; what has been found, if a read has ended or is to be executed apart.
     pub(crate) fn go_on<E: InMemory>(
         &mut self,
         engine: &mut E,
         clock: impl Fn() -> Instant,
     ) -> Option<LongReply> {
-        if !self.has_work() {
+        let reply = if self.may_detach() { self.detach(engine) } else { self.list(engine, clock) };
+        self.put_together += u32::from(reply.is_some());
+        reply
+    }
+
+    /// Takes the values that the next read to be executed apart needs.
+    fn detach<E: InMemory>(&mut self, engine: &E) -> Option<LongReply> {
+        let job = self.to_detach.pop_front()?;
+        let expiry = engine.first_expiry(&job.body);
+        let found = Found::Values(engine.detach(job.now, &job.body));
+        Some(LongReply { job, expiry, found })
+    }
+
+    /// Goes on with a read of all keys.
+    fn list<E: InMemory>(&mut self, engine: &mut E, clock: impl Fn() -> Instant) -> Option<LongReply> {
+        if self.under_way.is_none() && self.waiting.is_empty() {
             return None;
         }
         let until = clock().after(TURN);
@@ -92,7 +140,7 @@ impl LongReads {
             }
             if let Some(keys) = engine.go_on_keys() {
                 let RunningRead { job, expiry } = self.under_way.take()?;
-                return Some(LongReply { job, expiry, keys });
+                return Some(LongReply { job, expiry, found: Found::Keys(keys) });
             }
             if clock() >= until {
                 return None;

@@ -1,4 +1,4 @@
-//! Threads that put together the answers to reads of all keys. What is read when, [`LongReply`]'s module decides.
+//! Threads that put together the answers to reads that take long. What is read when, [`LongReply`]'s module decides.
 
 use std::io;
 use std::sync::Arc;
@@ -28,7 +28,7 @@ impl LongReplies {
             let _ = sender.send(reply.put_together());
             let _ = waker.wake();
         };
-        std::thread::Builder::new().name("keys".to_owned()).spawn(work).map(drop)
+        std::thread::Builder::new().name("long-read".to_owned()).spawn(work).map(drop)
     }
 
     /// The next read that has ended.

@@ -4,7 +4,7 @@ use syros_machine::{Executor, MachineKind, Pieces};
 use syros_node::snapshots::{Blocks, StateOf};
 use syros_node::{InMemory, SnapshotState};
 use syros_snapshot::{Load, Loaded, SnapshotStore, SnapshotStoreError, States};
-use syros_storage::{Census, Engine, ListedKeys, Loader, MemoryEngine, StoreError};
+use syros_storage::{Census, DetachedRead, Engine, ListedKeys, Loader, LongRead, MemoryEngine, StoreError};
 use syros_types::{OpNumber, WallTime};
 use syros_wal::FileDisk;
 
@@ -64,10 +64,17 @@ impl InMemory for AnyMemoryEngine {
         }
     }
 
-    fn is_long(&self, body: &[u8]) -> bool {
+    fn long_read(&self, body: &[u8]) -> Option<LongRead> {
         match self {
-            Self::Keys(keys) => InMemory::is_long(keys, body),
-            Self::Machine(_) => false,
+            Self::Keys(keys) => InMemory::long_read(keys, body),
+            Self::Machine(_) => None,
+        }
+    }
+
+    fn detach(&self, now: WallTime, body: &[u8]) -> DetachedRead {
+        match self {
+            Self::Keys(keys) => InMemory::detach(keys, now, body),
+            Self::Machine(_) => unreachable!("no read of a machine is executed apart"),
         }
     }
 
@@ -109,6 +116,26 @@ impl InMemory for AnyMemoryEngine {
     fn next_expiry(&self) -> Option<WallTime> {
         match self {
             Self::Keys(keys) => InMemory::next_expiry(keys),
+            Self::Machine(_) => None,
+        }
+    }
+
+    fn garbage_bytes(&self) -> u64 {
+        match self {
+            Self::Keys(keys) => InMemory::garbage_bytes(keys),
+            Self::Machine(_) => 0,
+        }
+    }
+
+    fn give_back(&mut self, nodes: usize) {
+        if let Self::Keys(keys) = self {
+            InMemory::give_back(keys, nodes);
+        }
+    }
+
+    fn take_leftover(&mut self) -> Option<Box<dyn Send>> {
+        match self {
+            Self::Keys(keys) => InMemory::take_leftover(keys),
             Self::Machine(_) => None,
         }
     }

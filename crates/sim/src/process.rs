@@ -374,7 +374,7 @@ impl ReplicaProcess {
                 context.invariants.installed(id, op_number, self.digest());
             }
             Output::PutTogether(reply) => {
-                self.driver.on_read(self.clock.now(time), reply.put_together());
+                self.driver.on_put_together(self.clock.now(time), Some(reply.put_together()));
             }
             Output::Notice(notice) => self.on_notice(&notice, context),
             Output::Trace(event) => {

@@ -5,16 +5,17 @@
 //! that is neither passed nor marked is what was there when the snapshot began.
 
 use crate::Digest;
-use crate::entry::{ENTRY_BYTES, Entry, Key, Table};
+use crate::entry::{Entry, Key, Table};
 use crate::snapshot::{
     RECORD_OVERHEAD_MAX, Record, put_collection_key, put_collection_part, put_end, put_entry, put_header,
     put_key, tag,
 };
 use core::num::NonZeroU64;
 use std::collections::VecDeque;
+use std::sync::Arc;
 use syros_commands::access::Expiry;
 use syros_types::WallTime;
-use syros_values::{Value, ValueParts};
+use syros_values::{Garbage, Value, ValueParts};
 
 /// Size of a piece of memory for records that wait: small enough to be given back soon, large enough
 /// for the allocator not to matter.
@@ -74,24 +75,33 @@ impl Capture {
         }
     }
 
-    /// Goes on with this table, which is no longer in use.
-    pub(crate) fn freeze(&mut self, mut table: Table) {
+    /// Goes on with this table, which is no longer in use and takes so many bytes.
+    pub(crate) fn freeze(&mut self, table: &Arc<Table>, bytes: usize) {
         if self.frozen.is_some() {
             return;
         }
-        let mut bytes = 0;
-        for (position, (key, entry)) in table.iter_mut().enumerate() {
-            if self.wants(position) {
-                bytes += frozen_bytes(key, entry);
-            } else {
-                entry.give_memory_back();
-            }
-        }
-        self.frozen = Some(FrozenTable { table, bytes });
+        let bytes_each = bytes / table.len().max(1);
+        self.frozen = Some(FrozenTable { table: Arc::clone(table), left: self.left(), bytes_each });
+    }
+
+    /// How many keys have not been copied.
+    fn left(&self) -> usize {
+        let (word, bit) = (self.cursor / 64, self.cursor % 64);
+        let ahead = self.copied.iter().skip(word).map(|bits| bits.count_ones() as usize).sum::<usize>();
+        let before = self.copied.get(word).map_or(0, |bits| (bits & ((1 << bit) - 1)).count_ones() as usize);
+        self.count.saturating_sub(self.cursor) - (ahead - before)
     }
 
     /// See [`Engine::snapshot_block`](crate::Engine::snapshot_block); `table` is the one in use.
-    pub(crate) fn block(&mut self, table: &Table, bytes: usize, block: &mut Vec<u8>) -> bool {
+    ///
+    /// Large collections that are no longer needed go to `garbage`.
+    pub(crate) fn block(
+        &mut self,
+        table: &Table,
+        bytes: usize,
+        block: &mut Vec<u8>,
+        garbage: &mut Garbage,
+    ) -> bool {
         let end = block.len().saturating_add(bytes);
         if !self.header_written {
             self.header_written = true;
@@ -99,7 +109,8 @@ impl Capture {
         }
         loop {
             // Those that wait come first: they take memory.
-            if !self.go_on(end, block) && !self.take_waiting(block) && !self.copy_next(table, block) {
+            if !self.go_on(end, block, garbage) && !self.take_waiting(block) && !self.copy_next(table, block)
+            {
                 put_end(block, self.digest.finish());
                 return false;
             }
@@ -110,18 +121,27 @@ impl Capture {
     }
 
     /// Adds a part of the large collection under way, as long as the block has room for; false if there is none.
-    fn go_on(&mut self, end: usize, block: &mut Vec<u8>) -> bool {
+    fn go_on(&mut self, end: usize, block: &mut Vec<u8>, garbage: &mut Garbage) -> bool {
         let Some(partial) = &mut self.partial else { return false };
         let mut elements = Vec::new();
         let rank = partial.parts.rank();
         partial.parts.put_part(end.saturating_sub(block.len()).min(CHUNK_BYTES), &mut elements);
         put_collection_part(block, partial.position as u64, rank, &elements);
-        if partial.parts.is_complete() {
+        if partial.parts.is_complete()
+            && let Some(partial) = self.partial.take()
+        {
             let expiry = partial.expiry.map(NonZeroU64::get);
             self.digest.add_value(&partial.key, partial.parts.fingerprint(), expiry);
-            self.partial = None;
+            garbage.add_parts(partial.parts);
         }
         true
+    }
+
+    /// Gives up the large collection under way.
+    pub(crate) fn give_up(&mut self, garbage: &mut Garbage) {
+        if let Some(partial) = self.partial.take() {
+            garbage.add_parts(partial.parts);
+        }
     }
 
     /// Adds a record that waits; false if there is none.
@@ -178,11 +198,11 @@ impl Capture {
             collection = Some((key.clone(), entry.value().clone(), entry.expiry()));
         }
         self.cursor += 1;
-        if let Some(frozen) = &mut self.frozen
-            && let Some((key, entry)) = frozen.table.get_index_mut(position)
-        {
-            frozen.bytes -= frozen_bytes(key, entry);
-            entry.give_memory_back();
+        if let Some(frozen) = &mut self.frozen {
+            frozen.left -= 1;
+            // Not while a listing reads the table, too.
+            let entry = Arc::get_mut(&mut frozen.table).and_then(|table| table.get_index_mut(position));
+            entry.into_iter().for_each(|(_, entry)| entry.give_memory_back());
         }
         if let Some((key, value, expiry)) = collection {
             let waiting_bytes = if self.frozen.is_some() { collection_bytes(&key, &value) } else { 0 };
@@ -194,7 +214,16 @@ impl Capture {
     /// See [`Engine::snapshot_waiting_bytes`](crate::Engine::snapshot_waiting_bytes).
     pub(crate) fn waiting_bytes(&self) -> usize {
         let partial = self.partial.as_ref().map_or(0, |partial| partial.waiting_bytes);
-        self.waiting.bytes + partial + self.frozen.as_ref().map_or(0, |frozen| frozen.bytes)
+        self.waiting.bytes
+            + partial
+            + self.frozen.as_ref().map_or(0, |frozen| frozen.left * frozen.bytes_each)
+    }
+
+    /// About how many bytes are given back when it is dropped: what waits, and what has been taken of a table that is no
+    /// longer in use.
+    pub(crate) fn held_bytes(&self) -> usize {
+        let frozen = self.frozen.as_ref().map_or(0, |frozen| frozen.table.len() * frozen.bytes_each);
+        self.waiting_bytes().max(frozen)
     }
 }
 
@@ -212,13 +241,11 @@ struct Partial {
 /// A table that is no longer in use but for the snapshot.
 #[derive(Clone, Debug)]
 struct FrozenTable {
-    table: Table,
-    /// Memory of the keys that are still to be copied.
-    bytes: usize,
-}
-
-fn frozen_bytes(key: &[u8], entry: &Entry) -> usize {
-    ENTRY_BYTES + key.len() + entry.value().memory_bytes()
+    table: Arc<Table>,
+    /// How many keys are still to be copied.
+    left: usize,
+    /// Memory of a key with its value, on average: to look at all of them would take long.
+    bytes_each: usize,
 }
 
 /// Records that no block has taken yet.

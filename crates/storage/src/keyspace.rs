@@ -12,6 +12,7 @@
 use crate::capture::Capture;
 use crate::entry::{ALLOCATION_BYTES, ENTRY_BYTES, Entry, Key, Table, is_due};
 use crate::hash::KeyHashBuilder;
+use crate::leftovers::Leftovers;
 use crate::listing::Listing;
 use core::cell::Cell;
 use core::hash::BuildHasher as _;
@@ -20,9 +21,10 @@ use core::ops::ControlFlow;
 use indexmap::IndexMap;
 use indexmap::map::raw_entry_v1::{RawEntryApiV1, RawEntryMut};
 use std::collections::BTreeSet;
+use std::sync::Arc;
 use syros_commands::access::{Expiry, Keys, KeysMut};
 use syros_types::{Prng, WallTime};
-use syros_values::{Collection, Kind, Value, WrongType};
+use syros_values::{Collection, Garbage, Kind, Value, WrongType};
 
 /// How many records of due keys go at a time. All replicas of a group must have the same pace.
 #[derive(Clone, Copy, Debug)]
@@ -80,6 +82,10 @@ pub(crate) struct Keyspace {
     capture: Option<Box<Capture>>,
     /// The listing of keys under way. It hears of every key before that is removed or moves.
     listing: Option<Box<Listing>>,
+    /// Large collections of which nobody will ask again. No answer depends on when their memory goes back.
+    garbage: Box<Garbage>,
+    /// Tables of which nobody will ask again.
+    leftovers: Box<Leftovers>,
 }
 
 /// What a key costs in the expiry index, at two thirds load of a B-tree's nodes.
@@ -99,6 +105,8 @@ impl Keyspace {
             pace,
             capture: None,
             listing: None,
+            garbage: Box::default(),
+            leftovers: Box::default(),
         }
     }
 
@@ -177,9 +185,16 @@ impl Keyspace {
         Some(entry)
     }
 
+    /// Removes a key; its value is given back later if that takes long.
+    fn discard(&mut self, key: &[u8]) {
+        if let Some(entry) = self.take(key) {
+            self.garbage.add(entry.value);
+        }
+    }
+
     /// Gives `entry`, taken from another key, to `key`.
     fn put(&mut self, key: &[u8], entry: Entry) {
-        self.take(key);
+        self.discard(key);
         self.content_bytes += key.len() + entry.value.memory_bytes();
         self.index_expiry(key, None, entry.expiry);
         self.entries.insert(Key::from_slice(key), entry);
@@ -217,15 +232,16 @@ impl Keyspace {
 
     /// Begins a snapshot of the keys as they are.
     pub(crate) fn begin_snapshot(&mut self) {
+        self.end_snapshot();
         self.capture = Some(Box::new(Capture::new(self.entries.len(), self.time)));
     }
 
     /// See [`Engine::snapshot_block`](crate::Engine::snapshot_block).
     pub(crate) fn snapshot_block(&mut self, bytes: usize, block: &mut Vec<u8>) -> bool {
         let Some(capture) = &mut self.capture else { return false };
-        let more = capture.block(&self.entries, bytes, block);
+        let more = capture.block(&self.entries, bytes, block, &mut self.garbage);
         if !more {
-            self.capture = None;
+            self.end_snapshot();
         }
         more
     }
@@ -237,7 +253,26 @@ impl Keyspace {
 
     /// Ends the snapshot under way, if there is one.
     pub(crate) fn end_snapshot(&mut self) {
-        self.capture = None;
+        if let Some(mut capture) = self.capture.take() {
+            capture.give_up(&mut self.garbage);
+            let bytes = capture.held_bytes();
+            self.leftovers.add(capture, bytes);
+        }
+    }
+
+    /// Bytes of memory of collections that nobody needs, and that has not been given back.
+    pub(crate) fn garbage_bytes(&self) -> u64 {
+        self.garbage.bytes()
+    }
+
+    /// See [`MemoryEngine::give_back`](crate::MemoryEngine::give_back).
+    pub(crate) fn give_back(&mut self, nodes: usize) -> bool {
+        self.garbage.step(nodes)
+    }
+
+    /// See [`MemoryEngine::take_leftover`](crate::MemoryEngine::take_leftover).
+    pub(crate) fn take_leftover(&mut self) -> Option<Box<dyn Send>> {
+        self.leftovers.take()
     }
 
     fn index_expiry(&mut self, key: &[u8], old: Expiry, new: Expiry) {
@@ -302,6 +337,7 @@ impl Keyspace {
             if let Some(entry) = self.entries.swap_remove(&*key) {
                 self.content_bytes -= key.len() + entry.value.memory_bytes();
                 left = left.saturating_sub((entry.value.weight() / self.pace.bytes_each) as u64);
+                self.garbage.add(entry.value);
             }
             self.look_for_due();
         }
@@ -322,7 +358,7 @@ impl Keyspace {
     /// Removes the record of this key if it is due: the key is about to be added anew.
     fn remove_due(&mut self, key: &[u8]) {
         if self.has_due && self.entries.get(key).is_some_and(|entry| self.is_due(entry)) {
-            self.take(key);
+            self.discard(key);
             self.expired += 1;
         }
     }
@@ -421,7 +457,9 @@ impl KeysMut for Keyspace {
                 self.content_bytes = self.content_bytes - entry.value.memory_bytes() + value.len();
                 match &mut entry.value {
                     Value::String(old) => overwrite(old, value),
-                    other => *other = Value::String(value.to_vec()),
+                    other => {
+                        self.garbage.add(core::mem::replace(other, Value::String(value.to_vec())));
+                    }
                 }
                 let old = core::mem::replace(&mut entry.expiry, expiry);
                 self.index_expiry(key, old, expiry);
@@ -495,7 +533,7 @@ impl KeysMut for Keyspace {
         let is_empty = collection.is_empty();
         self.content_bytes = self.content_bytes - before + entry.value.memory_bytes();
         if is_empty {
-            self.take(key);
+            self.discard(key);
         }
         Ok(result)
     }
@@ -513,7 +551,7 @@ impl KeysMut for Keyspace {
     }
 
     fn remove(&mut self, key: &[u8]) {
-        self.take(key);
+        self.discard(key);
     }
 
     fn rename(&mut self, from: &[u8], to: &[u8]) {
@@ -523,21 +561,24 @@ impl KeysMut for Keyspace {
     }
 
     fn clear(&mut self) {
+        let bytes = self.memory_bytes();
         let empty = IndexMap::with_hasher(*self.entries.hasher());
-        let old = core::mem::replace(&mut self.entries, empty);
-        match (&mut self.capture, &mut self.listing) {
-            (Some(capture), listing) => {
-                // The capture gives back what it has taken: whatever the listing wants of it, it takes now.
-                if let Some(listing) = listing {
-                    listing.go_on(&old, usize::MAX);
-                }
-                capture.freeze(old);
-            }
-            (None, Some(listing)) => listing.freeze(old),
-            // Dropping the old table instead of emptying it gives its memory back.
-            (None, None) => drop(old),
+        let old = Arc::new(core::mem::replace(&mut self.entries, empty));
+        if let Some(capture) = &mut self.capture {
+            capture.freeze(&old, bytes);
         }
-        self.expiries.clear();
+        if let Some(listing) = &mut self.listing {
+            listing.freeze(&old);
+        }
+        let expiries = core::mem::take(&mut self.expiries);
+        // Otherwise one of them goes on with the table, and gives it back.
+        match Arc::into_inner(old) {
+            Some(old) => self.leftovers.add((old, expiries), bytes),
+            None => {
+                let bytes = expiries.len() * EXPIRY_BYTES;
+                self.leftovers.add(expiries, bytes);
+            }
+        }
         self.counted.set((NonZeroU64::MIN, 0));
         self.has_due = false;
         self.content_bytes = 0;

@@ -6,6 +6,7 @@
 
 mod capture;
 pub mod conformance;
+mod detached;
 mod digest;
 mod disk;
 mod entry;
@@ -13,16 +14,18 @@ mod evaluate;
 pub mod execution;
 mod hash;
 mod keyspace;
+mod leftovers;
 mod listing;
 mod memory;
 mod memory_store;
 mod snapshot;
 mod store;
 
+pub use detached::DetachedRead;
 pub use digest::Digest;
 pub use disk::{Census, Cut, DiskEngine, DiskLoader, Lane, LoadError, ReadView, Reader, Shared, merged};
 pub use keyspace::RemovalPace;
-pub use memory::{ListedKeys, Loader, MemoryEngine};
+pub use memory::{ListedKeys, Loader, LongRead, MemoryEngine};
 pub use memory_store::MemoryStore;
 pub use snapshot::DamagedSnapshot;
 pub use store::{Change, Pressure, Store, StoreCause, StoreError};

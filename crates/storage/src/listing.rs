@@ -6,6 +6,7 @@
 //! go do.
 
 use crate::entry::{Entry, Table, is_due};
+use std::sync::Arc;
 use syros_commands::access::Names;
 use syros_commands::limits::REPLY_BYTES_MAX;
 use syros_commands::{ExecutionError, glob_matches};
@@ -26,7 +27,7 @@ pub(crate) struct Listing {
     seen: Vec<u64>,
     matching: Names,
     /// The table that a FLUSHALL has taken out of use, if there was one. Nothing changes in it any more.
-    frozen: Option<Table>,
+    frozen: Option<Arc<Table>>,
 }
 
 impl Listing {
@@ -67,15 +68,15 @@ impl Listing {
     }
 
     /// Goes on with this table, which is no longer in use.
-    pub(crate) fn freeze(&mut self, table: Table) {
-        self.frozen.get_or_insert(table);
+    pub(crate) fn freeze(&mut self, table: &Arc<Table>) {
+        self.frozen.get_or_insert_with(|| Arc::clone(table));
     }
 
     /// Looks at up to `steps` more positions of the table in use, or of the one that it goes on with; false when there
     /// are no more.
     pub(crate) fn go_on(&mut self, table: &Table, steps: usize) -> bool {
         let frozen = self.frozen.take();
-        let keys = frozen.as_ref().unwrap_or(table);
+        let keys = frozen.as_deref().unwrap_or(table);
         // What was removed from the end has been seen.
         let end = self.count.min(keys.len());
         let until = end.min(self.cursor.saturating_add(steps));

@@ -379,7 +379,7 @@ fn a_large_sorted_set_is_captured_in_parts() {
                     "ZREMRANGEBYRANK" => apply(&mut engine, &[b"ZREMRANGEBYRANK", b"z", b"5000", b"-5000"]),
                     "DEL" => apply(&mut engine, &[b"DEL", b"z"]),
                     "ZUNIONSTORE" => {
-                        apply(&mut engine, &[b"ZUNIONSTORE", b"z", b"1", b"z", b"WEIGHTS", b"-1"])
+                        apply(&mut engine, &[b"ZUNIONSTORE", b"z", b"1", b"z", b"WEIGHTS", b"-1"]);
                     }
                     "RENAME" => apply(&mut engine, &[b"RENAME", b"z", b"other"]),
                     "FLUSHALL" => apply(&mut engine, &[b"FLUSHALL"]),

@@ -151,7 +151,9 @@ impl<O: Order> Tree<O> {
 
     /// The tree as something to be given back in bounded steps.
     pub fn dismantle(self) -> Dismantle<O> {
-        Dismantle::new(self.root.into_iter().collect())
+        let mut dismantle = Dismantle::default();
+        dismantle.add(self);
+        dismantle
     }
 
     /// The element of this rank as it is packed.

@@ -17,6 +17,7 @@ mod by_hash;
 mod encoding;
 mod fingerprint;
 mod form_tag;
+mod garbage;
 mod hash;
 mod list;
 mod packed;
@@ -26,6 +27,7 @@ mod set;
 mod sorted_set;
 
 pub use by_hash::Scan;
+pub use garbage::Garbage;
 pub use hash::{Hash, HashIter};
 pub use list::{List, ListEnd, ListIter};
 pub use parts::{ValueBuilder, ValueParts};

@@ -62,6 +62,11 @@ impl ValueParts {
         });
     }
 
+    /// The tree.
+    pub(crate) fn into_tree(self) -> Tree {
+        self.tree
+    }
+
     /// The fingerprint of the value, once all elements have been written.
     #[must_use]
     pub const fn fingerprint(&self) -> u64 {
@@ -71,7 +76,7 @@ impl ValueParts {
 
 /// The tree of a large collection. A clone shares its memory.
 #[derive(Clone, Debug)]
-enum Tree {
+pub(crate) enum Tree {
     Hash(Map),
     List(ListTree),
     Set(syros_tree::Set),

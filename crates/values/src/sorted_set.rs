@@ -28,7 +28,7 @@ pub(crate) struct Trees {
     /// In order.
     pub(crate) by_score: Scores,
     /// Each with its score.
-    members: Map,
+    pub(crate) members: Map,
 }
 
 /// The bytes of a score.
@@ -289,7 +289,7 @@ impl Trees {
 pub(crate) struct TreesBuilder {
     by_score: Builder<ByScore>,
     /// Each member is inserted where it belongs, so that no step takes long, not even the last one.
-    members: Map,
+    pub(crate) members: Map,
 }
 
 impl TreesBuilder {

@@ -41,6 +41,11 @@ pub(crate) trait ReadCommand {
     /// # Errors
     /// [`ExecutionError`]; what was added to `reply` is then to be dropped.
     fn read<K: Keys>(&self, keys: &K, view: View, reply: &mut Vec<u8>) -> ExecutionResult;
+
+    /// See [`Operation::work_on`](crate::Operation::work_on). Must not take long itself.
+    fn work_on<K: Keys>(&self, _keys: &K) -> usize {
+        0
+    }
 }
 
 /// An operation that may change something.

@@ -192,7 +192,7 @@ fn parse_many(count: i64, options: Words<'_>, with_values_word: &str) -> Result<
 }
 
 /// How many elements of so many are drawn for a count.
-fn drawn_of(count: i64, length: u64) -> u64 {
+pub(super) fn drawn_of(count: i64, length: u64) -> u64 {
     let drawn = count.unsigned_abs();
     match (length, count) {
         (0, _) => 0,

@@ -1,13 +1,31 @@
 //! What commands on collections have in common.
 
+use crate::access::{EntryRef as _, Keys};
 use crate::arguments::Arguments;
 use crate::error::CommandError;
 use crate::reply::{put_bulk, put_nil};
 use crate::words::Words;
 use syros_types::limits::KEYS_PER_OPERATION_MAX;
+use syros_values::Kind;
 
 /// What an element takes beside its strings, about: its hash and lengths, and its part of a block.
 pub(super) const ELEMENT_BYTES: usize = 32;
+
+/// The work of looking for one element of a large collection, of which little is near: as long as to read so many bytes
+/// in a row.
+pub(super) const LOOKUP_WORK: usize = 512;
+
+/// The work of reading so many neighbours of the elements of a collection, which takes so many bytes.
+pub(super) fn work_of_some(elements: u64, length: u64, bytes: usize) -> usize {
+    let share = u128::from(elements.min(length)) * bytes as u128 / u128::from(length.max(1));
+    usize::try_from(share).unwrap_or(usize::MAX)
+}
+
+/// The work of reading all elements of the collections that these keys have.
+pub(super) fn work_of_all<'a, K: Keys>(keys: &K, names: impl Iterator<Item = &'a [u8]>) -> usize {
+    let found = names.filter_map(|name| keys.get(name)).filter(|entry| entry.kind() != Kind::String);
+    found.fold(0, |work: usize, entry| work.saturating_add(entry.to_value().memory_bytes()))
+}
 
 /// Appends a value that may be there, or nil.
 pub(super) fn put_optional(reply: &mut Vec<u8>, value: Option<&[u8]>) {

@@ -200,6 +200,14 @@ macro_rules! commands {
             }
 
             #[inline]
+            pub(crate) fn work_on<K: access::Keys>(&self, keys: &K) -> usize {
+                match self {
+                    $(Self::$read(operation) => operation.work_on(keys),)*
+                    $(Self::$update(_))|* => 0,
+                }
+            }
+
+            #[inline]
             pub(crate) fn operand(&self) -> Option<(&'a [u8], access::Operand<'a>)> {
                 match self {
                     $(Self::$read(_))|* => None,

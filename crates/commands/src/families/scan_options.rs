@@ -104,7 +104,7 @@ impl<'a> ScanOptions<'a> {
     }
 
     /// What elements must match, and how many are looked at, now that the key exists.
-    fn checked(self) -> Result<(Option<&'a [u8]>, u64), ExecutionError> {
+    pub(super) fn checked(self) -> Result<(Option<&'a [u8]>, u64), ExecutionError> {
         match self {
             Self::Valid { pattern, count } => Ok((pattern, count.min(scan::KEYS_MAX))),
             Self::Syntax => Err(ExecutionError::Syntax),

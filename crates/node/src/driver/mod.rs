@@ -404,6 +404,11 @@ impl<M: InMemory + Send + 'static, S: Store, H> ReplicaDriver<M, S, H> {
         if let Some(reply) = memory.go_on(clock) {
             self.outputs.push_back(Output::PutTogether(reply));
         }
+        while let Execution::InMemory(memory) = &mut self.execution
+            && let Some(leftover) = memory.engine_mut().take_leftover()
+        {
+            self.discard(leftover);
+        }
     }
 
     /// From now on an engine in memory takes note of what it is to execute, and does not. True if there is something.
@@ -476,8 +481,19 @@ impl<M: InMemory + Send + 'static, S: Store, H> ReplicaDriver<M, S, H> {
         None
     }
 
+    /// The answer to a read has been put together: see [`Output::PutTogether`]. `None` if that has failed; the client asks
+    /// again.
+    pub fn on_put_together(&mut self, now: Now, outcome: Option<ReadOutcome>) {
+        if let Execution::InMemory(memory) = &mut self.execution {
+            memory.on_put_together();
+        }
+        if let Some(outcome) = outcome {
+            self.on_read(now, outcome);
+        }
+    }
+
     /// A read has ended elsewhere.
-    pub fn on_read(&mut self, now: Now, outcome: ReadOutcome) {
+    fn on_read(&mut self, now: Now, outcome: ReadOutcome) {
         match outcome {
             ReadOutcome::Answer(to, message) => self.outputs.push_back(Output::Answer { to, message }),
             ReadOutcome::NotRead(event) => self.replica.handle(now, event),

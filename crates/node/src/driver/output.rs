@@ -79,7 +79,7 @@ pub enum Output<S: Store> {
     /// The keys of an engine on disk were counted for all requests up to this one; or why not.
     Counted(u64, Result<Census, StoreError>),
     /// Somebody puts together the answer to a long read, and hands it to
-    /// [`ReplicaDriver::on_read`](super::ReplicaDriver::on_read).
+    /// [`ReplicaDriver::on_put_together`](super::ReplicaDriver::on_put_together).
     PutTogether(LongReply),
     /// The operator may want to know this.
     Notice(Notice),

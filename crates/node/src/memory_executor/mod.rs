@@ -37,6 +37,13 @@ const LONG_BODY: usize = 1 << 10;
 /// The number of entries that share one fetch of what they need from memory.
 const FETCHED_AT_ONCE: u64 = MemoryEngine::TOUCHED_AT_ONCE as u64;
 
+/// So many nodes of large values that nobody needs any more go in one turn, as long as there are some: a fraction of a
+/// millisecond's.
+const NODES_PER_TURN: usize = 512;
+
+/// Less garbage than this is not worth a turn: updates give it back.
+const GARBAGE_BYTES_MIN: u64 = 64 << 10;
+
 /// Looks on while entries are executed.
 pub trait Observer<E> {
     /// The engine has executed this entry, and all before it.
@@ -148,7 +155,12 @@ impl<E: InMemory> MemoryExecutor<E> {
     /// True if something is to be gone on with after [`Self::resume`].
     #[must_use]
     pub fn has_work(&self) -> bool {
-        self.apply_later.is_some() || self.long_reads.has_work()
+        self.apply_later.is_some() || self.long_reads.has_work() || self.has_garbage()
+    }
+
+    /// True if enough memory waits to be given back.
+    fn has_garbage(&self) -> bool {
+        self.engine.garbage_bytes() >= GARBAGE_BYTES_MIN
     }
 
     /// Executes the log of a replica up to `through`, or as far as it may now: what the replica is to hear of it
@@ -249,8 +261,8 @@ impl<E: InMemory> MemoryExecutor<E> {
             let ReadJob { to, number, body, .. } = job;
             return Some(ReadOutcome::NotRead(Event::NotRead { to, number, body, time, expiry }));
         }
-        if self.engine.is_long(&job.body) {
-            self.long_reads.add(job);
+        if let Some(how) = self.engine.long_read(&job.body) {
+            self.long_reads.add(job, how);
             return None;
         }
         let ReadJob { to, view, number, body, freshness, applied, now, .. } = job;
@@ -267,9 +279,18 @@ impl<E: InMemory> MemoryExecutor<E> {
         Some(ReadOutcome::Answer(to, message))
     }
 
-    /// Goes on with reads that take long, for a while; what has been found, if one of them has ended.
+    /// Gives back some memory that nobody needs, and goes on with reads that take long, for a while: one of them, if its
+    /// answer is to be put together. Then [`Self::on_put_together`] is to follow.
     pub fn go_on(&mut self, clock: impl Fn() -> Instant) -> Option<LongReply> {
+        if self.has_garbage() {
+            self.engine.give_back(NODES_PER_TURN);
+        }
         self.long_reads.go_on(&mut self.engine, clock)
+    }
+
+    /// An answer has been put together, or it will never be.
+    pub const fn on_put_together(&mut self) {
+        self.long_reads.on_put_together();
     }
 }
 

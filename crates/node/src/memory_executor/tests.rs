@@ -148,3 +148,95 @@ fn a_read_of_what_has_expired_is_not_answered() {
         assert_eq!(matches!(outcome, ReadOutcome::Answer(..)), answered, "{outcome:?}");
     }
 }
+
+/// Adds a hash of some megabytes at `h`, and executes that.
+fn add_large_hash(harness: &mut Harness) {
+    let fields: Vec<Vec<u8>> = (0..30_000).map(|number| format!("field:{number}").into_bytes()).collect();
+    let pairs = fields.iter().flat_map(|field| [field.as_slice(), b"the value of the field"]);
+    let words: Vec<&[u8]> = [&b"HSET"[..], b"h"].into_iter().chain(pairs).collect();
+    harness.update(&words);
+    harness.resume(u64::MAX);
+    assert!(!harness.executor.has_work());
+}
+
+#[test]
+fn what_is_left_of_a_large_value_goes_in_turns() {
+    let mut harness = Harness::new();
+    add_large_hash(&mut harness);
+    harness.update(&[b"DEL", b"h"]);
+    harness.resume(u64::MAX);
+    let clock = || Instant(0);
+    let mut left = harness.executor.engine().garbage_bytes();
+    assert!(left > 1 << 20 && harness.executor.has_work());
+    let mut turns = 0;
+    while harness.executor.has_work() {
+        assert!(harness.executor.go_on(clock).is_none());
+        let now = harness.executor.engine().garbage_bytes();
+        assert!((1..=4096 * NODES_PER_TURN as u64).contains(&(left - now)), "{} bytes at once", left - now);
+        (left, turns) = (now, turns + 1);
+    }
+    assert!(turns >= 2 && left < GARBAGE_BYTES_MIN, "{left} bytes after {turns} turns");
+    // What is left is not worth a turn; updates give it back.
+    while harness.executor.engine().garbage_bytes() > 0 {
+        harness.update(&[b"SET", b"k", b"v"]);
+        harness.resume(u64::MAX);
+    }
+}
+
+/// A read of this body that must not see what expires at `time` or before.
+fn read_job(harness: &Harness, number: u64, words: &[&[u8]], time: Option<WallTime>) -> ReadJob {
+    let (view, applied) = (View(0), harness.executor.executed());
+    let (freshness, now, body) = (None, WallTime(0), Body::from(body_of(words)));
+    ReadJob { to: CLIENT, view, number, body, freshness, applied, now, time }
+}
+
+#[test]
+fn large_values_are_read_apart_two_at_a_time() {
+    let mut harness = Harness::new();
+    add_large_hash(&mut harness);
+    let words: &[&[u8]] = &[b"HGETALL", b"h"];
+    let mut expected = Vec::new();
+    InMemory::read(harness.executor.engine(), WallTime(0), &body_of(words), &mut expected);
+    for number in 0..3 {
+        let job = read_job(&harness, number, words, None);
+        assert!(harness.executor.read(job).is_none(), "it takes long");
+    }
+    let short = read_job(&harness, 3, &[b"HGET", b"h", b"field:1"], None);
+    assert!(harness.executor.read(short).is_some());
+    let clock = || Instant(0);
+    let first = harness.executor.go_on(clock).expect("the first");
+    let second = harness.executor.go_on(clock).expect("the second");
+    assert!(harness.executor.go_on(clock).is_none() && !harness.executor.has_work(), "the third waits");
+    harness.update(&[b"DEL", b"h"]);
+    harness.resume(u64::MAX);
+    let mut answered = |reply: LongReply, value: &[u8]| match reply.put_together() {
+        ReadOutcome::Answer(to, Message::ReadReply { number, reply, .. }) => {
+            assert_eq!((to, &*reply == value), (CLIENT, true));
+            harness.executor.on_put_together();
+            number
+        }
+        other => panic!("{other:?}"),
+    };
+    assert_eq!((answered(second, &expected), answered(first, &expected)), (1, 0));
+    // It sees the moment at which it is begun.
+    let third = harness.executor.go_on(clock).expect("the third");
+    let mut empty = Vec::new();
+    InMemory::read(harness.executor.engine(), WallTime(0), &body_of(words), &mut empty);
+    let ReadOutcome::Answer(_, Message::ReadReply { reply, .. }) = third.put_together() else {
+        panic!("no answer")
+    };
+    assert_eq!(*reply, *empty);
+}
+
+#[test]
+fn what_expires_before_a_read_apart_begins_is_not_answered() {
+    let mut harness = Harness::new();
+    add_large_hash(&mut harness);
+    let time = WallTime(10_000_000);
+    let job = read_job(&harness, 0, &[b"HGETALL", b"h"], Some(time));
+    assert!(harness.executor.read(job).is_none());
+    harness.update(&[b"PEXPIRE", b"h", b"5"]);
+    harness.resume(u64::MAX);
+    let reply = harness.executor.go_on(|| Instant(0)).expect("it begins");
+    assert!(matches!(reply.put_together(), ReadOutcome::NotRead(_)));
+}

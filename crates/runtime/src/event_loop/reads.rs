@@ -50,7 +50,7 @@ impl EventLoop {
             (Peer::Client(address), Some(memory))
                 if address != OWN_FRONT_END
                     && local.slow_reads.is_none()
-                    && !memory.engine().is_long(&job.body)
+                    && memory.engine().long_read(&job.body).is_none()
                     && memory.expired(job.time, &job.body).is_none() =>
             {
                 let Self { table, dirty, output_bytes_max, front_end, memory: client_memory, .. } = self;

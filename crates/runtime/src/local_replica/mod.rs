@@ -187,7 +187,8 @@ impl LocalReplica {
                     if let EngineThreads::InMemory(long_replies) = &self.engine_threads
                         && let Err(error) = long_replies.put_together(reply)
                     {
-                        tracing::warn!(node = self.me.0, error = %error, "cannot start a thread for the reply to KEYS");
+                        tracing::warn!(node = self.me.0, error = %error, "cannot start a thread for a long reply");
+                        self.driver.on_put_together(now, None);
                     }
                 }
                 // The commands that need this part of the store find out.

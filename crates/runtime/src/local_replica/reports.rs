@@ -8,12 +8,12 @@ use crate::scrub::{Scrub, ScrubFinding};
 use crate::trace::COMPLAINT_INTERVAL;
 
 impl LocalReplica {
-    /// Takes note of reads of all keys that have ended.
+    /// Takes note of reads whose answers have been put together.
     pub(super) fn on_finished_reads(&mut self, now: Now) {
         while let EngineThreads::InMemory(long_replies) = &self.engine_threads
             && let Some(outcome) = long_replies.next_finished()
         {
-            self.driver.on_read(now, outcome);
+            self.driver.on_put_together(now, Some(outcome));
         }
     }
 

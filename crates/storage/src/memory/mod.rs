@@ -4,6 +4,7 @@ mod loader;
 
 pub use loader::Loader;
 
+use crate::detached::DetachedRead;
 use crate::entry::Entry;
 use crate::evaluate::evaluate;
 pub(crate) use crate::keyspace::moment;
@@ -97,10 +98,49 @@ impl MemoryEngine {
     /// Keys beyond which KEYS is executed in steps: as many as are listed in about a millisecond.
     pub const LISTED_AT_ONCE: usize = 16_384;
 
-    /// True if this body is a KEYS that is to be executed in steps, with [`MemoryEngine::begin_keys`].
+    /// The [work](syros_commands::Operation::work_on) of a body of reads beyond which it is executed apart: as much as is
+    /// done in about a millisecond.
+    pub const WORK_AT_ONCE: usize = 512 << 10;
+
+    /// How these reads are to be executed, if that takes long.
     #[must_use]
-    pub fn is_long(&self, body: &[u8]) -> bool {
-        self.keys.len() > Self::LISTED_AT_ONCE && keys_pattern(body).is_some()
+    pub fn long_read(&self, body: &[u8]) -> Option<LongRead> {
+        let mut work = 0;
+        for operation in operations(body) {
+            // It is answered with an error.
+            let operation = operation.ok()?;
+            if let Command::Keys(Keys { .. }) = operation.command {
+                return (self.keys.len() > Self::LISTED_AT_ONCE).then_some(LongRead::InSteps);
+            }
+            work += operation.work_on(&self.keys);
+        }
+        (work > Self::WORK_AT_ONCE).then_some(LongRead::Detached)
+    }
+
+    /// These reads with the values of their keys as they are now, to be executed by any thread. `now` is that of
+    /// [`Engine::read`].
+    #[must_use]
+    pub fn detach(&self, now: WallTime, body: &[u8]) -> DetachedRead {
+        DetachedRead::new(now.max(self.keys.time()), body, |key| self.keys.get(key))
+    }
+
+    /// Bytes of memory of large collections that no key has any more, and that wait for [`MemoryEngine::give_back`].
+    /// [`Engine::memory_bytes`] does not count them: with each update some of them go, at least as much as it adds.
+    #[must_use]
+    pub fn garbage_bytes(&self) -> u64 {
+        self.keys.garbage_bytes()
+    }
+
+    /// Gives back at most so many nodes of large collections that no key has any more, of about 1 KiB each. False if none
+    /// are left. No answer, and nothing in a snapshot, depends on it.
+    pub fn give_back(&mut self, nodes: usize) -> bool {
+        self.keys.give_back(nodes)
+    }
+
+    /// Something that no key needs any more and that takes long to drop, such as the table that FLUSHALL has emptied:
+    /// better dropped by another thread.
+    pub fn take_leftover(&mut self) -> Option<Box<dyn Send>> {
+        self.keys.take_leftover()
     }
 
     /// Begins to execute this body, a KEYS, on the keys as they are, while others are executed. If another is under way,
@@ -140,6 +180,15 @@ impl MemoryEngine {
     }
 }
 
+/// How a read that takes long is executed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LongRead {
+    /// In steps, with [`MemoryEngine::begin_keys`]: it is a KEYS.
+    InSteps,
+    /// Apart from the engine, with [`MemoryEngine::detach`].
+    Detached,
+}
+
 /// What a KEYS has found.
 #[derive(Debug)]
 pub struct ListedKeys(Listing);
@@ -163,6 +212,13 @@ fn keys_pattern(body: &[u8]) -> Option<&[u8]> {
     }
 }
 
+/// How many nodes of large collections executing this body may add, about.
+const fn nodes_added(body: &[u8]) -> usize {
+    const NODE_BYTES: usize = 512;
+    // A node that is split, in two trees, whatever the length.
+    2 + body.len() / NODE_BYTES
+}
+
 /// Reads a byte of each of the first cache lines; those behind, the processor foresees.
 fn fetch(bytes: &[u8]) {
     const LINE_BYTES: usize = 64;
@@ -176,6 +232,9 @@ fn fetch(bytes: &[u8]) {
 impl Engine for MemoryEngine {
     fn apply(&mut self, time: WallTime, body: &[u8], reply: &mut Vec<u8>) {
         self.keys.advance(time, || operations(body).count());
+        if self.keys.garbage_bytes() > 0 {
+            self.keys.give_back(nodes_added(body));
+        }
         let time = self.keys.time();
         execution::apply(&mut self.keys, time, body, reply);
     }

@@ -181,10 +181,13 @@ fn a_dropped_tree_is_given_back_in_steps_and_by_another_thread() {
     assert!(thread.join().unwrap() < 100);
     assert_eq!((tree.check(), clone.check()), (Ok(()), Ok(())));
     assert_eq!((tree.len(), clone.len()), (1010, 100_000));
+    let bytes = clone.bytes();
     let mut dismantle = clone.dismantle();
+    assert_eq!(dismantle.bytes(), bytes);
     let mut steps = 0;
     while dismantle.step(7) {
         steps += 1;
     }
     assert!(steps > 100, "{steps}");
+    assert_eq!(dismantle.bytes(), 0);
 }

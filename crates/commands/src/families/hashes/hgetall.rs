@@ -1,6 +1,6 @@
 //! HGETALL, and HKEYS and HVALS, which answer one half of it.
 
-use super::{SLOW_READ, hash_of};
+use super::{SLOW_READ, hash_of, work_of_fields};
 use crate::access::Keys;
 use crate::encoding::{Encoding, Field as _, Key, Opcode};
 use crate::error::ExecutionError;
@@ -118,5 +118,9 @@ impl ReadCommand for HGetAll<'_> {
             }
         }
         Ok(())
+    }
+
+    fn work_on<K: Keys>(&self, keys: &K) -> usize {
+        work_of_fields(keys, self.key, u64::MAX)
     }
 }

@@ -6,7 +6,7 @@ use crate::arguments::Arguments;
 use crate::encoding::{Elements, Key, fields};
 use crate::error::ExecutionError;
 use crate::families::definition::{Definition, ExecutionResult, KeyNames, ReadCommand, View};
-use crate::families::elements::{elements, put_optional};
+use crate::families::elements::{LOOKUP_WORK, elements, put_optional};
 use crate::families::specification::CommandSpec;
 use crate::reply::put_array;
 
@@ -51,5 +51,9 @@ impl ReadCommand for HMGet<'_> {
             }
         }
         Ok(())
+    }
+
+    fn work_on<K: Keys>(&self, _: &K) -> usize {
+        self.fields.len() * LOOKUP_WORK
     }
 }

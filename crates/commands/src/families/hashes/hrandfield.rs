@@ -6,7 +6,8 @@ use crate::encoding::{Key, fields};
 use crate::error::CommandError;
 use crate::families::Command;
 use crate::families::definition::{Definition, ExecutionResult, KeyNames, ReadCommand, View};
-use crate::families::draws::{Draws, Ranked};
+use crate::families::draws::{Draws, Ranked, drawn_of};
+use crate::families::elements::LOOKUP_WORK;
 use crate::families::specification::CommandSpec;
 use crate::reply::put_bulk;
 use crate::words::Words;
@@ -76,5 +77,11 @@ impl ReadCommand for HRandField<'_> {
     fn read<K: Keys>(&self, keys: &K, view: View, reply: &mut Vec<u8>) -> ExecutionResult {
         let found = keys.get(self.key);
         self.draws.read(keys, hash_of(found.as_ref())?, view, reply)
+    }
+    fn work_on<K: Keys>(&self, keys: &K) -> usize {
+        let Draws::Many { count, .. } = self.draws else { return 0 };
+        let found = keys.get(self.key);
+        let length = hash_of(found.as_ref()).ok().flatten().map_or(0, Hash::len);
+        usize::try_from(drawn_of(count, length)).unwrap_or(usize::MAX).saturating_mul(LOOKUP_WORK)
     }
 }

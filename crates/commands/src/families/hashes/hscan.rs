@@ -1,12 +1,12 @@
 //! HSCAN.
 
-use super::{SLOW_READ, hash_of};
+use super::{SLOW_READ, hash_of, work_of_fields};
 use crate::access::Keys;
 use crate::encoding::{Key, Unsigned, fields};
 use crate::error::CommandError;
 use crate::families::Command;
 use crate::families::definition::{Definition, ExecutionResult, KeyNames, ReadCommand, View};
-use crate::families::generic::scan::parse_cursor;
+use crate::families::generic::scan::{COUNT, parse_cursor};
 use crate::families::scan_options::{ScanOptions, put_no_step};
 use crate::families::specification::CommandSpec;
 use crate::words::Words;
@@ -60,5 +60,13 @@ impl ReadCommand for HScan<'_> {
         };
         let scan = |count| hash.scan(self.cursor, count).map(|fields| fields.map(<[_; 2]>::from));
         self.options.read(scan, view, reply)
+    }
+
+    fn work_on<K: Keys>(&self, keys: &K) -> usize {
+        match self.options.checked() {
+            // Most steps are short, and need not be looked at.
+            Ok((_, count)) if count > COUNT => work_of_fields(keys, self.key, count),
+            _ => 0,
+        }
     }
 }

@@ -14,8 +14,9 @@ pub(crate) mod hset;
 pub(crate) mod hsetnx;
 pub(crate) mod hstrlen;
 
+use super::elements::work_of_some;
 use super::specification::{CommandKind, CommandSpec, KeyPositions};
-use crate::access::EntryRef;
+use crate::access::{EntryRef, Keys};
 use crate::error::ExecutionError;
 use syros_values::Hash;
 
@@ -49,6 +50,13 @@ const GROWING_UPDATE: CommandSpec = CommandSpec {
     categories: &["@write", "@hash", "@fast"],
     ..ROW
 };
+
+/// The work of reading so many neighbours of the fields of a key, if that has a hash.
+fn work_of_fields<K: Keys>(keys: &K, key: &[u8], fields: u64) -> usize {
+    let found = keys.get(key);
+    let hash = hash_of(found.as_ref()).ok().flatten();
+    hash.map_or(0, |hash| work_of_some(fields, hash.len(), hash.memory_bytes()))
+}
 
 /// The hash of a key that may have been found.
 fn hash_of<E: EntryRef>(found: Option<&E>) -> Result<Option<&Hash>, ExecutionError> {

@@ -5,6 +5,7 @@ use crate::access::Keys;
 use crate::encoding::{Key, Signed, fields};
 use crate::error::ExecutionError;
 use crate::families::definition::{Definition, ExecutionResult, KeyNames, ReadCommand, View};
+use crate::families::elements::work_of_some;
 use crate::families::ranks::ranks_of;
 use crate::families::specification::CommandSpec;
 use crate::reply::{put_array, put_bulk};
@@ -58,5 +59,11 @@ impl ReadCommand for LRange<'_> {
             }
         }
         Ok(())
+    }
+    fn work_on<K: Keys>(&self, keys: &K) -> usize {
+        let found = keys.get(self.key);
+        let Ok(Some(list)) = list_of(found.as_ref()) else { return 0 };
+        let ranks = ranks_of(self.start, self.stop, list.len());
+        work_of_some(ranks.end - ranks.start, list.len(), list.memory_bytes())
     }
 }

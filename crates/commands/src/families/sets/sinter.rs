@@ -5,6 +5,7 @@ use crate::access::Keys;
 use crate::arguments::Arguments;
 use crate::encoding::{Encoding, Field as _, List, Opcode};
 use crate::families::definition::{Definition, ExecutionResult, KeyNames, ReadCommand, View};
+use crate::families::elements::work_of_all;
 use crate::families::specification::{CommandSpec, KeyPositions};
 use crate::primitive::Malformed;
 use crate::words::{Words, arguments};
@@ -119,5 +120,8 @@ impl ReadCommand for SInter<'_> {
     fn read<K: Keys>(&self, keys: &K, view: View, reply: &mut Vec<u8>) -> ExecutionResult {
         let result = with_sets(keys, self.keys.iter(), |sets| self.operator.result(sets))?;
         put_members(reply, &result, view)
+    }
+    fn work_on<K: Keys>(&self, keys: &K) -> usize {
+        work_of_all(keys, self.keys.iter())
     }
 }

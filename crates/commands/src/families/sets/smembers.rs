@@ -4,6 +4,7 @@ use super::{SLOW_READ, put_members, set_of};
 use crate::access::Keys;
 use crate::encoding::{Key, fields};
 use crate::families::definition::{Definition, ExecutionResult, KeyNames, ReadCommand, View};
+use crate::families::elements::work_of_all;
 use crate::families::specification::CommandSpec;
 use crate::reply::put_set;
 
@@ -46,5 +47,8 @@ impl ReadCommand for SMembers<'_> {
                 Ok(())
             }
         }
+    }
+    fn work_on<K: Keys>(&self, keys: &K) -> usize {
+        work_of_all(keys, core::iter::once(self.key))
     }
 }

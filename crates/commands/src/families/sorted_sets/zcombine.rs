@@ -8,6 +8,7 @@ use crate::encoding::{Flag, fields};
 use crate::error::{CommandError, ExecutionError};
 use crate::families::Command;
 use crate::families::definition::{Definition, ExecutionResult, KeyNames, ReadCommand, View};
+use crate::families::elements::work_of_all;
 use crate::families::specification::{CommandSpec, KeyPositions};
 use crate::reply::{put_array, put_pairs};
 use crate::words::{Words, is};
@@ -88,5 +89,8 @@ impl ReadCommand for ZCombine<'_> {
             put_member(reply, member, self.with_scores);
             if reply.len() > view.reply_end { Err(ExecutionError::ReplyTooLong) } else { Ok(()) }
         })
+    }
+    fn work_on<K: Keys>(&self, keys: &K) -> usize {
+        work_of_all(keys, self.combination.keys.iter())
     }
 }

@@ -9,6 +9,7 @@ use crate::encoding::{Flag, Key, fields};
 use crate::error::{CommandError, ExecutionError};
 use crate::families::Command;
 use crate::families::definition::{Definition, ExecutionResult, KeyNames, ReadCommand, View};
+use crate::families::elements::work_of_some;
 use crate::families::specification::CommandSpec;
 use crate::reply::{put_array, put_pairs};
 use crate::words::Words;
@@ -107,5 +108,11 @@ impl ReadCommand for ZRange<'_> {
             put_member(reply, member, self.with_scores);
             if reply.len() > view.reply_end { Err(ExecutionError::ReplyTooLong) } else { Ok(()) }
         })
+    }
+    fn work_on<K: Keys>(&self, keys: &K) -> usize {
+        let found = keys.get(self.key);
+        let Ok(Some(set)) = sorted_set_of(found.as_ref()) else { return 0 };
+        let ranks = self.selection.ranks(set);
+        work_of_some(ranks.end - ranks.start, set.len(), set.memory_bytes())
     }
 }

@@ -1,6 +1,6 @@
 //! What a body is, told from its bytes alone.
 
-use crate::limits::OPERATIONS_PER_BODY_MAX;
+use crate::limits::{OPERATIONS_PER_BODY_MAX, WHOLE_KEYSPACE_OPERATIONS_MAX};
 use crate::operation::Operation;
 use crate::primitive::Malformed;
 use syros_types::limits::BODY_BYTES_MAX;
@@ -46,6 +46,7 @@ fn describe_packed(body: &[u8], first: Operation<'_>) -> Result<Description, Mal
     let single = first.single_key();
     let mut hashes: Vec<u64> = Vec::new();
     let mut growth: usize = 0;
+    let mut concerns_all_keys = false;
     let mut operations = operations(body);
     loop {
         let before = operations.rest.len();
@@ -56,6 +57,7 @@ fn describe_packed(body: &[u8], first: Operation<'_>) -> Result<Description, Mal
         if single.is_some() && operation.single_key() == single {
             continue;
         }
+        concerns_all_keys |= operation.concerns_all_keys();
         operation.keys().each(|key| hashes.push(key_hash(key)));
     }
     // Overwrites of several keys are no overwrite of one, not even if the keys share a hash.
@@ -63,6 +65,7 @@ fn describe_packed(body: &[u8], first: Operation<'_>) -> Result<Description, Mal
         class = Class::Merge;
     }
     let footprint = match single {
+        _ if concerns_all_keys => Footprint::All,
         Some(key) if hashes.is_empty() => Footprint::One(key_hash(key)),
         _ => {
             hashes.extend(single.map(key_hash));
@@ -76,7 +79,7 @@ fn describe_packed(body: &[u8], first: Operation<'_>) -> Result<Description, Mal
 /// without operations is one.
 #[must_use]
 pub const fn operations(body: &[u8]) -> Operations<'_> {
-    Operations { rest: body, taken: 0, failed: false }
+    Operations { rest: body, taken: 0, of_all_keys: 0, failed: false }
 }
 
 /// Iterator over the [`operations`] of a body.
@@ -84,6 +87,8 @@ pub const fn operations(body: &[u8]) -> Operations<'_> {
 pub struct Operations<'a> {
     rest: &'a [u8],
     taken: usize,
+    /// Those taken that concern all keys.
+    of_all_keys: usize,
     failed: bool,
 }
 
@@ -101,8 +106,11 @@ impl<'a> Iterator for Operations<'a> {
             Operation::decode(&mut self.rest)
         };
         let result = result.and_then(|operation| {
-            let alone = self.taken == 0 && self.rest.is_empty();
-            if operation.concerns_all_keys() && !alone { Err(Malformed::NotAlone) } else { Ok(operation) }
+            self.of_all_keys += usize::from(operation.concerns_all_keys());
+            if self.of_all_keys > WHOLE_KEYSPACE_OPERATIONS_MAX {
+                return Err(Malformed::WholeKeyspace);
+            }
+            Ok(operation)
         });
         self.taken += 1;
         self.failed = result.is_err();

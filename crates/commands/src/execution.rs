@@ -4,6 +4,7 @@ use crate::access::{Keys, KeysMut};
 use crate::describe::operations;
 use crate::error::ExecutionError;
 use crate::families::definition::{ExecutionResult, View};
+use crate::families::{Command, Unchanged};
 use crate::limits::REPLY_BYTES_MAX;
 use crate::operation::Operation;
 use crate::primitive::Malformed;
@@ -11,7 +12,8 @@ use crate::reply::{put_error, put_ok};
 use syros_types::WallTime;
 use syros_types::limits::BODY_BYTES_MAX;
 
-/// Executes a body at log time `time`, and appends one encoded reply per operation to `reply`. A malformed body is
+/// Executes a body at log time `time`, and appends one encoded reply per operation to `reply`; behind a condition that does
+/// not hold ([`Unchanged`]) nothing is executed, and there are no replies. A malformed body is
 /// answered by a single error and changes nothing.
 pub fn apply<K: KeysMut>(keys: &mut K, time: WallTime, body: &[u8], reply: &mut Vec<u8>) {
     let view = view(time, reply);
@@ -19,7 +21,11 @@ pub fn apply<K: KeysMut>(keys: &mut K, time: WallTime, body: &[u8], reply: &mut 
         Ok((first, false)) => apply_one(keys, view, &first, reply),
         Ok((_, true)) => {
             for operation in operations(body).flatten() {
+                let start = reply.len();
                 apply_one(keys, view, &operation, reply);
+                if matches!(operation.command, Command::Unchanged(_)) && !Unchanged::holds(&reply[start..]) {
+                    return;
+                }
             }
         }
         Err(_) => put_error(reply, ExecutionError::Malformed.text().as_bytes()),
@@ -68,9 +74,6 @@ fn apply_one<K: KeysMut>(keys: &mut K, view: View, operation: &Operation<'_>, re
         && keys.merge(key, view.now.as_millis(), operand)
     {
         return put_ok(reply);
-    }
-    if operation.concerns_all_keys() {
-        keys.commit_writes();
     }
     // An operation that answers OK alone is executed in any case: it cannot add much.
     let outcome = if start > view.reply_end && !operation.class().is_nilext() {

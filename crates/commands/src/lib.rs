@@ -57,6 +57,11 @@ pub mod limits {
     /// [`KEYS_PER_OPERATION_MAX`](syros_types::limits::KEYS_PER_OPERATION_MAX).
     pub const OPERATIONS_PER_BODY_MAX: usize = 65_536;
 
+    /// Most operations on all keys in one body that has others, too: each may take time in proportion to the data, and
+    /// nothing else is executed meanwhile. As many as a transaction has a use for, such as a FLUSHALL at its beginning and
+    /// a DBSIZE at its end.
+    pub const WHOLE_KEYSPACE_OPERATIONS_MAX: usize = 8;
+
     /// Longest pattern of KEYS and of SCAN's MATCH, in bytes. Matching costs the product of the
     /// lengths of pattern and key in the worst case; this keeps the worst key below a tenth of a second.
     pub const PATTERN_BYTES_MAX: usize = 1024;

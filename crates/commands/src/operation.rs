@@ -140,8 +140,8 @@ impl<'a> Operation<'a> {
         self.keys().single()
     }
 
-    /// True if it concerns all keys there are: SCAN, KEYS, RANDOMKEY, DBSIZE, FLUSHALL. Such an operation
-    /// is a body of its own; it cannot be packed with others.
+    /// True if it concerns all keys there are: SCAN, KEYS, RANDOMKEY, DBSIZE, FLUSHALL. A body has few of them:
+    /// [`WHOLE_KEYSPACE_OPERATIONS_MAX`](crate::limits::WHOLE_KEYSPACE_OPERATIONS_MAX).
     #[must_use]
     pub fn concerns_all_keys(&self) -> bool {
         matches!(self.keys(), KeyNames::All)

@@ -27,8 +27,9 @@ pub enum Malformed {
     },
     /// A list that needs strings has none, or half a pair.
     Count(u64),
-    /// An operation on all keys is packed with others: one body could ask for unlimited work.
-    NotAlone,
+    /// More operations on all keys than [`WHOLE_KEYSPACE_OPERATIONS_MAX`](crate::limits::WHOLE_KEYSPACE_OPERATIONS_MAX)
+    /// are in one body: it could ask for unlimited work.
+    WholeKeyspace,
     /// Replies nested deeper than any command answers.
     TooDeep,
 }
@@ -44,7 +45,7 @@ impl fmt::Display for Malformed {
             Self::Options(byte) => write!(f, "option byte {byte:#04x} is not allowed here"),
             Self::TooLong { length, limit } => write!(f, "length {length} exceeds the limit of {limit}"),
             Self::Count(count) => write!(f, "a list of {count} strings is not allowed here"),
-            Self::NotAlone => f.write_str("an operation on all keys is packed with others"),
+            Self::WholeKeyspace => f.write_str("too many operations on all keys in one body"),
             Self::TooDeep => f.write_str("replies are nested too deep"),
         }
     }

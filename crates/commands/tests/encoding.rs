@@ -1,7 +1,10 @@
 //! The bytes of operations are fixed for ever: a change of any golden value here is a change of format.
 
-use syros_commands::families::{Append, FlushAll, Get, Keys, Persist, Rename, SetRange};
-use syros_commands::{Command, Malformed, Operation, Parsed, describe, limits, operations, parse};
+use syros_commands::access::Version;
+use syros_commands::families::{
+    Append, FlushAll, Get, Keys, Persist, RecordVersions, Rename, SetRange, Unchanged, Versions,
+};
+use syros_commands::{Arguments, Command, Malformed, Operation, Parsed, describe, limits, operations, parse};
 use syros_types::limits::{BODY_BYTES_MAX, KEY_BYTES_MAX, KEYS_PER_OPERATION_MAX, VALUE_BYTES_MAX};
 use syros_types::{Class, Footprint, Prng, key_hash};
 
@@ -315,6 +318,43 @@ fn operations_have_golden_bytes_and_classes() {
     }
 }
 
+/// What a connection sends for WATCH and EXEC, and no client.
+#[test]
+fn conditions_have_golden_bytes_and_classes() {
+    let version = Version::of_present(300).to_bytes();
+    assert_eq!((version, Version::of_absent(300).0), ([0, 0, 0, 0, 0, 0, 2, 0x59], 600));
+    let pairs: [&[u8]; 4] = [b"k", &version, b"l", &version];
+    let both = Footprint::of(vec![key_hash(b"k"), key_hash(b"l")]);
+    let of_pair = |name: u8| [&[1, name, 8][..], &version].concat();
+    for (bytes, class, footprint, golden) in [
+        (
+            encoded(Versions { keys: Arguments::new(&[b"k", b"l"]) }),
+            Class::Read,
+            both.clone(),
+            vec![127, 162, 2, 1, b'k', 1, b'l'],
+        ),
+        (
+            encoded(Unchanged { pairs: Arguments::new(&pairs) }),
+            Class::Update,
+            both.clone(),
+            [&[127, 163, 4][..], &of_pair(b'k'), &of_pair(b'l')].concat(),
+        ),
+        (encoded(RecordVersions), Class::Merge, Footprint::All, vec![127, 164]),
+    ] {
+        assert_eq!(bytes, golden);
+        let description = describe(&bytes).unwrap();
+        assert_eq!((description.class, description.footprint, description.growth), (class, footprint, 0));
+        let again: Vec<_> = operations(&bytes).collect::<Result<_, _>>().unwrap();
+        let mut encoded = Vec::new();
+        again.iter().for_each(|operation| operation.encode(&mut encoded));
+        assert_eq!(encoded, golden);
+    }
+    // A transaction that watches keys is an update of all of them, even if it only reads.
+    let watching = [encoded(Unchanged { pairs: Arguments::new(&pairs[..2]) }), body("GET l")].concat();
+    let description = describe(&watching).unwrap();
+    assert_eq!((description.class, description.footprint), (Class::Update, both));
+}
+
 #[test]
 fn every_prefix_is_truncated_and_every_byte_is_read() {
     for (command, _, bytes) in all_golden() {
@@ -393,9 +433,8 @@ fn malformed_bodies_are_refused() {
         (&[42, 1, b'k', 1, 0, 0, 0, 0, 0, 0, 0, 0xff, 0x3f], Malformed::Number),
         (&[41, 0, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 2], Malformed::Number),
         (&[1, 0, 0], Malformed::Opcode(0)),
-        (&[14, 14], Malformed::NotAlone),
-        (&[1, 0, 48], Malformed::NotAlone),
-        (&[48, 1, 0], Malformed::NotAlone),
+        (&[14; 9], Malformed::WholeKeyspace),
+        (&[1, 0, 48, 14, 14, 14, 14, 14, 14, 14, 14], Malformed::WholeKeyspace),
     ] {
         assert_eq!(describe(bytes), Err(error), "{bytes:?}");
     }
@@ -485,7 +524,11 @@ fn packed_operations_are_joined() {
         (&["GET k", "TTL k"], Class::Read, one),
         (&["SET k 1", "SET l 2"], Class::Merge, both.clone()),
         (&["SET k 1", "SET l 2", "SET k 3"], Class::Merge, both.clone()),
-        (&["MGET k l", "GET k"], Class::Read, both),
+        (&["MGET k l", "GET k"], Class::Read, both.clone()),
+        (&["SET k 1", "INCR l", "GET k"], Class::Update, both),
+        (&["FLUSHALL", "SET k 1"], Class::Merge, Footprint::All),
+        (&["SET k 1", "DBSIZE"], Class::Update, Footprint::All),
+        (&["KEYS *", "GET k"], Class::Read, Footprint::All),
     ] {
         let packed: Vec<u8> = commands.iter().flat_map(|command| body(command)).collect();
         let description = describe(&packed).unwrap();

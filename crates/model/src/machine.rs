@@ -4,7 +4,7 @@ use syros_node::snapshots::StateOf;
 use syros_node::{InMemory, SnapshotState};
 use syros_protocol::message::Body;
 use syros_storage::{DetachedRead, Engine, ListedKeys, LongRead};
-use syros_types::{Class, Description, Footprint, WallTime};
+use syros_types::{Class, Description, Footprint, OpNumber, WallTime};
 
 /// Keys there are. The last one is used only to warm up.
 pub(crate) const KEYS: usize = 3;
@@ -156,6 +156,8 @@ impl ModelEngine {
 
 impl InMemory for ModelEngine {
     fn touch<'a>(&self, _: impl Iterator<Item = &'a [u8]>) {}
+
+    fn begin_entry(&mut self, _: OpNumber) {}
 
     fn apply(&mut self, _: WallTime, body: &[u8], reply: &mut Vec<u8>) {
         reply.extend_from_slice(&encode_value(self.execute(body)));

@@ -1,7 +1,7 @@
 //! What is asked of an engine in memory.
 
 use syros_storage::{DetachedRead, Engine, ListedKeys, LongRead, MemoryEngine};
-use syros_types::WallTime;
+use syros_types::{OpNumber, WallTime};
 
 use crate::snapshots::{Blocks, StateOf};
 
@@ -17,6 +17,9 @@ pub enum SnapshotState<'a> {
 pub trait InMemory {
     /// Has the processor fetch what the first of these bodies need when they are executed.
     fn touch<'a>(&self, bodies: impl Iterator<Item = &'a [u8]>);
+    /// The bodies executed from now on are those of this log entry: see
+    /// [`Engine::begin_entry`](syros_storage::Engine::begin_entry).
+    fn begin_entry(&mut self, number: OpNumber);
     /// Executes the body of an update: see [`Engine::apply`](syros_storage::Engine::apply).
     fn apply(&mut self, time: WallTime, body: &[u8], reply: &mut Vec<u8>);
     /// Executes the body of a read: see [`Engine::read`](syros_storage::Engine::read).
@@ -61,6 +64,10 @@ pub trait InMemory {
 impl InMemory for MemoryEngine {
     fn touch<'a>(&self, bodies: impl Iterator<Item = &'a [u8]>) {
         Self::touch(self, bodies);
+    }
+
+    fn begin_entry(&mut self, number: OpNumber) {
+        Engine::begin_entry(self, number);
     }
 
     fn apply(&mut self, time: WallTime, body: &[u8], reply: &mut Vec<u8>) {

@@ -15,8 +15,10 @@ mod locks;
 mod parser;
 #[cfg(feature = "planted-bugs")]
 mod planted;
+mod queue;
 mod schedule;
 mod statistics;
+mod watch;
 mod writer;
 
 pub use connection::Connection;
@@ -28,8 +30,8 @@ pub use planted::PlantedBug;
 pub use schedule::{Completion, Submission};
 pub use statistics::Statistics;
 pub use writer::{
-    Protocol, write_array, write_bulk, write_error, write_integer, write_map, write_nil, write_reply,
-    write_set, write_simple, write_verbatim,
+    Protocol, write_array, write_bulk, write_error, write_integer, write_map, write_nil, write_nil_array,
+    write_reply, write_set, write_simple, write_verbatim,
 };
 
 /// Limits of a connection, each with its reason.
@@ -94,6 +96,21 @@ pub mod limits {
     /// Replies to one pack are expected to hold no more bytes of values than this, unless it is one value: a pack is
     /// executed as a whole, however much comes of it.
     pub const PACK_REPLY_BYTES_EXPECTED_MAX: usize = REPLY_BYTES_EXPECTED_MAX / 16;
+
+    /// Most commands of one transaction: as many operations as a body may have.
+    pub const TRANSACTION_COMMANDS_MAX: usize = syros_commands::limits::OPERATIONS_PER_BODY_MAX;
+
+    /// Most keys that the commands of one transaction name together: as many as one operation.
+    pub const TRANSACTION_KEYS_MAX: usize = KEYS_PER_OPERATION_MAX;
+
+    /// Most bytes that the keys take which a connection watches: half of what a body may be, so that the other half is left
+    /// for the transaction itself.
+    pub const WATCHED_BYTES_MAX: usize = BODY_BYTES_MAX / 2;
+
+    /// Bytes that a transaction touches at most when it is executed, beyond its own and its replies': some tenths of a
+    /// second's work, in which a replica does nothing else. The client has asked for it to be executed in one go, so it is
+    /// far more than [`PACK_WORK_MAX`].
+    pub const TRANSACTION_WORK_MAX: usize = 64 * VALUE_BYTES_MAX;
 
     const _: () = assert!(COMMANDS_MAX <= syros_commands::limits::OPERATIONS_PER_BODY_MAX);
     const _: () = assert!(PACK_BYTES_MAX < BODY_BYTES_MAX);

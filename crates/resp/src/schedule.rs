@@ -48,8 +48,8 @@ use crate::writer::{
 };
 use std::collections::VecDeque;
 use std::sync::Arc;
-use syros_commands::{Head, Operation, ReplyRef, describe};
-use syros_types::{Class, Footprint, ReadPolicy, Window};
+use syros_commands::{Head, Malformed, Operation, ReplyRef, describe};
+use syros_types::{Class, Description, Footprint, ReadPolicy, Window};
 
 /// Something to be executed by the group.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -103,26 +103,59 @@ impl Completion {
     }
 }
 
+/// What operations that are executed together ask for.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Load {
+    /// How many there are.
+    operations: u32,
+    /// Some may make the data grow.
+    grows: bool,
+    /// Values that their replies may hold.
+    values: u32,
+    /// What executing them may take: see [`Operation::work`]. A replica executes a body in one go, and does nothing else
+    /// meanwhile.
+    pub(crate) work: usize,
+}
+
+impl Load {
+    fn of(operation: &Operation<'_>) -> Self {
+        Self { operations: 1, grows: operation.grows(), values: operation.values(), work: operation.work() }
+    }
+
+    /// Takes in another operation.
+    pub(crate) fn add(&mut self, operation: &Operation<'_>) {
+        let Self { operations, grows, values, work } = Self::of(operation);
+        self.operations += operations;
+        self.grows |= grows;
+        self.values = self.values.saturating_add(values);
+        self.work = self.work.saturating_add(work);
+    }
+}
+
+/// How a transaction has ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum GroupEnd {
+    /// Each of its commands has a reply.
+    Replies,
+    /// One error is the reply to all of them.
+    Failure,
+}
+
 /// One or more commands that are one submission.
 #[derive(Debug)]
 struct Group {
     footprint: Footprint,
     class: Class,
-    /// Its first operation may make the data grow; while room is short, so may all others, or none.
-    grows: bool,
+    /// Of its operations: one for each command. Of those packed while room was short, all may make the data grow or none.
+    load: Load,
+    /// It is a transaction: no other command joins it.
+    is_transaction: bool,
     /// Of its reads; they all have the same.
     read_policy: Option<ReadPolicy>,
     /// Locks it still waits for.
     waits: u32,
-    /// Commands in it.
-    commands: u32,
     /// Commands whose replies have been written.
     answered: u32,
-    /// Values that its replies may hold.
-    values: u32,
-    /// What executing it may take: see [`Operation::work`]. A replica executes a pack in one go, and does nothing else
-    /// meanwhile.
-    work: usize,
     /// Bytes it is charged with.
     charge: usize,
     state: State,
@@ -145,6 +178,26 @@ enum State {
 }
 
 impl Group {
+    /// A group that has not asked for its locks.
+    fn new(
+        body: Vec<u8>,
+        (class, footprint): (Class, Footprint),
+        load: Load,
+        read_policy: Option<ReadPolicy>,
+    ) -> Self {
+        Self {
+            footprint,
+            class,
+            load,
+            is_transaction: false,
+            read_policy,
+            waits: 0,
+            answered: 0,
+            charge: 0,
+            state: State::Waiting(body),
+        }
+    }
+
     fn mode(&self) -> LockMode {
         match (self.class == Class::Read, &self.footprint) {
             (true, Footprint::All) => LockMode::ReadAll,
@@ -269,9 +322,9 @@ impl Schedule {
     ) -> u64 {
         let footprint = operation.footprint();
         let class = operation.class();
-        let (values, work) = (operation.values(), operation.work());
+        let load = Load::of(operation);
         if let Some(slot) = self.last_on(&footprint)
-            && self.joins(slot, (class, operation.grows(), read_policy), (values, work), request_bytes)
+            && self.joins(slot, (class, read_policy), load, request_bytes)
         {
             if let Some(group) = self.groups.get_mut(slot)
                 && let State::Waiting(body) = &mut group.state
@@ -280,15 +333,32 @@ impl Schedule {
                 operation.encode(body);
                 let bytes = body.len() - before;
                 group.class = group.class.join(class);
-                group.commands += 1;
-                group.values += values;
-                group.work = group.work.saturating_add(work);
+                group.load.add(operation);
                 group.charge += bytes;
                 self.charged += bytes;
             }
             return slot;
         }
-        self.add_group(operation, footprint, (class, read_policy), (values, work))
+        let mut body = self.spare_bodies.pop().unwrap_or_default();
+        operation.encode(&mut body);
+        self.push(Group::new(body, (class, footprint), load, read_policy))
+    }
+
+    /// Takes the operations of a transaction, all of one body, which ask for so much; returns the slot of its group.
+    ///
+    /// # Errors
+    /// If the body is malformed.
+    pub(crate) fn add_transaction(
+        &mut self,
+        body: Vec<u8>,
+        load: Load,
+        read_policy: Option<ReadPolicy>,
+    ) -> Result<u64, Malformed> {
+        let Description { class, footprint, .. } = describe(&body)?;
+        // Together with an update a read is executed where that is.
+        let read_policy = read_policy.filter(|_| class == Class::Read);
+        let group = Group::new(body, (class, footprint), load, read_policy);
+        Ok(self.push(Group { is_transaction: true, ..group }))
     }
 
     /// The group that is the last one on every key of a footprint.
@@ -305,11 +375,11 @@ impl Schedule {
     fn joins(
         &self,
         slot: u64,
-        (class, grows, read_policy): (Class, bool, Option<ReadPolicy>),
-        (values, work): (u32, usize),
+        (class, read_policy): (Class, Option<ReadPolicy>),
+        load: Load,
         request_bytes: usize,
     ) -> bool {
-        let Some(group) = self.groups.get(slot) else { return false };
+        let Some(group) = self.groups.get(slot).filter(|group| !group.is_transaction) else { return false };
         let State::Waiting(body) = &group.state else { return false };
         // In the company of an update a read is as good as the leader's.
         let suits = if group.class == Class::Read {
@@ -318,9 +388,9 @@ impl Schedule {
             class != Class::Read || read_policy != Some(ReadPolicy::Stale)
         };
         suits
-            && (!self.lacks_room || group.grows == grows)
-            && self.values_fit(group.values, values)
-            && group.work.saturating_add(work) <= PACK_WORK_MAX
+            && (!self.lacks_room || group.load.grows == load.grows)
+            && self.values_fit(group.load.values, load.values)
+            && group.load.work.saturating_add(load.work) <= PACK_WORK_MAX
             && body.len() + request_bytes <= PACK_BYTES_MAX
     }
 
@@ -332,37 +402,18 @@ impl Schedule {
         all <= PACK_VALUES_MAX && (is_one_of_them || all * self.value_bytes <= PACK_REPLY_BYTES_EXPECTED_MAX)
     }
 
-    fn add_group(
-        &mut self,
-        operation: &Operation<'_>,
-        footprint: Footprint,
-        (class, read_policy): (Class, Option<ReadPolicy>),
-        (values, work): (u32, usize),
-    ) -> u64 {
+    /// Adds a group, which asks for its locks; returns its slot.
+    fn push(&mut self, mut group: Group) -> u64 {
         let slot = self.groups.end();
-        let mut body = self.spare_bodies.pop().unwrap_or_default();
-        operation.encode(&mut body);
-        let keys = footprint.keys().map_or(0, <[u64]>::len);
-        let charge = GROUP_COST + body.len() + keys.saturating_sub(1) * KEY_COST;
-        self.charged += charge;
-        let state = State::Waiting(body);
-        let mut group = Group {
-            footprint,
-            class,
-            grows: operation.grows(),
-            read_policy,
-            waits: 0,
-            commands: 1,
-            answered: 0,
-            values,
-            work,
-            charge,
-            state,
-        };
+        let is_read = group.class == Class::Read;
+        let body_bytes = if let State::Waiting(body) = &group.state { body.len() } else { 0 };
+        let keys = group.footprint.keys().map_or(0, <[u64]>::len);
+        group.charge = GROUP_COST + body_bytes + keys.saturating_sub(1) * KEY_COST;
+        self.charged += group.charge;
         match group.footprint.keys() {
             Some(keys) => {
                 for key in keys {
-                    group.waits += u32::from(!self.locks.acquire(*key, slot, class == Class::Read));
+                    group.waits += u32::from(!self.locks.acquire(*key, slot, is_read));
                 }
             }
             None => self.last_all = slot,
@@ -385,7 +436,7 @@ impl Schedule {
             0
         };
         let slot = *self.ready.get(place)?;
-        let values = self.groups.get(slot)?.values as usize;
+        let values = self.groups.get(slot)?.load.values as usize;
         let expected = (self.values_in_flight + values) * self.value_bytes + self.held + unsent;
         // The only one in flight must be let through, or nothing would ever change.
         if values > 0 && self.values_in_flight > 0 && expected > REPLY_BYTES_EXPECTED_MAX {
@@ -400,7 +451,8 @@ impl Schedule {
         let State::Waiting(mut body) = std::mem::replace(&mut group.state, State::InFlight) else {
             unreachable!("a group becomes ready once, before it is submitted");
         };
-        if group.commands > 1
+        if group.load.operations > 1
+            && !group.is_transaction
             && let Ok(description) = describe(&body)
         {
             // Keys that share a hash, and several keys, make a difference to the class of a pack.
@@ -462,7 +514,7 @@ impl Schedule {
             return false;
         }
         group.state = State::Waiting(body.to_vec());
-        self.values_in_flight -= group.values as usize;
+        self.values_in_flight -= group.load.values as usize;
         // Before those that came later.
         let place = self.ready.partition_point(|other| *other < slot);
         self.ready.insert(place, slot);
@@ -472,7 +524,7 @@ impl Schedule {
     /// The values of a submission that has been [postponed](Self::postpone) have so many bytes.
     pub(crate) fn expect(&mut self, slot: u64, bytes: usize) {
         if let Some(group) = self.groups.get(slot) {
-            self.record_value_sizes(group.values as usize, bytes);
+            self.record_value_sizes(group.load.values as usize, bytes);
         }
     }
 
@@ -492,10 +544,10 @@ impl Schedule {
         if !matches!(group.state, State::InFlight) {
             return false;
         }
-        let (bytes, values) = (completion.bytes(), group.values as usize);
+        let (bytes, values) = (completion.bytes(), group.load.values as usize);
         match completion {
             Completion::OutOfMemory | Completion::Refused(_) => self.lacks_room = true,
-            Completion::Done | Completion::Reply(_) if group.grows => self.lacks_room = false,
+            Completion::Done | Completion::Reply(_) if group.load.grows => self.lacks_room = false,
             _ => {}
         }
         group.state = State::Ended { completion, position: 0, elements: 0, are_pairs: false };
@@ -544,6 +596,7 @@ impl Schedule {
             Completion::Done => write_error(out, b"ERR internal error: a result was expected"),
             Completion::Reply(bytes) => {
                 let rest = bytes.len().saturating_sub(*position);
+                let is_last = group.answered + 1 == group.load.operations;
                 if *elements > 0 || rest > LARGE_REPLY_BYTES {
                     let mut input = bytes.get(*position..).unwrap_or_default();
                     let begun = if *elements > 0 { None } else { ReplyRef::take_head(&mut input) };
@@ -567,41 +620,42 @@ impl Schedule {
                         }
                         return self.answered(slot);
                     }
-                    // Twice as much as is needed, which growing by itself would take, is too much here.
-                    out.reserve_exact(rest + LARGE_REPLY_BYTES);
+                    if is_last {
+                        // Twice as much as is needed, which growing by itself would take, is too much here.
+                        out.reserve_exact(rest + LARGE_REPLY_BYTES);
+                    }
                 }
                 write_next(out, protocol, bytes, position);
             }
-            Completion::Refused(text) => {
-                write_error(out, format!("TRYAGAIN the command was not executed: {text}").as_bytes());
-            }
-            Completion::Unknown => write_error(
-                out,
-                b"UNKNOWN the update may or may not have been executed: it was not confirmed in time",
-            ),
-            Completion::TimedOut => {
-                write_error(out, b"TIMEOUT the command was not executed: there was no answer in time");
-            }
-            Completion::NoQuorum => write_error(
-                out,
-                b"NOQUORUM the command was not executed: this node cannot reach a majority of the replicas",
-            ),
-            Completion::OutOfMemory => {
-                write_error(out, b"OOM command not allowed when used memory > 'maxmemory'.");
-            }
-            Completion::Overloaded => write_error(
-                out,
-                b"OVERLOADED the command was not executed: too many operations are in flight",
-            ),
+            failure => write_failure(failure, out),
         }
         self.answered(slot)
+    }
+
+    /// How the transaction with this slot has ended, if it has.
+    pub(crate) fn end_of(&self, slot: u64) -> Option<GroupEnd> {
+        let State::Ended { completion, .. } = &self.groups.get(slot)?.state else { return None };
+        Some(match completion {
+            Completion::Done | Completion::Reply(_) => GroupEnd::Replies,
+            _ => GroupEnd::Failure,
+        })
+    }
+
+    /// Takes the end of a transaction, if it has ended: none of its commands will be answered by itself.
+    pub(crate) fn take_end(&mut self, slot: u64) -> Option<Completion> {
+        let group = self.groups.get_mut(slot)?;
+        let State::Ended { completion, .. } = &group.state else { return None };
+        let completion = completion.clone();
+        group.answered = group.load.operations - 1;
+        self.answered(slot);
+        Some(completion)
     }
 
     /// The reply to one command more of a group has been written.
     fn answered(&mut self, slot: u64) -> Written {
         if let Some(group) = self.groups.get_mut(slot) {
             group.answered += 1;
-            if group.answered == group.commands
+            if group.answered == group.load.operations
                 && let State::Ended { completion, .. } = &group.state
             {
                 self.held -= completion.bytes();
@@ -615,6 +669,28 @@ impl Schedule {
     pub(crate) fn abandon(&mut self) {
         *self = Self { groups: Window::new(self.groups.end(), GROUPS_MAX), ..Self::new() };
     }
+}
+
+/// Writes the error that says why there is no result.
+pub(crate) fn write_failure(completion: &Completion, out: &mut Vec<u8>) {
+    let text = match completion {
+        Completion::Done | Completion::Reply(_) => "ERR internal error: a failure was expected",
+        Completion::Refused(text) => {
+            return write_error(out, format!("TRYAGAIN the command was not executed: {text}").as_bytes());
+        }
+        Completion::Unknown => {
+            "UNKNOWN the update may or may not have been executed: it was not confirmed in time"
+        }
+        Completion::TimedOut => "TIMEOUT the command was not executed: there was no answer in time",
+        Completion::NoQuorum => {
+            "NOQUORUM the command was not executed: this node cannot reach a majority of the replicas"
+        }
+        Completion::OutOfMemory => "OOM command not allowed when used memory > 'maxmemory'.",
+        Completion::Overloaded => {
+            "OVERLOADED the command was not executed: too many operations are in flight"
+        }
+    };
+    write_error(out, text.as_bytes());
 }
 
 /// Writes the head of a reply of many parts. How many elements follow, each of pairs being one.

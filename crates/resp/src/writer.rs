@@ -81,7 +81,7 @@ pub fn write_nil(out: &mut Vec<u8>, protocol: Protocol) {
 }
 
 /// Appends the absence of an array: `_` in RESP3, an array of length -1 in RESP2.
-pub(crate) fn write_nil_array(out: &mut Vec<u8>, protocol: Protocol) {
+pub fn write_nil_array(out: &mut Vec<u8>, protocol: Protocol) {
     out.extend_from_slice(match protocol {
         Protocol::Resp2 => b"*-1\r\n",
         Protocol::Resp3 => b"_\r\n",

@@ -513,6 +513,120 @@ fn sorted_sets_are_answered_as_by_redis() {
 }
 
 #[test]
+fn transactions_are_answered_as_by_redis() {
+    let Some(redis) = Redis::start("transactions") else { return };
+    for lines in [
+        &["MULTI", "EXEC"][..],
+        &["MULTI", "SET k 1", "INCR k", "GET k", "PING", "ECHO x", "PING x", "EXEC", "GET k"],
+        &["MULTI", "SET k 1", "DISCARD", "GET k", "EXEC", "DISCARD", "MULTI", "MULTI", "DISCARD"],
+        &["MULTI", "NOSUCH x", "SET k 1", "EXEC", "GET k", "MULTI", "GET", "DISCARD", "EXEC"],
+        &["MULTI", "MULTI", "SET k 1", "EXEC"],
+        &["MULTI x", "MULTI", "MULTI x", "SET k 1", "EXEC", "GET k"],
+        &["EXEC x", "MULTI", "SET k 1", "EXEC x", "EXEC", "DISCARD x", "MULTI", "DISCARD x", "DISCARD"],
+        &[
+            "MULTI",
+            "SET k text",
+            "INCR k",
+            "SET k 1 XY",
+            "MSET a",
+            "MSET a b c",
+            "INCRBY k x",
+            "GET k",
+            "EXEC",
+        ],
+        &["MULTI", "CLIENT NOSUCH", "CLIENT ID x", "CONFIG", "CONFIG NOSUCH", "COMMAND NOSUCH", "EXEC"],
+        &["MULTI", "CLIENT ID", "CLIENT SETNAME me", "CLIENT GETNAME", "COMMAND COUNT x", "EXEC"],
+        &["MULTI", "CLIENT SETNAME me", "SELECT 0", "SELECT x", "SELECT 99", "EXEC", "CLIENT GETNAME"],
+        &["MULTI", "GET no", "HELLO 3", "GET no", "MGET a b", "EXEC", "GET no"],
+        &["HELLO 3", "MULTI", "GET no", "HELLO 2", "GET no", "EXEC", "GET no"],
+        &["MULTI", "SET k 1", "RESET", "EXEC", "GET k"],
+        &["MULTI", "SET k 1", "QUIT", "EXEC"],
+        &["MULTI", "DBSIZE", "MSET a 1 b 2", "DBSIZE", "FLUSHALL", "DBSIZE", "SET c 1", "DBSIZE", "EXEC"],
+        &["CLIENT REPLY OFF", "MULTI", "INCR k", "PING", "GET k", "EXEC", "CLIENT REPLY ON", "GET k"],
+        &["CLIENT REPLY SKIP", "MULTI", "INCR k", "EXEC", "GET k"],
+        &["COMMAND INFO multi exec discard watch unwatch"],
+        &["WATCH k", "MULTI", "SET k 1", "EXEC", "GET k"],
+        &["WATCH k", "SET k 1", "MULTI", "SET k 2", "EXEC", "GET k", "MULTI", "SET k 3", "EXEC"],
+        &["SET k 1", "WATCH k", "SET k 1", "MULTI", "SET k 2", "EXEC", "GET k"],
+        &["WATCH k l", "SET l 1", "UNWATCH", "MULTI", "SET k 2", "EXEC", "GET k"],
+        &["WATCH k", "SET k 1", "MULTI", "DISCARD", "MULTI", "SET k 2", "EXEC"],
+        &["WATCH k", "SET k 1", "RESET", "MULTI", "SET k 2", "EXEC"],
+        &["WATCH k", "SET k 1", "EXEC", "DISCARD", "MULTI", "SET k 2", "EXEC"],
+        &["WATCH k", "SET k 1", "EXEC x", "MULTI", "SET k 2", "EXEC"],
+        &["WATCH k", "SET k 1", "MULTI", "NOSUCH", "EXEC", "MULTI", "SET k 2", "EXEC"],
+        &["WATCH k", "WATCH k l", "SET k 1", "WATCH k", "MULTI", "EXEC", "MULTI", "EXEC"],
+        &["WATCH k", "MULTI", "EXEC", "WATCH", "MULTI", "WATCH k", "UNWATCH", "SET k 1", "EXEC"],
+        &["WATCH k", "DEL k", "MULTI", "PING", "EXEC", "WATCH k", "INCR k", "DEL k", "MULTI", "PING", "EXEC"],
+        &["WATCH k", "SET k 1", "MULTI", "CLIENT SETNAME me", "HELLO 3", "EXEC", "CLIENT GETNAME", "GET no"],
+        &["WATCH k", "MULTI", "CLIENT SETNAME me", "HELLO 3", "EXEC", "CLIENT GETNAME", "GET no"],
+        &["HELLO 3", "WATCH k", "SET k 1", "MULTI", "GET k", "EXEC", "WATCH j", "MULTI", "GET j", "EXEC"],
+        &["CLIENT REPLY OFF", "WATCH k", "SET k 1", "MULTI", "SET k 2", "EXEC", "CLIENT REPLY ON", "GET k"],
+        &["CLIENT REPLY OFF", "WATCH k", "MULTI", "SET k 2", "PING", "EXEC", "CLIENT REPLY ON", "GET k"],
+        &["CLIENT REPLY SKIP", "WATCH k", "SET k 1", "MULTI", "SET k 2", "EXEC", "GET k"],
+    ] {
+        redis.compare(&requests(lines));
+    }
+    redis.compare(&requests(&["MULTI", "INCR a", "INCR b", "MGET a b", "EXEC"].repeat(200)));
+}
+
+/// Commands as they come, in transactions and outside of them, some of them no good.
+#[test]
+fn random_transactions_are_answered_as_by_redis() {
+    const LINES: [&str; 36] = [
+        "WATCH a",
+        "WATCH b c",
+        "WATCH a b",
+        "UNWATCH",
+        "WATCH",
+        "MULTI",
+        "MULTI",
+        "MULTI",
+        "EXEC",
+        "EXEC",
+        "EXEC",
+        "DISCARD",
+        "GET a",
+        "GET b",
+        "SET a 5",
+        "SET b text",
+        "SET a 7 NX",
+        "SET b 1 GET",
+        "INCR a",
+        "INCR b",
+        "INCRBY a 3",
+        "APPEND a 1",
+        "DEL a b",
+        "MGET a b c",
+        "MSET a 1 c 2",
+        "GETDEL b",
+        "EXISTS a b a",
+        "STRLEN a",
+        "DBSIZE",
+        "PING",
+        "ECHO x",
+        "RENAME a b",
+        "SET a 1 XY",
+        "CLIENT GETNAME",
+        "INCRBY a x",
+        "NOSUCH a",
+    ];
+    let Some(redis) = Redis::start("random-transactions") else { return };
+    let mut prng = syros_types::Prng::new(5);
+    for _ in 0..60 {
+        let mut lines = Vec::new();
+        // At most eight commands on all keys are in one transaction.
+        while lines.len() < 120 {
+            let line = LINES[prng.below(LINES.len() as u64) as usize];
+            if line != "NOSUCH a" || prng.chance(1, 5) {
+                lines.push(line);
+            }
+        }
+        lines.push("DISCARD");
+        redis.compare(&requests(&lines));
+    }
+}
+
+#[test]
 fn clients_that_want_no_replies_get_those_that_redis_gives() {
     let Some(redis) = Redis::start("replies") else { return };
     for lines in [

@@ -50,6 +50,12 @@ impl InMemory for AnyMemoryEngine {
         }
     }
 
+    fn begin_entry(&mut self, number: OpNumber) {
+        if let Self::Keys(keys) = self {
+            InMemory::begin_entry(keys, number);
+        }
+    }
+
     fn apply(&mut self, time: WallTime, body: &[u8], reply: &mut Vec<u8>) {
         match self {
             Self::Keys(keys) => InMemory::apply(keys, time, body, reply),

@@ -255,6 +255,7 @@ impl Invariants {
         match self.checkpoint(number) {
             None => {
                 let mut answers = Vec::new();
+                self.reference.begin_entry(number);
                 for update in entry.updates() {
                     let mut answer = Vec::new();
                     self.reference.apply(entry.time, &update.request.body, &mut answer);

@@ -11,7 +11,7 @@ use crate::invariants::Invariants;
 use crate::workload::encode;
 use syros_protocol::client::Outcome;
 use syros_storage::Engine as _;
-use syros_types::WallTime;
+use syros_types::{OpNumber, WallTime};
 
 /// A stale read that was answered.
 struct Answered<'h> {
@@ -92,6 +92,7 @@ fn find_states(reads: &mut [Answered<'_>], invariants: &Invariants) {
     let mut reply = Vec::new();
     for state in 0..=invariants.log().len() {
         if let Some(entry) = state.checked_sub(1).and_then(|index| invariants.log().get(index)) {
+            engine.begin_entry(OpNumber(state as u64));
             for update in entry.updates() {
                 reply.clear();
                 engine.apply(entry.time, &update.request.body, &mut reply);

@@ -6,15 +6,15 @@
 
 use crate::Digest;
 use crate::entry::{Entry, Key, Table};
+use crate::removals::Recorded;
 use crate::snapshot::{
     RECORD_OVERHEAD_MAX, Record, put_collection_key, put_collection_part, put_end, put_entry, put_header,
-    put_key, tag,
+    put_key, put_recorded, put_removal, tag,
 };
-use core::num::NonZeroU64;
+use crate::stamp::Stamp;
 use std::collections::VecDeque;
 use std::sync::Arc;
-use syros_commands::access::Expiry;
-use syros_types::WallTime;
+use syros_types::{WallTime, key_hash};
 use syros_values::{Garbage, Value, ValueParts};
 
 /// Size of a piece of memory for records that wait: small enough to be given back soon, large enough
@@ -40,14 +40,23 @@ pub(crate) struct Capture {
     partial: Option<Partial>,
     /// The table that a FLUSHALL has taken out of use, if there was one. Nothing changes in it any more.
     frozen: Option<FrozenTable>,
+    /// The entry that versions are recorded from; 0 if they are not.
+    recorded_from: u64,
+    /// The entries that have removed keys, the first last; those that blocks have taken are gone.
+    removals: Vec<(usize, u64)>,
     /// Of the records that blocks have taken.
     digest: Digest,
 }
 
 impl Capture {
     /// A snapshot of a table of `count` keys at this log time. The table is not looked at.
-    pub(crate) fn new(count: usize, time: WallTime) -> Self {
+    pub(crate) fn new(count: usize, time: WallTime, recorded: Option<&Recorded>) -> Self {
+        let removals = recorded.into_iter().flat_map(|recorded| recorded.removals.iter());
+        let mut removals: Vec<_> = removals.collect();
+        removals.reverse();
         Self {
+            recorded_from: recorded.map_or(0, |recorded| recorded.from),
+            removals,
             count,
             time,
             header_written: false,
@@ -106,10 +115,15 @@ impl Capture {
         if !self.header_written {
             self.header_written = true;
             put_header(block, self.count as u64, self.time);
+            put_recorded(block, self.recorded_from);
+            self.digest.add_recorded(self.recorded_from);
         }
         loop {
             // Those that wait come first: they take memory.
-            if !self.go_on(end, block, garbage) && !self.take_waiting(block) && !self.copy_next(table, block)
+            if !self.go_on(end, block, garbage)
+                && !self.take_waiting(block)
+                && !self.take_removal(block)
+                && !self.copy_next(table, block)
             {
                 put_end(block, self.digest.finish());
                 return false;
@@ -130,8 +144,7 @@ impl Capture {
         if partial.parts.is_complete()
             && let Some(partial) = self.partial.take()
         {
-            let expiry = partial.expiry.map(NonZeroU64::get);
-            self.digest.add_value(&partial.key, partial.parts.fingerprint(), expiry);
+            self.digest.add_stamped(&partial.key, partial.parts.fingerprint(), partial.stamp);
             garbage.add_parts(partial.parts);
         }
         true
@@ -144,12 +157,20 @@ impl Capture {
         }
     }
 
+    /// Adds the record of an entry that has removed keys; false if there is none.
+    fn take_removal(&mut self, block: &mut Vec<u8>) -> bool {
+        let Some((part, entry)) = self.removals.pop() else { return false };
+        put_removal(block, part, entry);
+        self.digest.add_removal(part, entry);
+        true
+    }
+
     /// Adds a record that waits; false if there is none.
     fn take_waiting(&mut self, block: &mut Vec<u8>) -> bool {
         let Some(waiting) = self.waiting.pop(block, &mut self.digest) else { return false };
-        if let Some(PendingCollection { position, key, value, expiry }) = waiting {
+        if let Some(PendingCollection { position, key, value, stamp }) = waiting {
             let waiting_bytes = collection_bytes(&key, &value);
-            self.collection(position, &key, &value, expiry, waiting_bytes, block);
+            self.collection(position, &key, &value, stamp, waiting_bytes, block);
         }
         true
     }
@@ -160,17 +181,17 @@ impl Capture {
         position: usize,
         key: &[u8],
         value: &Value,
-        expiry: Expiry,
+        stamp: Stamp,
         waiting_bytes: usize,
         block: &mut Vec<u8>,
     ) {
         let Some(parts) = ValueParts::of(value) else {
-            put_entry(block, position as u64, key, value, expiry);
-            return self.digest.add_value(key, value.fingerprint(), expiry.map(NonZeroU64::get));
+            put_entry(block, position as u64, key, value, stamp);
+            return self.digest.add_stamped(key, value.fingerprint(), stamp);
         };
-        put_collection_key(block, tag::COLLECTION_HEAD, position as u64, key, expiry);
+        put_collection_key(block, tag::COLLECTION_HEAD, position as u64, key, stamp);
         parts.put_head(block);
-        self.partial = Some(Partial { position, key: Key::from_slice(key), expiry, parts, waiting_bytes });
+        self.partial = Some(Partial { position, key: Key::from_slice(key), stamp, parts, waiting_bytes });
     }
 
     /// Copies the next key that has not been; false if there is none.
@@ -192,10 +213,10 @@ impl Capture {
         let Some((key, entry)) = table.get_index(position).filter(|_| position < end) else { return false };
         let mut collection = None;
         if let Ok(string) = entry.value().string() {
-            put_key(block, position as u64, key, string, entry.expiry());
-            self.digest.add(key, string, entry.expiry().map(NonZeroU64::get));
+            put_key(block, position as u64, key, string, entry.stamp());
+            self.digest.add_stamped(key, key_hash(string), entry.stamp());
         } else {
-            collection = Some((key.clone(), entry.value().clone(), entry.expiry()));
+            collection = Some((key.clone(), entry.value().clone(), entry.stamp()));
         }
         self.cursor += 1;
         if let Some(frozen) = &mut self.frozen {
@@ -204,9 +225,9 @@ impl Capture {
             let entry = Arc::get_mut(&mut frozen.table).and_then(|table| table.get_index_mut(position));
             entry.into_iter().for_each(|(_, entry)| entry.give_memory_back());
         }
-        if let Some((key, value, expiry)) = collection {
+        if let Some((key, value, stamp)) = collection {
             let waiting_bytes = if self.frozen.is_some() { collection_bytes(&key, &value) } else { 0 };
-            self.collection(position, &key, &value, expiry, waiting_bytes, block);
+            self.collection(position, &key, &value, stamp, waiting_bytes, block);
         }
         true
     }
@@ -232,7 +253,7 @@ impl Capture {
 struct Partial {
     position: usize,
     key: Key,
-    expiry: Expiry,
+    stamp: Stamp,
     parts: ValueParts,
     /// What it takes only because of the snapshot, at most.
     waiting_bytes: usize,
@@ -274,7 +295,7 @@ struct PendingCollection {
     position: usize,
     key: Key,
     value: Value,
-    expiry: Expiry,
+    stamp: Stamp,
 }
 
 impl PendingRecords {
@@ -282,8 +303,8 @@ impl PendingRecords {
         let Ok(string) = entry.value().string() else {
             let (value, key) = (entry.value().clone(), Key::from_slice(key));
             self.bytes += collection_bytes(&key, &value);
-            let expiry = entry.expiry();
-            let collection = PendingCollection { position, key, value, expiry };
+            let stamp = entry.stamp();
+            let collection = PendingCollection { position, key, value, stamp };
             return self.pieces.push_back(Pending::Collection(collection));
         };
         let length_max = RECORD_OVERHEAD_MAX + key.len() + string.len();
@@ -294,7 +315,7 @@ impl PendingRecords {
         }
         let Some(Pending::Records(chunk)) = self.pieces.back_mut() else { return };
         let before = chunk.len();
-        put_key(chunk, position as u64, key, string, entry.expiry());
+        put_key(chunk, position as u64, key, string, entry.stamp());
         self.bytes += chunk.len() - before;
     }
 
@@ -304,10 +325,10 @@ impl PendingRecords {
         if let Pending::Records(chunk) = self.pieces.front()? {
             let start = &chunk[self.taken..];
             let mut rest = start;
-            let Ok(Record::Key { key, value, expiry, .. }) = Record::take(&mut rest) else {
+            let Ok(Record::Key { key, value, stamp, .. }) = Record::take(&mut rest) else {
                 unreachable!("only records of keys with strings wait");
             };
-            digest.add(key, value, expiry.map(NonZeroU64::get));
+            digest.add_stamped(key, key_hash(value), stamp);
             let length = start.len() - rest.len();
             block.extend_from_slice(&start[..length]);
             self.bytes -= length;

@@ -2,9 +2,10 @@
 //! costs nothing to speak of, and does not see what is done to the key from then on.
 
 use crate::entry::Entry;
+use crate::keyspace::Keyspace;
 use core::ops::ControlFlow;
 use std::collections::BTreeMap;
-use syros_commands::access::Keys;
+use syros_commands::access::{Keys, Version};
 use syros_commands::{execution, operations};
 use syros_types::{Prng, WallTime};
 use syros_values::Kind;
@@ -19,14 +20,14 @@ pub struct DetachedRead {
 
 impl DetachedRead {
     /// The read at `now`, which is not before log time, with what `keys` has.
-    pub(crate) fn new<'a>(now: WallTime, body: &[u8], find: impl Fn(&[u8]) -> Option<&'a Entry>) -> Self {
+    pub(crate) fn new(now: WallTime, body: &[u8], all: &Keyspace) -> Self {
         let mut keys = NamedKeys::default();
         for operation in operations(body).flatten() {
             operation.each_key(|key| {
-                if !keys.0.contains_key(key)
-                    && let Some(entry) = find(key)
+                if keys.versions.insert(key.into(), all.version(key)).is_none()
+                    && let Some(entry) = all.get(key)
                 {
-                    keys.0.insert(key.into(), entry.clone());
+                    keys.entries.insert(key.into(), entry.clone());
                 }
             });
         }
@@ -41,26 +42,34 @@ impl DetachedRead {
 
 /// The keys that a body names, as far as they exist. No operation asks for others.
 #[derive(Clone, Debug, Default)]
-struct NamedKeys(BTreeMap<Box<[u8]>, Entry>);
+struct NamedKeys {
+    entries: BTreeMap<Box<[u8]>, Entry>,
+    /// Those of keys that do not exist, too.
+    versions: BTreeMap<Box<[u8]>, Version>,
+}
 
 impl Keys for NamedKeys {
     type EntryRef<'a> = &'a Entry;
 
     fn get(&self, key: &[u8]) -> Option<&Entry> {
-        self.0.get(key)
+        self.entries.get(key)
+    }
+
+    fn version(&self, key: &[u8]) -> Version {
+        self.versions.get(key).copied().unwrap_or(Version::UNKNOWN)
     }
 
     fn each(&self, mut visit: impl FnMut(&[u8]) -> ControlFlow<()>) {
-        let _ = self.0.keys().try_for_each(|key| visit(key));
+        let _ = self.entries.keys().try_for_each(|key| visit(key));
     }
 
     fn scan(&self, _: u64, _: u64, mut visit: impl FnMut(&[u8], Kind) -> ControlFlow<()>) -> u64 {
-        let _ = self.0.iter().try_for_each(|(key, entry)| visit(key, entry.value().kind()));
+        let _ = self.entries.iter().try_for_each(|(key, entry)| visit(key, entry.value().kind()));
         0
     }
 
     fn random(&self, prng: &mut Prng, visit: impl FnOnce(&[u8])) -> bool {
-        let drawn = prng.below(self.0.len().max(1) as u64) as usize;
-        self.0.keys().nth(drawn).map(|key| visit(key)).is_some()
+        let drawn = prng.below(self.entries.len().max(1) as u64) as usize;
+        self.entries.keys().nth(drawn).map(|key| visit(key)).is_some()
     }
 }

@@ -1,5 +1,6 @@
 //! A hash of a whole state, to compare replicas.
 
+use crate::stamp::Stamp;
 use syros_types::{WallTime, key_hash, mix};
 
 /// Computes [`Engine::digest`](crate::Engine::digest): start with the log time, add every key in any
@@ -38,6 +39,28 @@ impl Digest {
         let entry = mix(key_hash(key)) ^ fingerprint;
         self.sum = self.sum.wrapping_add(mix(mix(entry) ^ expiry.unwrap_or(0)));
         self.count += 1;
+    }
+
+    /// As [`add_value`](Self::add_value), with the version of the key.
+    pub(crate) fn add_stamped(&mut self, key: &[u8], fingerprint: u64, stamp: Stamp) {
+        let before = self.sum;
+        self.add_value(key, fingerprint, stamp.expiry_ms());
+        if stamp.entry > 0 {
+            let added = self.sum.wrapping_sub(before);
+            self.sum = before.wrapping_add(mix(added ^ mix(stamp.entry)));
+        }
+    }
+
+    /// Adds the entry that versions are recorded from, which is 0 if they are not.
+    pub(crate) const fn add_recorded(&mut self, from: u64) {
+        if from > 0 {
+            self.sum = self.sum.wrapping_add(mix(!from));
+        }
+    }
+
+    /// Adds the last entry, which is not 0, that has removed a key of a part.
+    pub(crate) const fn add_removal(&mut self, part: usize, entry: u64) {
+        self.sum = self.sum.wrapping_add(mix(mix(entry) ^ (part as u64 + 1)));
     }
 
     /// The digest of all that was added.

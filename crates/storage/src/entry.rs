@@ -1,6 +1,7 @@
 //! The table of keys of the in-memory engine.
 
 use crate::hash::KeyHashBuilder;
+use crate::stamp::Stamp;
 use indexmap::IndexMap;
 use smallvec::SmallVec;
 use syros_commands::access::{EntryRef, Expiry};
@@ -13,11 +14,12 @@ pub(crate) type Key = SmallVec<[u8; 24]>;
 /// Keys in the order of their positions.
 pub(crate) type Table = IndexMap<Key, Entry, KeyHashBuilder>;
 
-/// A key's value and expiry.
+/// A key's value and expiry, and which log entry has changed it last.
 #[derive(Clone, Debug)]
 pub(crate) struct Entry {
     pub(crate) value: Value,
     pub(crate) expiry: Expiry,
+    pub(crate) changed: u64,
 }
 
 impl Entry {
@@ -27,6 +29,10 @@ impl Entry {
 
     pub(crate) const fn expiry(&self) -> Expiry {
         self.expiry
+    }
+
+    pub(crate) const fn stamp(&self) -> Stamp {
+        Stamp { expiry: self.expiry, entry: self.changed }
     }
 
     /// Drops the value, of which nobody will ask again.

@@ -4,7 +4,7 @@
 use core::cell::Cell;
 use core::ops::ControlFlow;
 use std::collections::BTreeMap;
-use syros_commands::access::{EntryRef, Expiry, Keys, KeysMut};
+use syros_commands::access::{EntryRef, Expiry, Keys, KeysMut, Version};
 use syros_commands::execution;
 use syros_types::{Prng, WallTime};
 use syros_values::{Collection, Kind, Value, WrongType};
@@ -141,6 +141,22 @@ impl<K: Keys> Keys for WriteOverlay<'_, K> {
         Some(found)
     }
 
+    fn version(&self, key: &[u8]) -> Version {
+        if self.changes.contains_key(key) {
+            // Nobody has said yet which entry that will be.
+            self.is_certain.set(false);
+            return Version::UNKNOWN;
+        }
+        // It may be gone by the time that the body is executed at.
+        let _ = self.get(key);
+        let version = self.keys.version(key);
+        // It may be known by then.
+        if version == Version::UNKNOWN {
+            self.is_certain.set(false);
+        }
+        version
+    }
+
     fn each(&self, _visit: impl FnMut(&[u8]) -> ControlFlow<()>) {
         self.is_certain.set(false);
     }
@@ -212,6 +228,10 @@ impl<K: Keys> KeysMut for WriteOverlay<'_, K> {
     }
 
     fn clear(&mut self) {
+        self.is_certain.set(false);
+    }
+
+    fn record_versions(&mut self) {
         self.is_certain.set(false);
     }
 }

@@ -10,6 +10,7 @@
 //! says when it has to wait. A server lets threads drive the workers, the simulator whatever order it draws.
 
 use crate::disk::{Lane, Shared};
+use crate::removals::{PART_BITS, part_of_hash};
 use crate::store::Store;
 use core::fmt;
 use std::collections::VecDeque;
@@ -209,6 +210,7 @@ impl<S: Store> Worker<S> {
     fn run<B: AsRef<[u8]>>(&mut self, tasks: &[Task<B>]) {
         for task in tasks {
             self.scratch.clear();
+            self.lane.begin_entry(task.number);
             self.lane.execute(task.time, task.body.as_ref(), &mut self.scratch);
             if task.wants_reply {
                 self.replies.push((task.number, self.scratch.clone()));
@@ -291,8 +293,8 @@ impl<B: AsRef<[u8]>, J> Dispatcher<B, J> {
     /// The lane that has the keys of this hash.
     #[must_use]
     pub fn lane_of(&self, hash: u64) -> usize {
-        // Keys of a lane are neighbours in the store.
-        ((u128::from(hash) * self.lanes() as u128) >> 64) as usize
+        // Keys of a lane are neighbours in the store, and so are those of a part of all hashes.
+        (part_of_hash(hash) * self.lanes()) >> PART_BITS
     }
 
     /// One bit for each lane that has one of the keys; of none, the first lane's.

@@ -14,6 +14,8 @@ use crate::entry::{ALLOCATION_BYTES, ENTRY_BYTES, Entry, Key, Table, is_due};
 use crate::hash::KeyHashBuilder;
 use crate::leftovers::Leftovers;
 use crate::listing::Listing;
+use crate::removals::{ALL, Recorded, Removals, part_of};
+use crate::stamp::Stamp;
 use core::cell::Cell;
 use core::hash::BuildHasher as _;
 use core::num::NonZeroU64;
@@ -22,7 +24,7 @@ use indexmap::IndexMap;
 use indexmap::map::raw_entry_v1::{RawEntryApiV1, RawEntryMut};
 use std::collections::BTreeSet;
 use std::sync::Arc;
-use syros_commands::access::{Expiry, Keys, KeysMut};
+use syros_commands::access::{Expiry, Keys, KeysMut, Version};
 use syros_types::{Prng, WallTime};
 use syros_values::{Collection, Garbage, Kind, Value, WrongType};
 
@@ -73,6 +75,10 @@ pub(crate) struct Keyspace {
     expired: u64,
     /// Log time.
     time: WallTime,
+    /// The log entry whose bodies are applied.
+    number: u64,
+    /// If versions are recorded.
+    recorded: Option<Box<Recorded>>,
     /// Some key may be due.
     has_due: bool,
     /// How many expiries are below a bound: what was counted last, kept right since.
@@ -100,6 +106,8 @@ impl Keyspace {
             content_bytes: 0,
             expired: 0,
             time: WallTime(0),
+            number: 0,
+            recorded: None,
             has_due: false,
             counted: Cell::new((NonZeroU64::MIN, 0)),
             pace,
@@ -140,6 +148,33 @@ impl Keyspace {
         self.time
     }
 
+    /// The bodies applied from now on are those of this log entry.
+    pub(crate) const fn begin_entry(&mut self, number: u64) {
+        self.number = number;
+    }
+
+    /// What a key that is changed now has been changed by, as far as versions are recorded.
+    fn entry(&self) -> u64 {
+        if self.recorded.is_some() { self.number } else { 0 }
+    }
+
+    /// Since when versions are recorded, and which entries have removed keys.
+    pub(crate) fn recorded(&self) -> Option<&Recorded> {
+        self.recorded.as_deref()
+    }
+
+    /// Since when versions are recorded, and which entries have removed keys.
+    pub(crate) fn set_recorded(&mut self, recorded: Option<Recorded>) {
+        self.recorded = recorded.map(Box::new);
+    }
+
+    /// A key has been removed, or has got an expiry.
+    fn record_removal(&mut self, key: &[u8]) {
+        if let Some(recorded) = &mut self.recorded {
+            recorded.removals.record(part_of(key), self.number);
+        }
+    }
+
     /// Where the keys that are not due begin among the expiries.
     fn first_not_due(&self) -> (NonZeroU64, Box<[u8]>) {
         (NonZeroU64::MIN.saturating_add(self.time.as_millis()), Box::default())
@@ -167,10 +202,11 @@ impl Keyspace {
     }
 
     /// Adds a key at the end; false, and nothing happens, if it exists.
-    pub(crate) fn append(&mut self, key: &[u8], value: Value, expiry: Expiry) -> bool {
+    pub(crate) fn append(&mut self, key: &[u8], value: Value, stamp: Stamp) -> bool {
         let RawEntryMut::Vacant(slot) = self.entries.raw_entry_mut_v1().from_key(key) else { return false };
         self.content_bytes += key.len() + value.memory_bytes();
-        slot.insert(Key::from_slice(key), Entry { value, expiry });
+        let Stamp { expiry, entry } = stamp;
+        slot.insert(Key::from_slice(key), Entry { value, expiry, changed: entry });
         self.index_expiry(key, None, expiry);
         true
     }
@@ -233,7 +269,7 @@ impl Keyspace {
     /// Begins a snapshot of the keys as they are.
     pub(crate) fn begin_snapshot(&mut self) {
         self.end_snapshot();
-        self.capture = Some(Box::new(Capture::new(self.entries.len(), self.time)));
+        self.capture = Some(Box::new(Capture::new(self.entries.len(), self.time, self.recorded())));
     }
 
     /// See [`Engine::snapshot_block`](crate::Engine::snapshot_block).
@@ -400,6 +436,14 @@ impl Keys for Keyspace {
         self.entries.get(key).filter(|entry| !self.is_due(entry))
     }
 
+    fn version(&self, key: &[u8]) -> Version {
+        match (&self.recorded, self.get(key)) {
+            (None, _) => Version::UNKNOWN,
+            (Some(_), Some(found)) => found.stamp().version(),
+            (Some(recorded), None) => Version::of_absent(recorded.removals.of(key)),
+        }
+    }
+
     fn count(&self) -> usize {
         self.len() - self.due_len()
     }
@@ -448,6 +492,10 @@ impl KeysMut for Keyspace {
     /// old one's memory, and neither has an expiry.
     fn set(&mut self, key: &[u8], value: &[u8], expiry: Expiry) {
         self.remove_due(key);
+        if expiry.is_some() {
+            self.record_removal(key);
+        }
+        let changed = self.entry();
         match self.entries.raw_entry_mut_v1().from_key(key) {
             RawEntryMut::Occupied(mut slot) => {
                 if let Some(capture) = &mut self.capture {
@@ -461,12 +509,14 @@ impl KeysMut for Keyspace {
                         self.garbage.add(core::mem::replace(other, Value::String(value.to_vec())));
                     }
                 }
+                entry.changed = changed;
                 let old = core::mem::replace(&mut entry.expiry, expiry);
                 self.index_expiry(key, old, expiry);
             }
             RawEntryMut::Vacant(slot) => {
-                slot.insert(Key::from_slice(key), Entry { value: Value::String(value.to_vec()), expiry });
-                self.content_bytes += key.len() + value.len();
+                let (value, value_bytes) = (Value::String(value.to_vec()), value.len());
+                slot.insert(Key::from_slice(key), Entry { value, expiry, changed });
+                self.content_bytes += key.len() + value_bytes;
                 self.index_expiry(key, None, expiry);
             }
         }
@@ -474,15 +524,17 @@ impl KeysMut for Keyspace {
 
     fn set_collection<C: Collection>(&mut self, key: &[u8], collection: C) {
         self.remove_due(key);
+        let changed = self.entry();
         let Some((position, _, entry)) = self.entries.get_full_mut(key) else {
-            self.append(key, collection.into(), None);
+            self.append(key, collection.into(), Stamp { expiry: None, entry: changed });
             return;
         };
         if let Some(capture) = &mut self.capture {
             capture.preserve(position, key, entry);
         }
         let before = entry.value.memory_bytes();
-        entry.value = collection.into();
+        self.garbage.add(core::mem::replace(&mut entry.value, collection.into()));
+        entry.changed = changed;
         self.content_bytes = self.content_bytes - before + entry.value.memory_bytes();
         let old = entry.expiry.take();
         self.index_expiry(key, old, None);
@@ -493,7 +545,7 @@ impl KeysMut for Keyspace {
         key: &[u8],
         change: impl FnOnce(&mut Vec<u8>) -> R,
     ) -> Result<Option<R>, WrongType> {
-        let time = self.time;
+        let (time, changed) = (self.time, self.entry());
         let full = self.entries.get_full_mut(key);
         let Some((position, _, entry)) = full.filter(|(_, _, entry)| !is_due(entry.expiry, time)) else {
             return Ok(None);
@@ -503,6 +555,7 @@ impl KeysMut for Keyspace {
             capture.preserve(position, key, entry);
         }
         let Value::String(value) = &mut entry.value else { return Err(WrongType) };
+        entry.changed = changed;
         let before = value.len();
         let result = change(value);
         self.content_bytes = self.content_bytes - before + value.len();
@@ -515,11 +568,13 @@ impl KeysMut for Keyspace {
         change: impl FnOnce(&mut C) -> R,
     ) -> Result<R, WrongType> {
         self.remove_due(key);
+        let changed = self.entry();
         let Some((position, _, entry)) = self.entries.get_full_mut(key) else {
             let mut collection = C::default();
             let result = change(&mut collection);
             if !collection.is_empty() {
-                self.append(key, collection.into(), None);
+                let stamp = Stamp { expiry: None, entry: changed };
+                self.append(key, collection.into(), stamp);
             }
             return Ok(result);
         };
@@ -531,31 +586,42 @@ impl KeysMut for Keyspace {
         let collection = C::of_mut(&mut entry.value).ok_or(WrongType)?;
         let result = change(collection);
         let is_empty = collection.is_empty();
+        entry.changed = changed;
         self.content_bytes = self.content_bytes - before + entry.value.memory_bytes();
         if is_empty {
-            self.discard(key);
+            self.remove(key);
         }
         Ok(result)
     }
 
     fn set_expiry(&mut self, key: &[u8], expiry: Expiry) {
-        let time = self.time;
+        let (time, changed) = (self.time, self.entry());
         let full = self.entries.get_full_mut(key);
         if let Some((position, _, entry)) = full.filter(|(_, _, entry)| !is_due(entry.expiry, time)) {
             if let Some(capture) = &mut self.capture {
                 capture.preserve(position, key, entry);
             }
+            entry.changed = changed;
             let old = core::mem::replace(&mut entry.expiry, expiry);
             self.index_expiry(key, old, expiry);
+            if expiry.is_some() {
+                self.record_removal(key);
+            }
         }
     }
 
     fn remove(&mut self, key: &[u8]) {
         self.discard(key);
+        self.record_removal(key);
     }
 
     fn rename(&mut self, from: &[u8], to: &[u8]) {
-        if let Some(entry) = self.take(from) {
+        if let Some(mut entry) = self.take(from) {
+            self.record_removal(from);
+            if entry.expiry.is_some() {
+                self.record_removal(to);
+            }
+            entry.changed = self.entry();
             self.put(to, entry);
         }
     }
@@ -579,9 +645,19 @@ impl KeysMut for Keyspace {
                 self.leftovers.add(expiries, bytes);
             }
         }
+        if let Some(recorded) = &mut self.recorded {
+            recorded.removals.record(ALL, self.number);
+        }
+        self.expiries.clear();
         self.counted.set((NonZeroU64::MIN, 0));
         self.has_due = false;
         self.content_bytes = 0;
+    }
+
+    fn record_versions(&mut self) {
+        if self.recorded.is_none() && self.number > 0 {
+            self.set_recorded(Some(Recorded { from: self.number, removals: Removals::EMPTY }));
+        }
     }
 }
 

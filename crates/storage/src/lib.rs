@@ -18,7 +18,9 @@ mod leftovers;
 mod listing;
 mod memory;
 mod memory_store;
+mod removals;
 mod snapshot;
+mod stamp;
 mod store;
 
 pub use detached::DetachedRead;
@@ -30,7 +32,7 @@ pub use memory_store::MemoryStore;
 pub use snapshot::DamagedSnapshot;
 pub use store::{Change, Pressure, Store, StoreCause, StoreError};
 
-use syros_types::WallTime;
+use syros_types::{OpNumber, WallTime};
 
 /// A store of keys, their values and expiries, which executes the bodies of `syros-commands`.
 ///
@@ -47,6 +49,11 @@ use syros_types::WallTime;
 /// one while bodies are applied. An engine restored from them is equal to the one that was captured: the
 /// same bodies at the same times give the same replies from then on. Taking one changes no answer.
 pub trait Engine {
+    /// The bodies applied from now on are those of this log entry, which comes after all before. If versions of keys are
+    /// recorded, the version of a key says which entry has changed it last
+    /// ([`RecordVersions`](syros_commands::families::RecordVersions)); without a call they are not.
+    fn begin_entry(&mut self, number: OpNumber);
+
     /// Moves log time on to `time`, and with it removes what has expired, and executes all operations of `body` in
     /// order, as one: nobody sees the state between them. Appends one encoded reply per operation to
     /// `reply`. An operation that fails answers an error and changes nothing; those after it go on. A
@@ -101,7 +108,7 @@ pub trait Engine {
     /// About how many bytes of memory the data takes, overhead included; without what a snapshot keeps.
     fn memory_bytes(&self) -> usize;
 
-    /// [`Digest`] of the whole state: keys, values, expiries and log time. Equal, on engines of any
+    /// [`Digest`] of the whole state: keys, values, expiries, versions and log time. Equal, on engines of any
     /// type, if and, but for collisions of 64 bits, only if the states are equal. Takes time
     /// proportional to the data.
     fn digest(&self) -> u64;

@@ -5,10 +5,14 @@
 //! header comes first and says how many keys there are and what log time it is; every key has one record,
 //! in any order, which names its position; the end comes last and carries the digest of the state. A key with a
 //! collection has a record of another kind, with the encoding of `syros-values`; one with a large collection has a record
-//! with the head of that, and others with its parts, each of which says how many elements are before it. Tags are fixed
-//! for ever. A disk engine does not know how many keys it has before it has seen them all: its
+//! with the head of that, and others with its parts, each of which says how many elements are before it. Before the record
+//! of a key stands which log entry has changed it last, if that is known. If versions of keys are recorded, the entry that
+//! they are recorded from comes behind the header, and those that have removed keys, by their parts
+//! ([`removals`](crate::removals)). Tags are fixed for ever. A disk engine does not know how many keys it has before it has seen them all: its
 //! header leaves the number to the end, and positions count up.
 
+use crate::removals::ALL;
+use crate::stamp::Stamp;
 use core::fmt;
 use core::num::NonZeroU64;
 use syros_commands::access::Expiry;
@@ -28,11 +32,14 @@ pub(crate) mod tag {
     pub(crate) const COLLECTION: u8 = 7;
     pub(crate) const COLLECTION_HEAD: u8 = 8;
     pub(crate) const COLLECTION_PART: u8 = 9;
+    pub(crate) const CHANGED: u8 = 10;
+    pub(crate) const REMOVAL: u8 = 11;
+    pub(crate) const RECORDED: u8 = 12;
 }
 
-/// Most bytes of the record of a key with a string besides the key and the string: the tag, and the varints of position,
-/// expiry and both lengths.
-pub(crate) const RECORD_OVERHEAD_MAX: usize = 1 + 2 * 10 + 3 + 4;
+/// Most bytes of the record of a key with a string besides the key and the string: two tags, and the varints of the entry,
+/// position, expiry and both lengths.
+pub(crate) const RECORD_OVERHEAD_MAX: usize = 2 + 3 * 10 + 3 + 4;
 
 const _: () = assert!(KEY_BYTES_MAX < 1 << 21 && VALUE_BYTES_MAX < 1 << 28);
 
@@ -85,6 +92,10 @@ pub enum DamagedSnapshot {
     DuplicatePart(u64),
     /// It is the snapshot of an engine of another type.
     OtherEngine,
+    /// There are two entries that versions are recorded from.
+    SecondRecorded,
+    /// There is no such part of all hashes, no entry has removed a key of it, or it is there twice.
+    Removal(u64),
     /// There are more keys or fewer than the end says.
     Count {
         /// Number of keys.
@@ -128,6 +139,8 @@ impl fmt::Display for DamagedSnapshot {
                 write!(f, "elements are twice there of the collection of the key at position {position}")
             }
             Self::OtherEngine => f.write_str("it is the snapshot of another kind of engine"),
+            Self::SecondRecorded => f.write_str("two entries begin to record versions"),
+            Self::Removal(part) => write!(f, "the entry that removed keys of part {part} is wrong"),
             Self::Count { found, expected } => write!(f, "there are {found} keys instead of {expected}"),
             Self::Digest { found, expected } => {
                 write!(f, "the digest is {found:016x} instead of {expected:016x}")
@@ -168,8 +181,33 @@ impl From<InvalidValue> for DamagedSnapshot {
     }
 }
 
+/// What stands before the record of a key.
+fn put_changed(out: &mut Vec<u8>, entry: u64) {
+    if entry > 0 {
+        out.push(tag::CHANGED);
+        put_varint(out, entry);
+    }
+}
+
+/// The entry that versions are recorded from, if they are: it is not 0 then.
+pub(crate) fn put_recorded(out: &mut Vec<u8>, from: u64) {
+    if from > 0 {
+        out.push(tag::RECORDED);
+        put_varint(out, from);
+    }
+}
+
+/// The last entry, which is not 0, that has removed a key of a part.
+pub(crate) fn put_removal(out: &mut Vec<u8>, part: usize, entry: u64) {
+    out.push(tag::REMOVAL);
+    put_varint(out, part as u64);
+    put_varint(out, entry);
+}
+
 /// A key with a string.
-pub(crate) fn put_key(out: &mut Vec<u8>, position: u64, key: &[u8], value: &[u8], expiry: Expiry) {
+pub(crate) fn put_key(out: &mut Vec<u8>, position: u64, key: &[u8], value: &[u8], stamp: Stamp) {
+    let Stamp { expiry, entry } = stamp;
+    put_changed(out, entry);
     out.push(if expiry.is_some() { tag::KEY_WITH_EXPIRY } else { tag::KEY });
     put_varint(out, position);
     if let Some(expiry) = expiry {
@@ -180,19 +218,20 @@ pub(crate) fn put_key(out: &mut Vec<u8>, position: u64, key: &[u8], value: &[u8]
 }
 
 /// A key with a value of any kind.
-pub(crate) fn put_entry(out: &mut Vec<u8>, position: u64, key: &[u8], value: &Value, expiry: Expiry) {
+pub(crate) fn put_entry(out: &mut Vec<u8>, position: u64, key: &[u8], value: &Value, stamp: Stamp) {
     if let Value::String(string) = value {
-        return put_key(out, position, key, string, expiry);
+        return put_key(out, position, key, string, stamp);
     }
-    put_collection_key(out, tag::COLLECTION, position, key, expiry);
+    put_collection_key(out, tag::COLLECTION, position, key, stamp);
     value.put(out);
 }
 
 /// A key with a collection. Behind it must follow the encoding of the collection or, if the tag is that of a head, the head.
-pub(crate) fn put_collection_key(out: &mut Vec<u8>, tag: u8, position: u64, key: &[u8], expiry: Expiry) {
+pub(crate) fn put_collection_key(out: &mut Vec<u8>, tag: u8, position: u64, key: &[u8], stamp: Stamp) {
+    put_changed(out, stamp.entry);
     out.push(tag);
     put_varint(out, position);
-    put_varint(out, expiry.map_or(0, NonZeroU64::get));
+    put_varint(out, stamp.expiry.map_or(0, NonZeroU64::get));
     put_bytes(out, key);
 }
 
@@ -252,6 +291,15 @@ fn take_optional_expiry(input: &mut &[u8]) -> Result<Expiry, DamagedSnapshot> {
     take_expiry(input).map(Some)
 }
 
+/// The number of a log entry.
+fn take_entry(input: &mut &[u8]) -> Result<u64, DamagedSnapshot> {
+    match take_varint(input)? {
+        // What has none is written without one.
+        0 => Err(DamagedSnapshot::Number),
+        entry => Ok(entry),
+    }
+}
+
 /// A value that is no string: those have records of their own.
 fn take_collection(input: &mut &[u8]) -> Result<Value, DamagedSnapshot> {
     match Value::take(input)? {
@@ -263,39 +311,58 @@ fn take_collection(input: &mut &[u8]) -> Result<Value, DamagedSnapshot> {
 /// A part of a snapshot.
 pub(crate) enum Record<'a> {
     Header { count: u64, time: WallTime },
-    Key { position: u64, key: &'a [u8], value: &'a [u8], expiry: Expiry },
-    Collection { position: u64, key: &'a [u8], value: Value, expiry: Expiry },
-    CollectionHead { position: u64, key: &'a [u8], builder: ValueBuilder, expiry: Expiry },
+    Key { position: u64, key: &'a [u8], value: &'a [u8], stamp: Stamp },
+    Collection { position: u64, key: &'a [u8], value: Value, stamp: Stamp },
+    CollectionHead { position: u64, key: &'a [u8], builder: ValueBuilder, stamp: Stamp },
     CollectionPart { position: u64, rank: u64, elements: &'a [u8] },
     End { digest: u64 },
     OpenHeader { time: WallTime },
     CountedEnd { count: u64, digest: u64 },
+    Removal { part: usize, entry: u64 },
+    Recorded { from: u64 },
 }
 
 impl<'a> Record<'a> {
     /// Takes the first record off `input`.
     pub(crate) fn take(input: &mut &'a [u8]) -> Result<Self, DamagedSnapshot> {
-        let tag = take_u8(input)?;
+        let (entry, tag) = match take_u8(input)? {
+            tag::CHANGED => (take_entry(input)?, take_u8(input)?),
+            tag => (0, tag),
+        };
         Ok(match tag {
-            tag::HEADER => Self::Header { count: take_varint(input)?, time: WallTime(take_varint(input)?) },
             tag::KEY | tag::KEY_WITH_EXPIRY => Self::Key {
                 position: take_varint(input)?,
-                expiry: if tag == tag::KEY { None } else { Some(take_expiry(input)?) },
+                stamp: Stamp {
+                    expiry: if tag == tag::KEY { None } else { Some(take_expiry(input)?) },
+                    entry,
+                },
                 key: take_bytes(input, KEY_BYTES_MAX)?,
                 value: take_bytes(input, VALUE_BYTES_MAX)?,
             },
             tag::COLLECTION => Self::Collection {
                 position: take_varint(input)?,
-                expiry: take_optional_expiry(input)?,
+                stamp: Stamp { expiry: take_optional_expiry(input)?, entry },
                 key: take_bytes(input, KEY_BYTES_MAX)?,
                 value: take_collection(input)?,
             },
             tag::COLLECTION_HEAD => Self::CollectionHead {
                 position: take_varint(input)?,
-                expiry: take_optional_expiry(input)?,
+                stamp: Stamp { expiry: take_optional_expiry(input)?, entry },
                 key: take_bytes(input, KEY_BYTES_MAX)?,
                 builder: ValueBuilder::take_head(input)?,
             },
+            // Only keys have been changed by an entry.
+            tag if entry > 0 => return Err(DamagedSnapshot::Tag(tag)),
+            tag::RECORDED => Self::Recorded { from: take_entry(input)? },
+            tag::REMOVAL => {
+                let part = take_varint(input)?;
+                let place = usize::try_from(part).ok().filter(|place| *place <= ALL);
+                Self::Removal {
+                    part: place.ok_or(DamagedSnapshot::Removal(part))?,
+                    entry: take_entry(input)?,
+                }
+            }
+            tag::HEADER => Self::Header { count: take_varint(input)?, time: WallTime(take_varint(input)?) },
             tag::COLLECTION_PART => Self::CollectionPart {
                 position: take_varint(input)?,
                 rank: take_varint(input)?,

@@ -4,7 +4,8 @@ use core::ops::ControlFlow;
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
 
-use syros_commands::describe;
+use syros_commands::families::RecordVersions;
+use syros_commands::{Operation, Reply, describe};
 use syros_storage::conformance::{Generator, body_if_data, body_of};
 use syros_storage::execution::{Dispatcher, Item, ItemProgress, ReadWay, Task, Worker};
 use syros_storage::{Change, DiskEngine, Engine, Lane, MemoryStore, Pressure, Reader, Store, StoreError};
@@ -101,23 +102,35 @@ fn bodies(seed: u64) -> Bodies {
     let mut bodies = Vec::new();
     while bodies.len() < 300 {
         now += prng.below(40_000);
-        let words = if prng.chance(1, 6) {
-            let key = |prng: &mut Prng| format!("k{}", prng.below(12)).into_bytes();
-            let mut words = vec![b"MSET".to_vec()];
-            for _ in 0..1 + prng.below(3) {
-                words.push(key(&mut prng));
-                words.push(now.to_string().into_bytes());
-            }
-            words
-        } else {
-            generator.command()
-        };
-        let words: Vec<&[u8]> = words.iter().map(Vec::as_slice).collect();
-        if let Some(body) = body_if_data(&words) {
+        // From some time on versions are recorded.
+        if bodies.len() == 50 && seed.is_multiple_of(2) {
+            let mut body = Vec::new();
+            Operation::new(RecordVersions).encode(&mut body);
+            bodies.push((WallTime(now), body));
+        }
+        // Some are transactions.
+        let operations = if prng.chance(1, 6) { 1 + prng.below(5) } else { 1 };
+        let mut body = Vec::new();
+        for _ in 0..operations {
+            let words = if prng.chance(1, 6) { set_several(&mut prng, now) } else { generator.command() };
+            let words: Vec<&[u8]> = words.iter().map(Vec::as_slice).collect();
+            body.extend(body_if_data(&words).unwrap_or_default());
+        }
+        if !body.is_empty() {
             bodies.push((WallTime(now), body));
         }
     }
     bodies
+}
+
+/// An MSET of some keys.
+fn set_several(prng: &mut Prng, now: u64) -> Vec<Vec<u8>> {
+    let mut words = vec![b"MSET".to_vec()];
+    for _ in 0..1 + prng.below(3) {
+        words.push(format!("k{}", prng.below(12)).into_bytes());
+        words.push(now.to_string().into_bytes());
+    }
+    words
 }
 
 /// Runs one history in parallel and compares it with the same one executed by one thread. An error: they differ.
@@ -135,6 +148,7 @@ fn run(seed: u64, plant: bool) -> Result<(), String> {
         let number = OpNumber(index as u64 + 1);
         let footprint = describe(body).expect("a body").footprint;
         let mut reply = Vec::new();
+        serial.begin_entry(number);
         serial.apply(*time, body, &mut reply);
         digests.push(serial.digest());
         expected.push((number, reply));
@@ -292,6 +306,55 @@ impl Store for Busy {
 
     fn disk_bytes(&self) -> u64 {
         self.0.disk_bytes()
+    }
+}
+
+/// Whatever a transaction has done so far, nobody else sees any of it before it is committed.
+#[test]
+fn nobody_sees_half_of_a_transaction() {
+    let body = |commands: &[&str]| -> Vec<u8> {
+        commands
+            .iter()
+            .flat_map(|text| body_of(&text.split(' ').map(str::as_bytes).collect::<Vec<_>>()))
+            .collect()
+    };
+    let (engine, _) = DiskEngine::open(MemoryStore::new()).unwrap();
+    let shared = engine.into_shared();
+    let mut lane = Lane::new(Arc::clone(&shared));
+    let mut reader = Reader::new(Arc::clone(&shared));
+    let mut seen = |body: &[u8]| {
+        let mut reply = Vec::new();
+        reader.read(WallTime(1_000), body, &mut reply);
+        Reply::decode_all(&reply).expect("replies")
+    };
+    let bulk = |text: &str| Reply::Bulk(text.as_bytes().to_vec());
+    let (one, two) = (Reply::Integer(1), Reply::Integer(2));
+    let names = |names: &[&str]| Reply::Array(names.iter().map(|name| bulk(name)).collect());
+    let question = body(&["GET a", "GET b", "DBSIZE"]);
+    for (commands, replies, after) in [
+        (
+            &["SET a 1", "DBSIZE", "SET a 2", "BLIND APPEND a 3", "KEYS *"][..],
+            &[Reply::Ok, one.clone(), Reply::Ok, Reply::Ok, names(&["a"])][..],
+            [bulk("23"), Reply::Nil, one.clone()],
+        ),
+        (
+            &["SET b 1", "FLUSHALL", "DBSIZE", "SET b 2", "DBSIZE", "RANDOMKEY"],
+            &[Reply::Ok, Reply::Ok, Reply::Integer(0), Reply::Ok, one.clone(), bulk("b")],
+            [Reply::Nil, bulk("2"), one.clone()],
+        ),
+        (
+            &["FLUSHALL", "MSET a 1 b 1", "DBSIZE", "FLUSHALL", "MSET a 2 c 3", "DEL c b", "DBSIZE"],
+            &[Reply::Ok, Reply::Ok, two, Reply::Ok, Reply::Ok, one.clone(), one.clone()],
+            [bulk("2"), Reply::Nil, one.clone()],
+        ),
+    ] {
+        let before = seen(&question);
+        let mut reply = Vec::new();
+        lane.execute(WallTime(1_000), &body(commands), &mut reply);
+        assert_eq!(Reply::decode_all(&reply).expect("replies"), replies, "{commands:?}");
+        assert_eq!(seen(&question), before, "{commands:?}");
+        lane.commit();
+        assert_eq!(seen(&question), after, "{commands:?}");
     }
 }
 

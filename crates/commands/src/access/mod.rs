@@ -2,9 +2,11 @@
 
 mod names;
 mod operand;
+mod version;
 
 pub use names::Names;
 pub use operand::Operand;
+pub use version::Version;
 
 use core::num::NonZeroU64;
 use core::ops::ControlFlow;
@@ -72,6 +74,9 @@ pub trait Keys {
     /// The key's value and expiry, if it exists.
     fn get(&self, key: &[u8]) -> Option<Self::EntryRef<'_>>;
 
+    /// The key's version; [`Version::UNKNOWN`] as long as none are recorded.
+    fn version(&self, key: &[u8]) -> Version;
+
     /// Number of keys.
     fn count(&self) -> usize {
         let mut count = 0;
@@ -100,9 +105,6 @@ pub trait Keys {
 
 /// Keys that can be changed.
 pub trait KeysMut: Keys {
-    /// Is called before an operation that concerns all keys.
-    fn commit_writes(&mut self) {}
-
     /// Gives a key a string and an expiry, whatever kind of value it had.
     fn set(&mut self, key: &[u8], value: &[u8], expiry: Expiry);
 
@@ -147,4 +149,7 @@ pub trait KeysMut: Keys {
 
     /// Removes all keys.
     fn clear(&mut self);
+
+    /// Has versions of keys recorded from the present log entry on, if they are not.
+    fn record_versions(&mut self);
 }

@@ -21,6 +21,7 @@ mod server;
 mod sets;
 mod sorted_sets;
 mod strings;
+mod transactions;
 
 pub use draws::Draws;
 pub use generic::expire::ExpireCondition;
@@ -297,6 +298,7 @@ commands! {
         strings::getrange::GetRange<'a>,
         strings::mget::MGet<'a>,
         strings::strlen::StrLen<'a>,
+        transactions::versions::Versions<'a>,
     }
     updates {
         generic::del::Del<'a>,
@@ -343,19 +345,26 @@ commands! {
         strings::set::Set<'a> | OPCODE_WITH_OPTIONS,
         strings::setnx::SetNx<'a>,
         strings::setrange::SetRange<'a>,
+        transactions::record::RecordVersions,
+        transactions::unchanged::Unchanged<'a>,
     }
     connection {
         client::Client,
         command::Command,
         config::Config,
+        discard::Discard,
         echo::Echo,
+        exec::Exec,
         hello::Hello,
         info::Info,
+        multi::Multi,
         ping::Ping,
         quit::Quit,
         reset::Reset,
         select::Select,
         time::Time,
+        unwatch::Unwatch,
+        watch::Watch,
     }
     others {
         generic::blind,

@@ -73,9 +73,14 @@ impl CommandSpec {
     /// True if a command of this many words, the name included, is neither too short nor too long.
     #[must_use]
     pub const fn accepts(&self, words: usize) -> bool {
-        let arity = self.arity.unsigned_abs() as usize;
-        if self.arity < 0 { words >= arity } else { words == arity }
+        fits(self.arity, words)
     }
+}
+
+/// True if so many words are neither too few nor too many.
+const fn fits(arity: i8, words: usize) -> bool {
+    let least = arity.unsigned_abs() as usize;
+    if arity < 0 { words >= least } else { words == least }
 }
 
 /// A subcommand, as COMMAND INFO describes it.
@@ -91,6 +96,14 @@ pub struct SubcommandSpec {
     pub categories: &'static [&'static str],
     /// See [`CommandSpec::tips`].
     pub tips: &'static [&'static str],
+}
+
+impl SubcommandSpec {
+    /// As [`CommandSpec::accepts`].
+    #[must_use]
+    pub const fn accepts(&self, words: usize) -> bool {
+        fits(self.arity, words)
+    }
 }
 
 /// Positions of the keys among a command's words, as Redis counts them.

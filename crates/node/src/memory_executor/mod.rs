@@ -199,6 +199,7 @@ impl<E: InMemory> MemoryExecutor<E> {
             }
             let number = OpNumber(number);
             let entry = replica.entry(number);
+            self.engine.begin_entry(number);
             for update in entry.updates() {
                 let body: &[u8] = &update.request.body;
                 #[cfg(feature = "planted-bugs")]

@@ -12,7 +12,7 @@ use crate::writer::{
     Protocol, write_array, write_bulk, write_error, write_integer, write_simple, write_verbatim,
 };
 use std::sync::Arc;
-use syros_commands::{CommandError, ConnectionCommand, parse_integer};
+use syros_commands::{CommandError, CommandSpec, ConnectionCommand, SubcommandSpec, parse_integer};
 use syros_types::{Prng, ReadPolicy, WallTime, key_hash, mix};
 
 /// Whether a client wants replies: CLIENT REPLY.
@@ -35,7 +35,7 @@ impl Replies {
 }
 
 /// What a client has said of itself and its wishes.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Session {
     pub(crate) identity: Identity,
     pub(crate) connected_at: WallTime,
@@ -117,6 +117,12 @@ pub(crate) fn answer(
             write_simple(out, b"OK");
             return true;
         }
+        ConnectionCommand::Unwatch => write_simple(out, b"OK"),
+        // They concern what the connection has queued and watches.
+        ConnectionCommand::Multi
+        | ConnectionCommand::Exec
+        | ConnectionCommand::Discard
+        | ConnectionCommand::Watch => {}
     }
     false
 }
@@ -182,7 +188,7 @@ fn subcommand(
     let Some(found) =
         subcommands.iter().find(|candidate| name.eq_ignore_ascii_case(candidate.name.as_bytes()))
     else {
-        write_unknown_subcommand(group, name, out);
+        write_error(out, &unknown_subcommand(group, name));
         return None;
     };
     let arity = usize::from(found.arity.unsigned_abs());
@@ -198,14 +204,28 @@ fn subcommand(
 /// Redis shows this much of a name that it does not know.
 const SHOWN_BYTES_MAX: usize = 128;
 
-fn write_unknown_subcommand(group: &str, name: &[u8], out: &mut Vec<u8>) {
+/// Why a command is refused before it is looked at: its subcommand does not exist, or has too few or too many words.
+pub(crate) fn subcommand_error(spec: &CommandSpec, words: &[&[u8]]) -> Option<Vec<u8>> {
+    let name = *words.get(1)?;
+    let is_it = |found: &&SubcommandSpec| {
+        found.name.split_once('|').is_some_and(|(_, second)| name.eq_ignore_ascii_case(second.as_bytes()))
+    };
+    match spec.subcommands.iter().find(is_it) {
+        _ if spec.subcommands.is_empty() => None,
+        Some(found) if found.accepts(words.len()) => None,
+        Some(found) => Some(CommandError::Arity(found.name).text()),
+        None => Some(unknown_subcommand(spec.name, name)),
+    }
+}
+
+fn unknown_subcommand(group: &str, name: &[u8]) -> Vec<u8> {
     let end = name.iter().position(|byte| *byte == 0).unwrap_or(name.len()).min(SHOWN_BYTES_MAX);
     let mut text = b"ERR unknown subcommand '".to_vec();
     text.extend_from_slice(&name[..end]);
     text.extend_from_slice(b"'. Try ");
     text.extend_from_slice(group.to_ascii_uppercase().as_bytes());
     text.extend_from_slice(b" HELP.");
-    write_error(out, &text);
+    text
 }
 
 fn write_help(group: &str, subcommands: &[Subcommand], out: &mut Vec<u8>) {

@@ -7,10 +7,11 @@ mod sorted_sets;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use syros_commands::access::Version;
 use syros_commands::families::{
     Append, Del, Draws, Exists, FieldPart, Get, GetDel, HDel, HGetAll, HRandField, HScan, HSet, HSetNx,
     IncrBy, MGet, MSet, Rename, SAdd, SCard, SInter, SInterCard, SInterStore, SMIsMember, SMembers, SMove,
-    SPop, SRandMember, SScan, Set, SetOperator, StrLen,
+    SPop, SRandMember, SScan, Set, SetOperator, StrLen, Unchanged, Versions,
 };
 use syros_commands::{
     Command, Condition, Operation, Reply, describe, operations, put_array, put_bulk, put_error, put_integer,
@@ -58,17 +59,52 @@ pub(crate) fn requests(lines: &[&str]) -> Vec<u8> {
 }
 
 /// Keys and values.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct TestStore(pub(crate) BTreeMap<Vec<u8>, Vec<u8>>);
+#[derive(Clone, Debug, Default)]
+pub(crate) struct TestStore(pub(crate) BTreeMap<Vec<u8>, Vec<u8>>, Changes);
+
+/// Which body has changed a key last.
+#[derive(Clone, Debug, Default)]
+struct Changes {
+    is_recorded: bool,
+    body: u64,
+    keys: BTreeMap<Vec<u8>, u64>,
+}
 
 impl TestStore {
     /// Executes a body; the encoded replies.
     pub(crate) fn execute(&mut self, body: &[u8]) -> Vec<u8> {
         let mut out = Vec::new();
+        self.1.body += 1;
         for operation in operations(body) {
-            self.execute_one(&operation.expect("a well-formed body"), &mut out);
+            let operation = operation.expect("a well-formed body");
+            let before = out.len();
+            self.execute_one(&operation, &mut out);
+            let is_condition = matches!(operation.command, Command::Unchanged(_));
+            if is_condition && Reply::decode(&mut &out[before..]) == Ok(Reply::Nil) {
+                break;
+            }
         }
         out
+    }
+
+    fn insert(&mut self, key: &[u8], value: Vec<u8>) -> Option<Vec<u8>> {
+        self.1.keys.insert(key.to_vec(), self.1.body);
+        self.0.insert(key.to_vec(), value)
+    }
+
+    fn remove(&mut self, key: &[u8]) -> Option<Vec<u8>> {
+        let old = self.0.remove(key)?;
+        self.1.keys.insert(key.to_vec(), self.1.body);
+        Some(old)
+    }
+
+    fn version(&self, key: &[u8]) -> Version {
+        let changed = self.1.keys.get(key).copied().unwrap_or(0);
+        match self.0.contains_key(key) {
+            _ if !self.1.is_recorded => Version::UNKNOWN,
+            true => Version::of_present(changed),
+            false => Version::of_absent(changed),
+        }
     }
 
     /// Executes a submission; how it would end.
@@ -126,47 +162,61 @@ impl TestStore {
                     (false, false) => put_nil(out),
                 }
                 if allowed {
-                    self.0.insert(key.to_vec(), value.to_vec());
+                    self.insert(key, value.to_vec());
                 }
             }
             Command::MSet(MSet { pairs }) => {
                 for (key, value) in pairs.pairs() {
-                    self.0.insert(key.to_vec(), value.to_vec());
+                    self.insert(key, value.to_vec());
                 }
                 put_ok(out);
             }
             Command::GetDel(GetDel { key }) => {
                 self.put_value(key, out);
-                self.0.remove(key);
+                self.remove(key);
             }
             Command::Append(Append { key, value }) => {
-                let stored = self.0.entry(key.to_vec()).or_default();
+                let mut stored = self.0.get(key).cloned().unwrap_or_default();
                 stored.extend_from_slice(value);
                 put_integer(out, stored.len() as i64);
+                self.insert(key, stored);
             }
             Command::IncrBy(IncrBy { key, delta }) => {
                 let text = self.0.get(key).map_or("0", |value| str::from_utf8(value).unwrap_or("?"));
                 match text.parse::<i64>().ok().and_then(|value| value.checked_add(delta)) {
                     Some(value) => {
-                        self.0.insert(key.to_vec(), value.to_string().into_bytes());
+                        self.insert(key, value.to_string().into_bytes());
                         put_integer(out, value);
                     }
                     None => put_error(out, b"ERR value is not an integer or out of range"),
                 }
             }
             Command::Del(Del { keys }) => {
-                let removed = keys.iter().filter(|key| self.0.remove(*key).is_some()).count();
+                let removed = keys.iter().filter(|key| self.remove(key).is_some()).count();
                 put_integer(out, removed as i64);
             }
-            Command::Rename(Rename { from, to }) => match self.0.remove(from) {
+            Command::Rename(Rename { from, to }) => match self.remove(from) {
                 Some(value) => {
-                    self.0.insert(to.to_vec(), value);
+                    self.insert(to, value);
                     put_ok(out);
                 }
                 None => put_error(out, b"ERR no such key"),
             },
             Command::FlushAll(_) => {
-                self.0.clear();
+                let keys: Vec<Vec<u8>> = self.0.keys().cloned().collect();
+                keys.iter().for_each(|key| drop(self.remove(key)));
+                put_ok(out);
+            }
+            Command::Versions(Versions { keys }) => {
+                put_array(out, keys.len());
+                keys.iter().for_each(|key| put_integer(out, self.version(key).0.cast_signed()));
+            }
+            Command::Unchanged(Unchanged { pairs }) => {
+                let changed = pairs.pairs().any(|(key, version)| self.version(key).to_bytes() != *version);
+                if changed { put_nil(out) } else { put_ok(out) }
+            }
+            Command::RecordVersions(_) => {
+                self.1.is_recorded = true;
                 put_ok(out);
             }
             ref other => match self.execute_on_lists(other).or_else(|| self.execute_on_sorted_sets(other)) {

@@ -74,6 +74,19 @@ impl Swarm {
         }
     }
 
+    /// In one world of six some operations are transactions. They join the histories of their keys like operations on all
+    /// keys, and have the same limits. Rolled apart.
+    pub(super) fn draw_transactions(&mut self) {
+        let mut draw = Draw(Prng::new(self.seed ^ 0x5397_0a11_5eed_0045));
+        let workload = &mut self.workload;
+        if self.hunt.is_none() && draw.one_in(6) && workload.keys <= ALL_KEYS_MAX {
+            workload.transaction_percent = draw.of(&[5, 15, 40]);
+            let most = workload.operations.min(ALL_KEYS_OPERATIONS_MAX);
+            workload.operations = most;
+            self.nemesis.ruin_at = self.nemesis.ruin_at.map(|at| at.min(most.saturating_sub(1)));
+        }
+    }
+
     /// The world that this seed has, or would have if its engines were in memory.
     #[must_use]
     pub fn draw_in_memory(seed: u64) -> Self {
@@ -148,6 +161,7 @@ impl Swarm {
         swarm.draw_direct_answers();
         swarm.draw_change_of_mode();
         swarm.draw_collections();
+        swarm.draw_transactions();
         swarm
     }
 

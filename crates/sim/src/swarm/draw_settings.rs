@@ -52,6 +52,7 @@ impl WorkloadSettings {
             hot_key_percent: draw.of(&[0, 50, 90]),
             weights,
             packed_percent: draw.sometimes(&[5, 30]),
+            transaction_percent: 0,
             expiring_percent: 0,
             lifetime_max: 200,
             expiring_read: false,

@@ -141,6 +141,7 @@ impl Swarm {
                 hot_key_percent: 0,
                 weights: [1; crate::workload::KINDS],
                 packed_percent: 0,
+                transaction_percent: 0,
                 expiring_percent: 0,
                 lifetime_max: 200,
                 expiring_read: false,

@@ -32,6 +32,8 @@ pub struct WorkloadSettings {
     pub weights: [u64; KINDS],
     /// Operations of a hundred that are packed with others on the same key into one body.
     pub packed_percent: u64,
+    /// Operations of a hundred that are transactions: several commands on any keys in one body.
+    pub transaction_percent: u64,
     /// Operations of a hundred that set a key which expires.
     pub expiring_percent: u64,
     /// Longest lifetime of such a key, in milliseconds.
@@ -137,6 +139,13 @@ impl Workload {
         if self.prng.chance(self.settings.packed_percent, 100) {
             for _ in 0..=self.prng.below(2) {
                 let kind = self.kind();
+                steps.push(self.step(kind, key));
+            }
+        }
+        let transactions = self.settings.transaction_percent;
+        if transactions > 0 && self.prng.chance(transactions, 100) {
+            for _ in 0..=self.prng.below(3) {
+                let (kind, key) = (self.kind(), self.key());
                 steps.push(self.step(kind, key));
             }
         }

@@ -6,6 +6,7 @@ mod sets;
 mod snapshots;
 mod sorted_sets;
 mod twin;
+mod versions;
 
 pub use generator::Generator;
 pub use twin::Twin;
@@ -44,6 +45,7 @@ pub fn test_part<E: Engine>(make: impl Fn() -> E, load: impl Fn(&[Vec<u8>]) -> E
     test_limits_of_pops(&make);
     test_digest(&make);
     sorted_sets::test(&make);
+    versions::test(&make, (3_000 / one_in) as usize);
     snapshots::test(&make, &load, 200 / one_in);
     for seed in 0..4_u64.div_ceil(one_in) {
         test_against_twin(&make, seed, 10_000);
@@ -489,15 +491,8 @@ pub fn test_against_twin<E: Engine>(make: &impl Fn() -> E, seed: u64, steps: usi
                 if let Some(seed) = operation.seed_mut() {
                     *seed = prng.next_u64();
                 }
-                if operation.concerns_all_keys() {
-                    // Such an operation is a body of its own.
-                    (body, shown) = (Vec::new(), String::new());
-                }
                 operation.encode(&mut body);
                 shown += &format!("{operation:?}; ");
-                if operation.concerns_all_keys() {
-                    break;
-                }
             }
         }
         if body.is_empty() {

@@ -2,8 +2,9 @@
 
 use super::{Generator, body_if_data, body_of};
 use crate::Engine;
-use syros_commands::Reply;
-use syros_types::{Prng, WallTime};
+use syros_commands::families::RecordVersions;
+use syros_commands::{Operation, Reply};
+use syros_types::{OpNumber, Prng, WallTime};
 
 /// Most bytes that a block may have above what was asked for: one record with the longest value that
 /// [`Updates`] is likely to make, and the engine's own framing.
@@ -12,7 +13,7 @@ const BLOCK_EXCESS_MAX: usize = 16 * 1024;
 /// One thing to be done with an engine.
 #[derive(Clone, Debug)]
 enum EngineCall {
-    Apply(WallTime, Vec<u8>),
+    Apply(OpNumber, WallTime, Vec<u8>),
     Advance(WallTime),
 }
 
@@ -21,7 +22,10 @@ impl EngineCall {
     fn run<E: Engine>(&self, engine: &mut E) -> Vec<u8> {
         let mut reply = Vec::new();
         match self {
-            Self::Apply(time, body) => engine.apply(*time, body, &mut reply),
+            Self::Apply(number, time, body) => {
+                engine.begin_entry(*number);
+                engine.apply(*time, body, &mut reply);
+            }
             Self::Advance(time) => engine.advance(*time),
         }
         reply
@@ -35,6 +39,8 @@ struct Updates {
     generator: Generator,
     /// Log time, in microseconds.
     now: u64,
+    /// The last log entry.
+    entry: u64,
     /// Number of key names.
     names: u64,
     /// One command in so many empties the engine.
@@ -47,7 +53,7 @@ impl Updates {
         let names = 1 + prng.below(400);
         let flush_one_in = 100 + prng.below(3000);
         let generator = Generator::new(!seed, 1..4000, 1..2_000_000);
-        Self { prng, generator, now: 0, names, flush_one_in }
+        Self { prng, generator, now: 0, entry: 0, names, flush_one_in }
     }
 
     fn next(&mut self) -> EngineCall {
@@ -63,7 +69,15 @@ impl Updates {
         }
         let words = self.words();
         let words: Vec<&[u8]> = words.iter().map(Vec::as_slice).collect();
-        body_if_data(&words).map_or(EngineCall::Advance(time), |body| EngineCall::Apply(time, body))
+        self.entry += 1;
+        // In some rounds versions are recorded from some time on.
+        if self.entry == 100 && self.names.is_multiple_of(2) {
+            let mut body = Vec::new();
+            Operation::new(RecordVersions).encode(&mut body);
+            return EngineCall::Apply(OpNumber(self.entry), time, body);
+        }
+        let apply = |body| EngineCall::Apply(OpNumber(self.entry), time, body);
+        body_if_data(&words).map_or(EngineCall::Advance(time), apply)
     }
 
     fn words(&mut self) -> Vec<Vec<u8>> {

@@ -34,13 +34,13 @@ impl Census {
     pub fn take<S: Store>(shared: &Shared<S>, counted_max: u64) -> Result<Self, StoreError> {
         let (generation, now_ms) = (shared.generation(), shared.time().as_millis());
         let (mut keys, mut expiring, mut passed) = (0, 0, None);
-        shared.walk(None, (generation, now_ms), &data_begin(generation), |position, _, _, expiry| {
+        shared.walk(None, (generation, now_ms), &data_begin(generation), |position, _, _, stamp| {
             if keys >= counted_max {
                 passed = Some(position);
                 return ControlFlow::Break(());
             }
             keys += 1;
-            expiring += u64::from(expiry.is_some());
+            expiring += u64::from(stamp.expiry.is_some());
             ControlFlow::Continue(())
         })?;
         let Some(passed) = passed else { return Ok(Self { keys, expiring, is_exact: true }) };

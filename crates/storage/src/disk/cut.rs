@@ -3,10 +3,11 @@
 use super::Shared;
 use super::layout::{StoreKey, Stored, data_begin, data_key};
 use crate::Digest;
-use crate::snapshot::{put_collection_key, put_counted_end, put_key, put_open_header, tag};
+use crate::snapshot::{
+    put_collection_key, put_counted_end, put_key, put_open_header, put_recorded, put_removal, tag,
+};
 use crate::store::{Store, StoreError};
 use core::fmt;
-use core::num::NonZeroU64;
 use core::ops::ControlFlow;
 use std::sync::Arc;
 use syros_types::WallTime;
@@ -22,6 +23,10 @@ pub struct Cut<S: Store> {
     /// Where the next block begins in the store.
     from: StoreKey,
     count: u64,
+    /// The entry that versions are recorded from; 0 if they are not.
+    recorded_from: u64,
+    /// The entries that have removed keys; those that blocks have taken are gone.
+    removals: Vec<(usize, u64)>,
     digest: Digest,
 }
 
@@ -42,6 +47,8 @@ impl<S: Store> Cut<S> {
             time,
             header_written: false,
             count: 0,
+            recorded_from: shared.recorded_from(),
+            removals: shared.removals.iter().collect(),
             digest: Digest::new(time),
             shared: Arc::clone(shared),
         }
@@ -52,37 +59,41 @@ impl<S: Store> Cut<S> {
     /// # Errors
     /// What the disk says.
     pub fn block(&mut self, bytes: usize, block: &mut Vec<u8>) -> Result<bool, StoreError> {
-        let Self { shared, view, generation, time, header_written, from, count, digest } = self;
+        let Self { shared, view, generation, time, header_written, from, count, digest, .. } = self;
         let end = block.len().saturating_add(bytes);
         if !*header_written {
             *header_written = true;
             put_open_header(block, *time);
+            put_recorded(block, self.recorded_from);
+            digest.add_recorded(self.recorded_from);
+        }
+        while let Some((part, entry)) = self.removals.pop() {
+            put_removal(block, part, entry);
+            digest.add_removal(part, entry);
+            if block.len() >= end {
+                return Ok(true);
+            }
         }
         let mut more = false;
-        shared.walk(
-            Some(view),
-            (*generation, time.as_millis()),
-            &from.clone(),
-            |_, key, value, expiry| {
-                match value {
-                    Stored::String(string) => put_key(block, *count, key, string, expiry),
-                    Stored::Collection(encoded) => {
-                        put_collection_key(block, tag::COLLECTION, *count, key, expiry);
-                        block.extend_from_slice(encoded);
-                    }
+        shared.walk(Some(view), (*generation, time.as_millis()), &from.clone(), |_, key, value, stamp| {
+            match value {
+                Stored::String(string) => put_key(block, *count, key, string, stamp),
+                Stored::Collection(encoded) => {
+                    put_collection_key(block, tag::COLLECTION, *count, key, stamp);
+                    block.extend_from_slice(encoded);
                 }
-                digest.add_value(key, value.fingerprint(), expiry.map(NonZeroU64::get));
-                *count += 1;
-                if block.len() >= end {
-                    // Nothing is between a key and the same with a zero after it.
-                    *from = data_key(*generation, key);
-                    from.push(0);
-                    more = true;
-                    return ControlFlow::Break(());
-                }
-                ControlFlow::Continue(())
-            },
-        )?;
+            }
+            digest.add_stamped(key, value.fingerprint(), stamp);
+            *count += 1;
+            if block.len() >= end {
+                // Nothing is between a key and the same with a zero after it.
+                *from = data_key(*generation, key);
+                from.push(0);
+                more = true;
+                return ControlFlow::Break(());
+            }
+            ControlFlow::Continue(())
+        })?;
         if !more {
             put_counted_end(block, *count, digest.finish());
         }

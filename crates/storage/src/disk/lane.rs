@@ -2,18 +2,20 @@
 
 use super::Shared;
 use super::layout::{
-    StoreKey, data_key, encode_operand, expiry_key, is_long, merged, record, record_of, value_record,
+    Changes, StoreKey, data_key, encode_operand, expiry_key, is_long, merged, record, record_of, value_record,
 };
 use super::reader::{Read, ReadPoint, each, random, scan};
 use crate::hash::KeyHashBuilder;
+use crate::removals::{ALL, part_of};
+use crate::stamp::Stamp;
 use crate::store::{Change, Store};
 use core::fmt;
 use core::ops::ControlFlow;
-use indexmap::IndexMap;
+use core::sync::atomic::Ordering;
 use std::sync::Arc;
-use syros_commands::access::{EntryRef as _, Expiry, Keys, KeysMut, Operand};
+use syros_commands::access::{EntryRef as _, Expiry, Keys, KeysMut, Operand, Version};
 use syros_commands::execution;
-use syros_types::{Prng, WallTime};
+use syros_types::{OpNumber, Prng, WallTime};
 use syros_values::{Collection, Kind, WrongType};
 
 /// Executes bodies whose keys no other lane has anything to do with at the same time. What it has executed it sees
@@ -21,8 +23,18 @@ use syros_values::{Collection, Kind, WrongType};
 pub struct Lane<S: Store> {
     shared: Arc<Shared<S>>,
     now_ms: u64,
+    /// The log entry whose bodies it executes.
+    number: u64,
+    /// The same if versions are recorded, else 0.
+    entry: u64,
+    /// The entry that versions are recorded from, if that has not been committed.
+    recorded_from: Option<u64>,
+    /// The parts of the hashes that it has removed keys of, with the entries, and not committed.
+    removals: Vec<(usize, u64)>,
     /// What has not been committed.
-    changes: IndexMap<StoreKey, Change, KeyHashBuilder>,
+    changes: Changes,
+    /// A FLUSHALL has not been committed: the changes are of the next generation.
+    has_cleared: bool,
     /// The earliest expiry among the changes.
     first_expiry: Expiry,
     /// Bytes of the changes, about.
@@ -60,8 +72,26 @@ impl<S: Store> Lane<S> {
     /// Executes for this engine.
     pub fn new(shared: Arc<Shared<S>>) -> Self {
         // Whoever makes keys collide here slows down what they write themselves: the changes are few.
-        let changes = IndexMap::with_hasher(KeyHashBuilder::new(0));
-        Self { shared, now_ms: 0, changes, first_expiry: None, bytes: 0 }
+        let changes = Changes::with_hasher(KeyHashBuilder::new(0));
+        Self {
+            shared,
+            now_ms: 0,
+            number: 0,
+            entry: 0,
+            recorded_from: None,
+            removals: Vec::new(),
+            changes,
+            has_cleared: false,
+            first_expiry: None,
+            bytes: 0,
+        }
+    }
+
+    /// The bodies executed from now on are those of this log entry.
+    pub fn begin_entry(&mut self, number: OpNumber) {
+        self.number = number.0;
+        let is_recorded = self.recorded_from.is_some() || self.shared.recorded_from() > 0;
+        self.entry = if is_recorded { number.0 } else { 0 };
     }
 
     /// Executes a body at this log time, and appends its replies: see [`Engine::apply`](crate::Engine::apply).
@@ -77,16 +107,30 @@ impl<S: Store> Lane<S> {
 
     /// Lets everybody see what was executed.
     pub fn commit(&mut self) {
-        if self.changes.is_empty() {
+        if self.changes.is_empty() && !self.has_cleared && self.recorded_from.is_none() {
             return;
         }
         let written = self.shared.store.write(self.changes.drain(..));
         self.shared.succeeded(written);
         self.bytes = 0;
+        // Not before: who reads sees the old generation, or all of the next one.
+        if core::mem::take(&mut self.has_cleared) {
+            self.shared.clear();
+        }
+        // Not before: see `Reader::version`.
+        if let Some(number) = self.recorded_from.take() {
+            self.shared.recorded_from.store(number, Ordering::Release);
+        }
+        self.removals.drain(..).for_each(|(part, entry)| self.shared.removals.record(part, entry));
         // Not before: whoever looks for the first one would miss it.
         if let Some(expiry) = self.first_expiry.take() {
             self.shared.record_expiry(expiry);
         }
+    }
+
+    /// The generation of its keys.
+    fn generation(&self) -> u32 {
+        self.shared.generation() + u32::from(self.has_cleared)
     }
 
     fn change(&mut self, key: StoreKey, change: Change) {
@@ -94,9 +138,27 @@ impl<S: Store> Lane<S> {
         self.changes.insert(key, change);
     }
 
+    /// What is kept of a key that is changed now.
+    fn stamp(&self, expiry: Expiry) -> Stamp {
+        if self.entry > 0 {
+            self.shared.record_mark();
+        }
+        Stamp { expiry, entry: self.entry }
+    }
+
+    /// A key has been removed, or has got an expiry.
+    fn record_removal(&mut self, key: &[u8]) {
+        if self.entry > 0 {
+            self.removals.push((part_of(key), self.entry));
+        }
+    }
+
     /// Gives a key a record and the expiry that is in it.
     fn put(&mut self, key: &[u8], record: Vec<u8>, expiry: Expiry) {
-        let generation = self.shared.generation();
+        if expiry.is_some() {
+            self.record_removal(key);
+        }
+        let generation = self.generation();
         if let Some(expiry) = expiry {
             self.change(expiry_key(generation, expiry, key), Change::Put(Vec::new()));
             self.first_expiry = Some(self.first_expiry.map_or(expiry, |first| first.min(expiry)));
@@ -106,7 +168,7 @@ impl<S: Store> Lane<S> {
 
     /// Gives a key another record, with the same expiry, whose own entry is there already.
     fn replace(&mut self, key: &[u8], record: Vec<u8>) {
-        self.change(data_key(self.shared.generation(), key), Change::Put(record));
+        self.change(data_key(self.generation(), key), Change::Put(record));
     }
 }
 
@@ -114,7 +176,7 @@ impl<S: Store> Keys for Lane<S> {
     type EntryRef<'a> = Read<Value<'a, S::Value>>;
 
     fn get(&self, key: &[u8]) -> Option<Read<Value<'_, S::Value>>> {
-        let store_key = data_key(self.shared.generation(), key);
+        let store_key = data_key(self.generation(), key);
         let stored = || self.shared.succeeded(self.shared.store.get(&store_key)).flatten();
         let value = match self.changes.get(&store_key) {
             Some(Change::Put(record)) => Value::Changed(record),
@@ -128,16 +190,27 @@ impl<S: Store> Keys for Lane<S> {
         Read::new(key, value, self.now_ms)
     }
 
+    fn version(&self, key: &[u8]) -> Version {
+        if self.recorded_from.is_none() && self.shared.recorded_from() == 0 {
+            return Version::UNKNOWN;
+        }
+        let here = part_of(key);
+        let removed = self.removals.iter().filter(|(part, _)| [here, ALL].contains(part));
+        let removed = removed.map(|(_, entry)| *entry).max().unwrap_or(0);
+        let absent = Version::of_absent(removed.max(self.shared.removals.of(key)));
+        self.get(key).map_or(absent, |found| found.stamp().version())
+    }
+
     fn each(&self, visit: impl FnMut(&[u8]) -> ControlFlow<()>) {
-        each(&self.shared, &ReadPoint::now(&self.shared, self.now()), visit);
+        each(&self.shared, &self.read_point(), visit);
     }
 
     fn scan(&self, cursor: u64, count: u64, visit: impl FnMut(&[u8], Kind) -> ControlFlow<()>) -> u64 {
-        scan(&self.shared, &ReadPoint::now(&self.shared, self.now()), cursor, count, visit)
+        scan(&self.shared, &self.read_point(), cursor, count, visit)
     }
 
     fn random(&self, prng: &mut Prng, visit: impl FnOnce(&[u8])) -> bool {
-        random(&self.shared, &ReadPoint::now(&self.shared, self.now()), prng, visit)
+        random(&self.shared, &self.read_point(), prng, visit)
     }
 }
 
@@ -146,20 +219,26 @@ impl<S: Store> Lane<S> {
     fn now(&self) -> u64 {
         self.now_ms.max(self.shared.time().as_millis())
     }
+
+    /// All keys as they are after what has been executed, committed or not.
+    fn read_point(&self) -> ReadPoint<'_, S> {
+        ReadPoint {
+            view: None,
+            changes: Some(&self.changes),
+            generation: self.generation(),
+            now_ms: self.now(),
+        }
+    }
 }
 
 impl<S: Store> KeysMut for Lane<S> {
-    fn commit_writes(&mut self) {
-        self.commit();
-    }
-
     fn set(&mut self, key: &[u8], value: &[u8], expiry: Expiry) {
-        self.put(key, record(key, expiry, value), expiry);
+        self.put(key, record(key, self.stamp(expiry), value), expiry);
     }
 
     fn set_collection<C: Collection>(&mut self, key: &[u8], collection: C) {
-        self.shared.record_collection();
-        self.put(key, value_record(key, None, &collection.into()), None);
+        self.shared.record_mark();
+        self.put(key, value_record(key, self.stamp(None), &collection.into()), None);
     }
 
     fn edit<R>(
@@ -171,7 +250,7 @@ impl<S: Store> KeysMut for Lane<S> {
         let (mut value, expiry) = (found.string()?.to_vec(), found.expiry());
         drop(found);
         let result = change(&mut value);
-        self.replace(key, record(key, expiry, &value));
+        self.replace(key, record(key, self.stamp(expiry), &value));
         Ok(Some(result))
     }
 
@@ -190,8 +269,8 @@ impl<S: Store> KeysMut for Lane<S> {
         let result = change(collection);
         match (collection.is_empty(), existed) {
             (false, _) => {
-                self.shared.record_collection();
-                self.replace(key, value_record(key, expiry, &value));
+                self.shared.record_mark();
+                self.replace(key, value_record(key, self.stamp(expiry), &value));
             }
             (true, true) => self.remove(key),
             (true, false) => {}
@@ -203,8 +282,11 @@ impl<S: Store> KeysMut for Lane<S> {
         if is_long(key) {
             return false;
         }
-        let key = data_key(self.shared.generation(), key);
-        let operand = encode_operand(now_ms, operand);
+        let key = data_key(self.generation(), key);
+        if self.entry > 0 {
+            self.shared.record_mark();
+        }
+        let operand = encode_operand(now_ms, self.entry, operand);
         match self.changes.get_mut(&key) {
             Some(Change::Put(record)) => *record = merged(Some(record), [operand.as_slice()]),
             Some(change @ Change::Delete) => *change = Change::Put(merged(None, [operand.as_slice()])),
@@ -223,20 +305,22 @@ impl<S: Store> KeysMut for Lane<S> {
 
     fn set_expiry(&mut self, key: &[u8], expiry: Expiry) {
         if let Some(found) = self.get(key) {
-            let record = record_of(key, expiry, found.stored());
+            let record = record_of(key, self.stamp(expiry), found.stored());
             drop(found);
             self.put(key, record, expiry);
         }
     }
 
     fn remove(&mut self, key: &[u8]) {
+        self.record_removal(key);
         // Of a key that does not exist a record may be left.
-        self.change(data_key(self.shared.generation(), key), Change::Delete);
+        self.change(data_key(self.generation(), key), Change::Delete);
     }
 
     fn rename(&mut self, from: &[u8], to: &[u8]) {
         if let Some(found) = self.get(from) {
-            let (expiry, record) = (found.expiry(), record_of(to, found.expiry(), found.stored()));
+            let expiry = found.expiry();
+            let record = record_of(to, self.stamp(expiry), found.stored());
             drop(found);
             self.remove(from);
             self.put(to, record, expiry);
@@ -247,6 +331,16 @@ impl<S: Store> KeysMut for Lane<S> {
         self.changes.clear();
         self.bytes = 0;
         self.first_expiry = None;
-        self.shared.clear();
+        if self.entry > 0 {
+            self.removals.push((ALL, self.entry));
+        }
+        self.has_cleared = true;
+    }
+
+    fn record_versions(&mut self) {
+        if self.number > 0 && self.recorded_from.is_none() && self.shared.recorded_from() == 0 {
+            self.recorded_from = Some(self.number);
+            self.entry = self.number;
+        }
     }
 }

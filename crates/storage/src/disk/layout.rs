@@ -2,9 +2,9 @@
 //!
 //! | key | value |
 //! |---|---|
-//! | `d`, generation, position, key | expiry, string; or mark, expiry, collection |
+//! | `d`, generation, position, key | [mark, entry,] expiry, string; or [mark, entry,] mark, expiry, collection |
 //! | `e`, generation, expiry, position, key | |
-//! | `m`, name | about the whole state |
+//! | `m`, name | about the whole state: `state`, `head`, and `versions` if they are recorded |
 //!
 //! Generation: 4 bytes, big-endian; FLUSHALL begins the next. Position: 8 bytes, big-endian: half of the key's
 //! hash, so that SCAN's cursors are positions and its order has nothing to do with the keys. Expiry: milliseconds since
@@ -13,17 +13,24 @@
 //! A collection is one record, with the encoding of `syros-values`, and is written back as a whole when it changes. The
 //! *mark* before it, [`COLLECTION`], is no number in its shortest form, with which all records of strings begin.
 //!
+//! Before all that stands which log entry has changed the key last, if that is known: another mark, [`CHANGED`], and the
+//! number, a varint.
+//!
 //! A key longer than [`NAME_BYTES_MAX`] does not fit into every store's keys: its *name* there is its beginning and a
 //! cryptographic hash of all of it, and its record begins with the key itself.
 //!
 //! Entries under `e` are written when a key gets an expiry and left alone when it loses it: whether one is right, the
 //! key's own record says. So setting a key never reads.
 
+use crate::hash::KeyHashBuilder;
+use crate::stamp::Stamp;
+use crate::store::Change;
 use core::num::NonZeroU64;
+use indexmap::IndexMap;
 use sha2::{Digest as _, Sha256};
 use smallvec::SmallVec;
 use std::borrow::Cow;
-use syros_commands::access::{Expiry, Operand};
+use syros_commands::access::Operand;
 use syros_types::key_hash;
 use syros_types::limits::KEY_BYTES_MAX;
 use syros_types::varint::{put_varint, take_varint};
@@ -32,12 +39,18 @@ use syros_values::{Kind, Value};
 /// A key of the store: usual ones need no allocation.
 pub(super) type StoreKey = SmallVec<[u8; 48]>;
 
+/// What becomes of keys of the store.
+pub(super) type Changes = IndexMap<StoreKey, Change, KeyHashBuilder>;
+
 const DATA: u8 = b'd';
 const EXPIRIES: u8 = b'e';
 const META: u8 = b'm';
 
 /// What the record of a collection begins with.
 const COLLECTION: [u8; 2] = [0x80, 0];
+
+/// What a record begins with that says which entry has changed its key last.
+const CHANGED: [u8; 2] = [0x81, 0];
 
 /// Bytes before the key in a data key.
 const DATA_HEAD: usize = 1 + 4 + 8;
@@ -139,37 +152,43 @@ pub(super) fn meta_key(name: &str) -> StoreKey {
 }
 
 /// The record of a key with a string.
-pub(super) fn record(key: &[u8], expiry: Expiry, string: &[u8]) -> Vec<u8> {
-    record_of(key, expiry, Stored::String(string))
+pub(super) fn record(key: &[u8], stamp: Stamp, string: &[u8]) -> Vec<u8> {
+    record_of(key, stamp, Stored::String(string))
 }
 
 /// The record of a key with a value of any kind.
-pub(super) fn value_record(key: &[u8], expiry: Expiry, value: &Value) -> Vec<u8> {
+pub(super) fn value_record(key: &[u8], stamp: Stamp, value: &Value) -> Vec<u8> {
     if let Value::String(string) = value {
-        return record(key, expiry, string);
+        return record(key, stamp, string);
     }
-    let mut out = record_head(key, expiry, true, value.memory_bytes());
+    let mut out = record_head(key, stamp, true, value.memory_bytes());
     value.put(&mut out);
     out
 }
 
 /// The record of a key with a value as it was stored.
-pub(super) fn record_of(key: &[u8], expiry: Expiry, value: Stored<'_>) -> Vec<u8> {
+pub(super) fn record_of(key: &[u8], stamp: Stamp, value: Stored<'_>) -> Vec<u8> {
     let (bytes, is_collection) = match value {
         Stored::String(bytes) => (bytes, false),
         Stored::Collection(bytes) => (bytes, true),
     };
-    let mut out = record_head(key, expiry, is_collection, bytes.len());
+    let mut out = record_head(key, stamp, is_collection, bytes.len());
     out.extend_from_slice(bytes);
     out
 }
 
 /// What stands before a value of about so many bytes.
-fn record_head(key: &[u8], expiry: Expiry, is_collection: bool, value_bytes: usize) -> Vec<u8> {
+fn record_head(key: &[u8], stamp: Stamp, is_collection: bool, value_bytes: usize) -> Vec<u8> {
+    let Stamp { expiry, entry } = stamp;
     let key = if is_long(key) { key } else { &[] };
     let mark: &[u8] = if is_collection { &COLLECTION } else { &[] };
-    let head = mark.len() + key.len() + if expiry.is_some() { 11 } else { 5 };
+    let changed = if entry > 0 { CHANGED.len() + varint_bytes(entry) } else { 0 };
+    let head = changed + mark.len() + key.len() + if expiry.is_some() { 11 } else { 5 };
     let mut out = Vec::with_capacity(value_bytes + head);
+    if entry > 0 {
+        out.extend_from_slice(&CHANGED);
+        put_varint(&mut out, entry);
+    }
     out.extend_from_slice(mark);
     put_varint(&mut out, expiry.map_or(0, NonZeroU64::get));
     if !key.is_empty() {
@@ -177,6 +196,11 @@ fn record_head(key: &[u8], expiry: Expiry, is_collection: bool, value_bytes: usi
         out.extend_from_slice(key);
     }
     out
+}
+
+/// Bytes of a number as a varint.
+const fn varint_bytes(number: u64) -> usize {
+    (u64::BITS - (number | 1).leading_zeros()).div_ceil(7) as usize
 }
 
 /// A value as it is stored.
@@ -220,7 +244,7 @@ impl Stored<'_> {
 /// an expiry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Parsed {
-    pub(super) expiry: Expiry,
+    pub(super) stamp: Stamp,
     /// Where the value begins.
     pub(super) start: usize,
     /// How long the key before it is; 0 if the key is its own name.
@@ -243,9 +267,16 @@ impl Parsed {
 
 /// Parses the record of a key with this name, or this key.
 pub(super) fn parse_record(record: &[u8], name_is_long: bool) -> Parsed {
-    let nothing = Parsed { expiry: None, start: record.len(), key_length: 0, is_collection: false };
-    let collection = record.strip_prefix(&COLLECTION);
-    let mut rest = collection.unwrap_or(record);
+    let nothing =
+        Parsed { stamp: Stamp::default(), start: record.len(), key_length: 0, is_collection: false };
+    let mut rest = record;
+    let mut entry = 0;
+    if let Some(mut changed) = record.strip_prefix(&CHANGED) {
+        let Ok(number) = take_varint(&mut changed) else { return nothing };
+        (entry, rest) = (number, changed);
+    }
+    let collection = rest.strip_prefix(&COLLECTION);
+    rest = collection.unwrap_or(rest);
     let Ok(expiry) = take_varint(&mut rest) else { return nothing };
     let mut key_length = 0;
     if name_is_long {
@@ -255,16 +286,22 @@ pub(super) fn parse_record(record: &[u8], name_is_long: bool) -> Parsed {
         rest = after;
     }
     let is_collection = collection.is_some();
-    Parsed { expiry: NonZeroU64::new(expiry), start: record.len() - rest.len(), key_length, is_collection }
+    let stamp = Stamp { expiry: NonZeroU64::new(expiry), entry };
+    Parsed { stamp, start: record.len() - rest.len(), key_length, is_collection }
 }
 
 const APPEND: u8 = 1;
 const ADD: u8 = 2;
+const CHANGES: u8 = 3;
 
-/// A merge that happened at this time, for a store that merges.
-pub(super) fn encode_operand(now_ms: u64, operand: Operand<'_>) -> Vec<u8> {
-    let mut out = Vec::with_capacity(24);
+/// A merge that happened at this time, in this log entry, for a store that merges.
+pub(super) fn encode_operand(now_ms: u64, entry: u64, operand: Operand<'_>) -> Vec<u8> {
+    let mut out = Vec::with_capacity(32);
     put_varint(&mut out, now_ms);
+    if entry > 0 {
+        out.push(CHANGES);
+        put_varint(&mut out, entry);
+    }
     match operand {
         Operand::Append(tail) => {
             out.push(APPEND);
@@ -278,13 +315,19 @@ pub(super) fn encode_operand(now_ms: u64, operand: Operand<'_>) -> Vec<u8> {
     out
 }
 
-fn decode_operand(mut bytes: &[u8]) -> Option<(u64, Operand<'_>)> {
+fn decode_operand(mut bytes: &[u8]) -> Option<(u64, u64, Operand<'_>)> {
     let now_ms = take_varint(&mut bytes).ok()?;
-    match bytes.split_first()? {
-        (&APPEND, tail) => Some((now_ms, Operand::Append(tail))),
-        (&ADD, delta) => Some((now_ms, Operand::Add(i64::from_le_bytes(delta.try_into().ok()?)))),
-        _ => None,
+    let mut entry = 0;
+    if let [CHANGES, rest @ ..] = bytes {
+        bytes = rest;
+        entry = take_varint(&mut bytes).ok()?;
     }
+    let operand = match bytes.split_first()? {
+        (&APPEND, tail) => Operand::Append(tail),
+        (&ADD, delta) => Operand::Add(i64::from_le_bytes(delta.try_into().ok()?)),
+        _ => return None,
+    };
+    Some((now_ms, entry, operand))
 }
 
 /// The value that a store's key has after merges: what [`Change::Merge`](crate::Change::Merge) does with the old
@@ -294,26 +337,29 @@ pub fn merged<'a>(old: Option<&[u8]>, operands: impl IntoIterator<Item = &'a [u8
     let split = old.map(|old| {
         let parsed = parse_record(old, false);
         match parsed.value(old) {
-            Stored::String(string) => (parsed.expiry, Some(string.to_vec())),
-            Stored::Collection(_) => (parsed.expiry, None),
+            Stored::String(string) => (parsed.stamp, Some(string.to_vec())),
+            Stored::Collection(_) => (parsed.stamp, None),
         }
     });
-    // No string, but an expiry: a collection, which the old record has.
-    let mut state: Option<(Expiry, Option<Vec<u8>>)> = split;
+    // No string, but a stamp: a collection, which the old record has.
+    let mut state: Option<(Stamp, Option<Vec<u8>>)> = split;
     for operand in operands {
-        let Some((now_ms, operand)) = decode_operand(operand) else { continue };
+        let Some((now_ms, entry, operand)) = decode_operand(operand) else { continue };
         match &mut state {
-            Some((expiry, string)) if expiry.is_none_or(|expiry| expiry.get() > now_ms) => {
+            Some((stamp, string)) if stamp.expiry.is_none_or(|expiry| expiry.get() > now_ms) => {
                 // A blind update that fails changes nothing, and nobody is told; of a collection it fails.
-                let _ = string.as_mut().map(|string| operand.change(string));
+                if let Some(string) = string {
+                    let _ = operand.change(string);
+                    stamp.entry = entry;
+                }
             }
-            _ => state = Some((None, Some(operand.begin().0))),
+            _ => state = Some((Stamp { expiry: None, entry }, Some(operand.begin().0))),
         }
     }
     match state {
-        Some((expiry, Some(string))) => record(&[], expiry, &string),
+        Some((stamp, Some(string))) => record(&[], stamp, &string),
         Some((_, None)) => old.unwrap_or_default().to_vec(),
-        None => record(&[], None, &[]),
+        None => record(&[], Stamp::default(), &[]),
     }
 }
 
@@ -321,6 +367,12 @@ pub fn merged<'a>(old: Option<&[u8]>, operands: impl IntoIterator<Item = &'a [u8
 mod tests {
     use super::*;
     use syros_values::Hash;
+
+    const NEVER: Stamp = Stamp { expiry: None, entry: 0 };
+
+    fn until(ms: u64) -> Stamp {
+        Stamp { expiry: NonZeroU64::new(ms), entry: 0 }
+    }
 
     #[test]
     fn keys_can_be_read_back_and_keep_their_order() {
@@ -346,9 +398,9 @@ mod tests {
         for (key, name) in keys.iter().zip(&names) {
             assert!(name.len() < usize::from(u16::MAX));
             let (_, name) = parse_data_key(1, name).expect("a key of a record");
-            let record = record(key, NonZeroU64::new(7), b"value");
+            let record = record(key, until(7), b"value");
             let parsed = parse_record(&record, is_long(name));
-            assert_eq!((parsed.expiry, &record[parsed.start..]), (NonZeroU64::new(7), &b"value"[..]));
+            assert_eq!((parsed.stamp, &record[parsed.start..]), (until(7), &b"value"[..]));
             assert_eq!(parsed.key(&record, name), key);
             assert_eq!(&record[parse_record(&record, is_long(key)).start..], b"value");
         }
@@ -361,26 +413,38 @@ mod tests {
         hash.set(b"f", b"v");
         let hash = Value::Hash(hash);
         let encoded = [1, 1, 1, 1, b'f', 1, b'v'];
-        let (none, some) = (None, NonZeroU64::new(300));
+        let (none, some) = (NEVER, until(300));
+        let changed = |stamp: Stamp| Stamp { entry: 129, ..stamp };
         assert_eq!(record(b"k", none, b"v"), [0, b'v']);
         assert_eq!(record(b"k", some, b"v"), [0xac, 2, b'v']);
         assert_eq!(value_record(b"k", none, &hash), [&[0x80, 0, 0][..], &encoded].concat());
         assert_eq!(value_record(b"k", some, &hash), [&[0x80, 0, 0xac, 2][..], &encoded].concat());
         assert_eq!(value_record(b"k", some, &Value::String(b"v".to_vec())), record(b"k", some, b"v"));
+        assert_eq!(record(b"k", changed(none), b"v"), [0x81, 0, 0x81, 1, 0, b'v']);
+        let bytes = value_record(b"k", changed(some), &hash);
+        assert_eq!(bytes, [&[0x81, 0, 0x81, 1, 0x80, 0, 0xac, 2][..], &encoded].concat());
         for key in [vec![b'k'], vec![b'k'; KEY_BYTES_MAX]] {
-            for expiry in [none, some] {
+            for stamp in [none, some, changed(none), changed(some)] {
                 for value in [hash.clone(), Value::String(b"\x80\0".to_vec())] {
-                    let bytes = value_record(&key, expiry, &value);
+                    let bytes = value_record(&key, stamp, &value);
                     let parsed = parse_record(&bytes, is_long(&key));
-                    assert_eq!((parsed.expiry, parsed.value(&bytes).kind()), (expiry, value.kind()));
+                    assert_eq!((parsed.stamp, parsed.value(&bytes).kind()), (stamp, value.kind()));
                     assert_eq!(parsed.value(&bytes).fingerprint(), value.fingerprint());
                     assert_eq!(parsed.key(&bytes, &key), key);
-                    assert_eq!(record_of(&key, expiry, parsed.value(&bytes)), bytes);
+                    assert_eq!(record_of(&key, stamp, parsed.value(&bytes)), bytes);
                 }
             }
         }
         // What no checksum has found.
-        for bytes in [&[0x80][..], &[0x80, 0], &[0x80, 0, 0], &[0x80, 0, 0, 9], &[0x80, 0, 0, 1, 1, 2]] {
+        for bytes in [
+            &[0x80][..],
+            &[0x81, 0],
+            &[0x81, 0, 1, 0x80],
+            &[0x80, 0],
+            &[0x80, 0, 0],
+            &[0x80, 0, 0, 9],
+            &[0x80, 0, 0, 1, 1, 2],
+        ] {
             let parsed = parse_record(bytes, false);
             assert_eq!(parsed.value(bytes).value().fingerprint(), key_hash(b""), "{bytes:?}");
         }
@@ -390,23 +454,24 @@ mod tests {
     fn merges_leave_collections_alone() {
         let mut hash = Hash::default();
         hash.set(b"f", b"v");
-        let old = value_record(b"k", NonZeroU64::new(100), &hash.into());
-        let operands = |ms| [encode_operand(ms, Operand::Add(1)), encode_operand(ms, Operand::Append(b"2"))];
+        let old = value_record(b"k", until(100), &hash.into());
+        let operands =
+            |ms| [encode_operand(ms, 0, Operand::Add(1)), encode_operand(ms, 0, Operand::Append(b"2"))];
         let merged = |ms| merged(Some(&old), operands(ms).iter().map(Vec::as_slice));
         assert_eq!(merged(99), old);
-        assert_eq!(merged(100), record(b"k", None, b"12"), "it had expired");
+        assert_eq!(merged(100), record(b"k", NEVER, b"12"), "it had expired");
     }
 
     #[test]
     fn merges_do_what_commands_do() {
-        let add = |ms, delta| encode_operand(ms, Operand::Add(delta));
-        let append = |ms, tail| encode_operand(ms, Operand::Append(tail));
+        let add = |ms, delta| encode_operand(ms, 0, Operand::Add(delta));
+        let append = |ms, tail| encode_operand(ms, 0, Operand::Append(tail));
         let apply = |old: Option<&[u8]>, operands: &[Vec<u8>]| {
             let merged = merged(old, operands.iter().map(Vec::as_slice));
             let parsed = parse_record(&merged, false);
-            (parsed.expiry.map(NonZeroU64::get), merged[parsed.start..].to_vec())
+            (parsed.stamp.expiry_ms(), merged[parsed.start..].to_vec())
         };
-        let expiring = record(b"k", NonZeroU64::new(100), b"5");
+        let expiring = record(b"k", until(100), b"5");
         assert_eq!(apply(None, &[add(1, 3), append(1, b"0"), add(2, -1)]), (None, b"29".to_vec()));
         assert_eq!(apply(Some(&expiring), &[add(99, 3)]), (Some(100), b"8".to_vec()));
         assert_eq!(
@@ -414,7 +479,10 @@ mod tests {
             (None, b"1".to_vec()),
             "it had expired"
         );
-        let word = record(b"k", None, b"word");
+        let changing = [encode_operand(1, 7, Operand::Add(1)), encode_operand(1, 300, Operand::Add(1))];
+        let merged = merged(Some(&expiring), changing.iter().map(Vec::as_slice));
+        assert_eq!(merged, record(b"k", Stamp { entry: 300, ..until(100) }, b"7"));
+        let word = record(b"k", NEVER, b"word");
         assert_eq!(apply(Some(&word), &[add(1, 1), append(1, b"s")]), (None, b"words".to_vec()));
     }
 }

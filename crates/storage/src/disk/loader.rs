@@ -2,12 +2,14 @@
 
 use super::DiskEngine;
 use super::layout::{StoreKey, data_key, expiry_key, record, value_record};
+use crate::removals::Removals;
 use crate::snapshot::Record;
 use crate::store::{Change, Store, StoreError};
 use crate::{DamagedSnapshot, Digest, Engine as _};
 use core::fmt;
 use core::num::NonZeroU64;
-use syros_types::WallTime;
+use core::sync::atomic::Ordering;
+use syros_types::{WallTime, key_hash};
 
 /// Why a disk engine could not be restored.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -55,7 +57,9 @@ pub struct DiskLoader<S: Store> {
     digest: Digest,
     count: u64,
     first_expiry: Option<NonZeroU64>,
-    has_collections: bool,
+    has_marks: bool,
+    recorded_from: u64,
+    removals: Removals,
     damage: Option<LoadError>,
 }
 
@@ -68,7 +72,9 @@ impl<S: Store> DiskLoader<S> {
             digest: Digest::new(WallTime(0)),
             count: 0,
             first_expiry: None,
-            has_collections: false,
+            has_marks: false,
+            recorded_from: 0,
+            removals: Removals::EMPTY,
             damage: None,
         }
     }
@@ -99,14 +105,28 @@ impl<S: Store> DiskLoader<S> {
                         return Err(DamagedSnapshot::SecondEnd.into());
                     }
                 }
-                Record::Key { key, value, expiry, .. } => {
-                    self.digest.add(key, value, expiry.map(NonZeroU64::get));
-                    self.key(key, expiry, record(key, expiry, value), &mut changes);
+                Record::Key { key, value, stamp, .. } => {
+                    self.has_marks |= stamp.entry > 0;
+                    self.digest.add_stamped(key, key_hash(value), stamp);
+                    self.key(key, stamp.expiry, record(key, stamp, value), &mut changes);
                 }
-                Record::Collection { key, value, expiry, .. } => {
-                    self.has_collections = true;
-                    self.digest.add_value(key, value.fingerprint(), expiry.map(NonZeroU64::get));
-                    self.key(key, expiry, value_record(key, expiry, &value), &mut changes);
+                Record::Collection { key, value, stamp, .. } => {
+                    self.has_marks = true;
+                    self.digest.add_stamped(key, value.fingerprint(), stamp);
+                    self.key(key, stamp.expiry, value_record(key, stamp, &value), &mut changes);
+                }
+                Record::Recorded { from } => {
+                    self.digest.add_recorded(from);
+                    if core::mem::replace(&mut self.recorded_from, from) > 0 {
+                        return Err(DamagedSnapshot::SecondRecorded.into());
+                    }
+                }
+                Record::Removal { part, entry } => {
+                    self.digest.add_removal(part, entry);
+                    if self.removals.has(part) {
+                        return Err(DamagedSnapshot::Removal(part as u64).into());
+                    }
+                    self.removals.record(part, entry);
                 }
                 Record::Header { .. }
                 | Record::End { .. }
@@ -162,9 +182,11 @@ impl<S: Store> DiskLoader<S> {
             return Err(DamagedSnapshot::Expired(expiry.get()).into());
         }
         let (mut engine, _) = DiskEngine::open(self.store)?;
-        if self.has_collections {
-            engine.shared().record_collection();
+        if self.has_marks {
+            engine.shared().record_mark();
         }
+        engine.shared().recorded_from.store(self.recorded_from, Ordering::Release);
+        self.removals.iter().for_each(|(part, entry)| engine.shared().removals.record(part, entry));
         engine.advance(time);
         Ok(engine)
     }

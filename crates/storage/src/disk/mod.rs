@@ -11,6 +11,7 @@ mod cut;
 mod lane;
 mod layout;
 mod loader;
+mod overlay;
 mod reader;
 
 pub use census::Census;
@@ -21,6 +22,8 @@ pub use loader::{DiskLoader, LoadError};
 pub use reader::{ReadView, Reader};
 
 use crate::memory::moment;
+use crate::removals::SharedRemovals;
+use crate::stamp::Stamp;
 use crate::store::{Change, Store, StoreError};
 use crate::{Digest, Engine};
 use core::num::NonZeroU64;
@@ -32,13 +35,15 @@ use layout::{
 };
 use std::sync::{Arc, OnceLock};
 use syros_commands::access::{Expiry, Keys as _};
-use syros_types::WallTime;
+use syros_types::varint::{put_varint, take_varint};
+use syros_types::{OpNumber, WallTime};
 
 /// The format of stores, in the store itself, as long as all values are strings.
 const FORMAT: u8 = 1;
 
-/// The format of stores in which there has been a collection. Builds that know of none refuse it.
-const FORMAT_WITH_COLLECTIONS: u8 = 2;
+/// The format of stores in which there has been a collection, or a record that says which entry has changed its key.
+/// Builds that know of neither refuse it.
+const FORMAT_WITH_MARKS: u8 = 2;
 
 /// Expired keys removed at a time. They are looked up one by one; whoever waits for it waits no longer than
 /// for so many reads of the disk.
@@ -67,8 +72,12 @@ pub struct Shared<S: Store> {
     purged_before: AtomicU64,
     /// Keys that have expired and whose records have been removed.
     expired: AtomicU64,
-    /// A collection has been written, at some time.
-    has_collections: AtomicBool,
+    /// A record with a mark has been written, at some time.
+    has_marks: AtomicBool,
+    /// The entry that versions are recorded from; 0 if they are not, or that is not committed.
+    recorded_from: AtomicU64,
+    /// The entries that have removed keys, as far as that is committed.
+    removals: SharedRemovals,
     failure: OnceLock<StoreError>,
 }
 
@@ -120,9 +129,17 @@ impl<S: Store> Shared<S> {
         NonZeroU64::new(self.next_expiry.load(Ordering::Acquire)).filter(|ms| ms.get() != NEVER)
     }
 
-    /// A collection is about to be written. To be called before that can be part of a checkpoint.
-    fn record_collection(&self) {
-        self.has_collections.store(true, Ordering::Release);
+    /// The entry that versions are recorded from; 0 if they are not.
+    fn recorded_from(&self) -> u64 {
+        self.recorded_from.load(Ordering::Acquire)
+    }
+
+    /// A record with a mark is about to be written. To be called before that can be part of a checkpoint.
+    fn record_mark(&self) {
+        // Lanes say it with every record: only the first one disturbs the others.
+        if !self.has_marks.load(Ordering::Relaxed) {
+            self.has_marks.store(true, Ordering::Release);
+        }
     }
 
     /// A key has got this expiry.
@@ -177,7 +194,7 @@ impl<S: Store> Shared<S> {
         for (ms, expiry_key, data_key) in due {
             let Some(found) = self.succeeded(self.store.get(&data_key)) else { return };
             // It may have been set anew since, and got another expiry or none.
-            let expiry = |found: S::Value| parse_record(found.as_ref(), false).expiry;
+            let expiry = |found: S::Value| parse_record(found.as_ref(), false).stamp.expiry;
             if found.and_then(expiry).map(NonZeroU64::get) == Some(ms) {
                 changes.push((data_key, Change::Delete));
                 self.expired.fetch_add(1, Ordering::Relaxed);
@@ -208,13 +225,22 @@ impl<S: Store> Shared<S> {
     /// What the disk says.
     pub fn seal(&self, head: &[u8]) -> Result<(), StoreError> {
         let generation = self.generation();
-        let has_collections = self.has_collections.load(Ordering::Acquire);
-        let mut state = vec![if has_collections { FORMAT_WITH_COLLECTIONS } else { FORMAT }];
+        let has_marks = self.has_marks.load(Ordering::Acquire);
+        let mut state = vec![if has_marks { FORMAT_WITH_MARKS } else { FORMAT }];
         state.extend_from_slice(&generation.to_le_bytes());
         state.extend_from_slice(&self.time().0.to_le_bytes());
-        let changes =
-            [(meta_key("state"), Change::Put(state)), (meta_key("head"), Change::Put(head.to_vec()))];
-        self.store.write(changes.into_iter())?;
+        let mut versions = Vec::new();
+        put_varint(&mut versions, self.recorded_from());
+        for (part, entry) in self.removals.iter() {
+            put_varint(&mut versions, part as u64);
+            put_varint(&mut versions, entry);
+        }
+        let mut changes = vec![("state", state), ("head", head.to_vec())];
+        if self.recorded_from() > 0 {
+            changes.push(("versions", versions));
+        }
+        let changes = changes.into_iter().map(|(name, value)| (meta_key(name), Change::Put(value)));
+        self.store.write(changes)?;
         self.store.seal()?;
         self.sealed_generation.store(generation, Ordering::Release);
         Ok(())
@@ -247,25 +273,34 @@ impl<S: Store> Shared<S> {
     }
 
     /// Visits all records of keys that exist, in the order of positions, in a view or as they are: position, key,
-    /// value and expiry.
+    /// value and stamp.
     fn walk(
         &self,
         view: Option<&S::View>,
-        (generation, now_ms): (u32, u64),
+        at: (u32, u64),
         from: &[u8],
-        mut visit: impl FnMut(u64, &[u8], Stored<'_>, Option<NonZeroU64>) -> ControlFlow<()>,
+        mut visit: impl FnMut(u64, &[u8], Stored<'_>, Stamp) -> ControlFlow<()>,
     ) -> Result<(), StoreError> {
-        self.store.walk(view, from, |key, record| {
-            let Some((position, name)) = parse_data_key(generation, key) else {
-                return ControlFlow::Break(());
-            };
-            let parsed = parse_record(record, is_long(name));
-            if parsed.expiry.is_some_and(|expiry| expiry.get() <= now_ms) {
-                return ControlFlow::Continue(());
-            }
-            visit(position, parsed.key(record, name), parsed.value(record), parsed.expiry)
-        })
+        self.store.walk(view, from, |key, record| visit_record(at, key, record, &mut visit))
     }
+}
+
+/// Visits the record of a store's key if it is of a key of this generation that exists at this time; breaks off behind
+/// the last of the generation.
+fn visit_record(
+    (generation, now_ms): (u32, u64),
+    key: &[u8],
+    record: &[u8],
+    visit: &mut impl FnMut(u64, &[u8], Stored<'_>, Stamp) -> ControlFlow<()>,
+) -> ControlFlow<()> {
+    let Some((position, name)) = parse_data_key(generation, key) else {
+        return ControlFlow::Break(());
+    };
+    let parsed = parse_record(record, is_long(name));
+    if parsed.stamp.expiry.is_some_and(|expiry| expiry.get() <= now_ms) {
+        return ControlFlow::Continue(());
+    }
+    visit(position, parsed.key(record, name), parsed.value(record), parsed.stamp)
 }
 
 /// An [`Engine`] whose data lies in a [`Store`]: memory is needed for what the store caches and has not flushed.
@@ -287,13 +322,13 @@ impl<S: Store> DiskEngine<S> {
     /// What the disk says, or that the store is of a later version.
     pub fn open(store: S) -> Result<(Self, Option<Vec<u8>>), StoreError> {
         let state = store.get(&meta_key("state"))?;
-        let (generation, time, has_collections) = match state.as_ref().map(AsRef::as_ref) {
+        let (generation, time, has_marks) = match state.as_ref().map(AsRef::as_ref) {
             None => (0, 0, false),
-            Some([format @ (FORMAT | FORMAT_WITH_COLLECTIONS), rest @ ..]) if rest.len() == 12 => {
+            Some([format @ (FORMAT | FORMAT_WITH_MARKS), rest @ ..]) if rest.len() == 12 => {
                 let (generation, time) = rest.split_at(4);
                 let generation = generation.try_into().map_or(0, u32::from_le_bytes);
                 let time = time.try_into().map_or(0, u64::from_le_bytes);
-                (generation, time, *format == FORMAT_WITH_COLLECTIONS)
+                (generation, time, *format == FORMAT_WITH_MARKS)
             }
             Some(other) => {
                 let problem = format!("its state is {other:?}, which this version does not know");
@@ -310,9 +345,18 @@ impl<S: Store> DiskEngine<S> {
             next_expiry: AtomicU64::new(NEVER),
             purged_before: AtomicU64::new(0),
             expired: AtomicU64::new(0),
-            has_collections: AtomicBool::new(has_collections),
+            has_marks: AtomicBool::new(has_marks),
+            recorded_from: AtomicU64::new(0),
+            removals: SharedRemovals::default(),
             failure: OnceLock::new(),
         });
+        if let Some(versions) = shared.store.get(&meta_key("versions"))? {
+            let mut rest = versions.as_ref();
+            shared.recorded_from.store(take_varint(&mut rest).unwrap_or(0), Ordering::Release);
+            while let (Ok(part), Ok(entry)) = (take_varint(&mut rest), take_varint(&mut rest)) {
+                shared.removals.record(usize::try_from(part).unwrap_or(usize::MAX), entry);
+            }
+        }
         shared.find_next_expiry();
         if let Some(error) = shared.failure() {
             return Err(error.clone());
@@ -339,6 +383,10 @@ impl<S: Store> DiskEngine<S> {
 }
 
 impl<S: Store> Engine for DiskEngine<S> {
+    fn begin_entry(&mut self, number: OpNumber) {
+        self.lane.begin_entry(number);
+    }
+
     fn apply(&mut self, time: WallTime, body: &[u8], reply: &mut Vec<u8>) {
         self.advance(time);
         self.lane.execute(self.shared.time(), body, reply);
@@ -388,11 +436,13 @@ impl<S: Store> Engine for DiskEngine<S> {
         let mut digest = Digest::new(shared.time());
         let (generation, now_ms) = (shared.generation(), shared.time().as_millis());
         let walked =
-            shared.walk(None, (generation, now_ms), &data_begin(generation), |_, key, value, expiry| {
-                digest.add_value(key, value.fingerprint(), expiry.map(NonZeroU64::get));
+            shared.walk(None, (generation, now_ms), &data_begin(generation), |_, key, value, stamp| {
+                digest.add_stamped(key, value.fingerprint(), stamp);
                 ControlFlow::Continue(())
             });
         shared.succeeded(walked);
+        digest.add_recorded(shared.recorded_from());
+        shared.removals.iter().for_each(|(part, entry)| digest.add_removal(part, entry));
         digest.finish()
     }
 

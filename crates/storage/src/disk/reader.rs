@@ -1,15 +1,18 @@
 //! Reads of what has been executed, from any thread.
 
-use super::Shared;
-use super::layout::{Parsed, Stored, data_begin, data_from, data_key, is_long, parse_record, position};
+use super::layout::{
+    Changes, Parsed, Stored, data_begin, data_from, data_key, is_long, parse_record, position,
+};
+use super::{Shared, overlay, visit_record};
 use crate::evaluate::evaluate;
 use crate::memory::moment;
+use crate::stamp::Stamp;
 use crate::store::Store;
 use core::cell::{Cell, OnceCell};
 use core::num::NonZeroU64;
 use core::ops::ControlFlow;
 use std::sync::Arc;
-use syros_commands::access::{EntryRef, Expiry, Keys};
+use syros_commands::access::{EntryRef, Expiry, Keys, Version};
 use syros_commands::execution;
 use syros_types::{Prng, WallTime};
 use syros_values::{Collection, Kind, Value, WrongType};
@@ -37,8 +40,13 @@ impl<V: AsRef<[u8]>> Read<V> {
     /// The record of this key, unless it has expired.
     pub(super) fn new(key: &[u8], record: V, now_ms: u64) -> Option<Self> {
         let parsed = parse_record(record.as_ref(), is_long(key));
-        let exists = parsed.expiry.is_none_or(|expiry| expiry.get() > now_ms);
+        let exists = parsed.stamp.expiry.is_none_or(|expiry| expiry.get() > now_ms);
         exists.then_some(Self { record, parsed, collection: OnceCell::new() })
+    }
+
+    /// What is kept of the key beside its value.
+    pub(super) fn stamp(&self) -> Stamp {
+        self.parsed.stamp
     }
 
     /// The value as it is stored.
@@ -68,7 +76,7 @@ impl<V: AsRef<[u8]>> EntryRef for Read<V> {
     }
 
     fn expiry(&self) -> Expiry {
-        self.parsed.expiry
+        self.parsed.stamp.expiry
     }
 }
 
@@ -125,6 +133,8 @@ impl<S: Store> Reader<S> {
 /// What of a store is looked at: all there is, or a view; of which generation; and when, for what expires.
 pub(super) struct ReadPoint<'a, S: Store> {
     pub(super) view: Option<&'a S::View>,
+    /// What a lane has changed and not committed. Of no view.
+    pub(super) changes: Option<&'a Changes>,
     pub(super) generation: u32,
     pub(super) now_ms: u64,
 }
@@ -132,7 +142,24 @@ pub(super) struct ReadPoint<'a, S: Store> {
 impl<'a, S: Store> ReadPoint<'a, S> {
     /// The store as it is.
     pub(super) fn now(shared: &Shared<S>, now_ms: u64) -> Self {
-        Self { view: None, generation: shared.generation(), now_ms }
+        Self { view: None, changes: None, generation: shared.generation(), now_ms }
+    }
+
+    /// Visits the records of keys that exist, from a key of the store on: see [`Shared::walk`].
+    fn walk(
+        &self,
+        shared: &Shared<S>,
+        from: &[u8],
+        mut visit: impl FnMut(u64, &[u8], Stored<'_>, Stamp) -> ControlFlow<()>,
+    ) {
+        let at = (self.generation, self.now_ms);
+        let walked = match self.changes.filter(|changes| !changes.is_empty()) {
+            None => shared.walk(self.view, at, from, visit),
+            Some(changes) => overlay::walk(&shared.store, changes.iter(), from, |key, record| {
+                visit_record(at, key, record, &mut visit)
+            }),
+        };
+        shared.succeeded(walked);
     }
 }
 
@@ -172,7 +199,8 @@ impl<S: Store> ReadView<S> {
     }
 
     fn at(&self) -> ReadPoint<'_, S> {
-        ReadPoint { view: Some(&self.view), generation: self.generation, now_ms: self.time.as_millis() }
+        let (view, generation) = (Some(&self.view), self.generation);
+        ReadPoint { view, changes: None, generation, now_ms: self.time.as_millis() }
     }
 }
 
@@ -199,6 +227,11 @@ impl<S: Store> Keys for KeysAt<'_, S> {
         Read::new(key, found?, self.moment.time.as_millis())
     }
 
+    /// Of a moment that is over nobody knows which entries had removed keys.
+    fn version(&self, _key: &[u8]) -> Version {
+        Version::UNKNOWN
+    }
+
     fn each(&self, visit: impl FnMut(&[u8]) -> ControlFlow<()>) {
         each(self.shared, &self.moment.at(), visit);
     }
@@ -220,21 +253,18 @@ pub(super) fn scan<S: Store>(
     count: u64,
     mut visit: impl FnMut(&[u8], Kind) -> ControlFlow<()>,
 ) -> u64 {
-    let ReadPoint { view, generation, now_ms } = *place;
     let (mut visited, mut last, mut enough, mut next) = (0, None, count == 0, 0);
-    let walked =
-        shared.walk(view, (generation, now_ms), &data_from(generation, cursor), |at, key, value, _| {
-            // Keys with one position cannot be told apart by a cursor. 0 would be the end.
-            if enough && last != Some(at) && at != 0 {
-                next = at;
-                return ControlFlow::Break(());
-            }
-            last = Some(at);
-            visited += 1;
-            enough |= visit(key, value.kind()).is_break() || visited >= count;
-            ControlFlow::Continue(())
-        });
-    shared.succeeded(walked);
+    place.walk(shared, &data_from(place.generation, cursor), |at, key, value, _| {
+        // Keys with one position cannot be told apart by a cursor. 0 would be the end.
+        if enough && last != Some(at) && at != 0 {
+            next = at;
+            return ControlFlow::Break(());
+        }
+        last = Some(at);
+        visited += 1;
+        enough |= visit(key, value.kind()).is_break() || visited >= count;
+        ControlFlow::Continue(())
+    });
     next
 }
 
@@ -244,9 +274,7 @@ pub(super) fn each<S: Store>(
     place: &ReadPoint<'_, S>,
     mut visit: impl FnMut(&[u8]) -> ControlFlow<()>,
 ) {
-    let ReadPoint { view, generation, now_ms } = *place;
-    let walked = shared.walk(view, (generation, now_ms), &data_begin(generation), |_, key, _, _| visit(key));
-    shared.succeeded(walked);
+    place.walk(shared, &data_begin(place.generation), |_, key, _, _| visit(key));
 }
 
 /// Visits the first key from a place drawn by chance on: see [`Keys::random`].
@@ -279,6 +307,16 @@ impl<S: Store> Keys for Reader<S> {
         let read = Read::new(key, self.shared.succeeded(stored)??, self.now_ms.get())?;
         self.saw(read.expiry());
         Some(read)
+    }
+
+    /// Lanes may go on meanwhile. A lane shows what it has removed after it has written that: so if the number that is read
+    /// first is of an entry, the record is at least as new.
+    fn version(&self, key: &[u8]) -> Version {
+        if self.shared.recorded_from() == 0 {
+            return Version::UNKNOWN;
+        }
+        let absent = Version::of_absent(self.shared.removals.of(key));
+        self.get(key).map_or(absent, |found| found.stamp().version())
     }
 
     fn each(&self, visit: impl FnMut(&[u8]) -> ControlFlow<()>) {

@@ -3,21 +3,21 @@
 use super::MemoryEngine;
 use crate::Digest;
 use crate::keyspace::{Keyspace, RemovalPace};
+use crate::removals::{Recorded, Removals};
 use crate::snapshot::{DamagedSnapshot, Record};
-use core::num::NonZeroU64;
+use crate::stamp::Stamp;
 use std::collections::BTreeMap;
-use syros_commands::access::Expiry;
 use syros_types::WallTime;
 use syros_values::{Value, ValueBuilder};
 
-/// A key, its value and its expiry.
-type WaitingKey = (Box<[u8]>, Value, Expiry);
+/// A key, its value and what else is kept of it.
+type WaitingKey = (Box<[u8]>, Value, Stamp);
 
 /// A large collection, of which some parts have been read.
 #[derive(Default)]
 struct Assembly {
-    /// The key, its expiry, and the collection up to the first part that is missing; `None` as long as the head is.
-    begun: Option<(Box<[u8]>, Expiry, ValueBuilder)>,
+    /// The key, what is kept of it, and the collection up to the first part that is missing; `None` as long as the head is.
+    begun: Option<(Box<[u8]>, Stamp, ValueBuilder)>,
     /// Parts behind the first one that is missing, by the rank of their first element.
     waiting: BTreeMap<u64, Box<[u8]>>,
 }
@@ -70,6 +70,10 @@ pub struct Loader {
     assemblies: BTreeMap<u64, Assembly>,
     /// Number of keys and log time.
     header: Option<(u64, WallTime)>,
+    /// The entry that versions are recorded from; 0 if they are not.
+    recorded_from: u64,
+    /// The entries that have removed keys.
+    removals: Removals,
     /// The digest of what was captured.
     end: Option<u64>,
     /// The digest of what has been read, at time 0.
@@ -85,6 +89,8 @@ impl Loader {
             waiting: BTreeMap::new(),
             assemblies: BTreeMap::new(),
             header: None,
+            recorded_from: 0,
+            removals: Removals::EMPTY,
             end: None,
             digest: Digest::new(WallTime(0)),
             damage: None,
@@ -121,13 +127,13 @@ impl Loader {
                 None => Ok(()),
                 Some(_) => Err(DamagedSnapshot::SecondEnd),
             },
-            Record::Key { position, key, value, expiry } => {
-                self.key(position, key, Value::String(value.to_vec()), expiry)
+            Record::Key { position, key, value, stamp } => {
+                self.key(position, key, Value::String(value.to_vec()), stamp)
             }
-            Record::Collection { position, key, value, expiry } => self.key(position, key, value, expiry),
-            Record::CollectionHead { position, key, builder, expiry } => {
+            Record::Collection { position, key, value, stamp } => self.key(position, key, value, stamp),
+            Record::CollectionHead { position, key, builder, stamp } => {
                 let assembly = self.assembly(position)?;
-                if assembly.begun.replace((key.into(), expiry, builder)).is_some() {
+                if assembly.begun.replace((key.into(), stamp, builder)).is_some() {
                     return Err(DamagedSnapshot::DuplicatePosition(position));
                 }
                 assembly.catch_up(position)?;
@@ -136,6 +142,21 @@ impl Loader {
             Record::CollectionPart { position, rank, elements } => {
                 self.assembly(position)?.part(position, rank, elements)?;
                 self.complete(position)
+            }
+            Record::Recorded { from } => {
+                self.digest.add_recorded(from);
+                match core::mem::replace(&mut self.recorded_from, from) {
+                    0 => Ok(()),
+                    _ => Err(DamagedSnapshot::SecondRecorded),
+                }
+            }
+            Record::Removal { part, entry } => {
+                self.digest.add_removal(part, entry);
+                if self.removals.has(part) {
+                    return Err(DamagedSnapshot::Removal(part as u64));
+                }
+                self.removals.record(part, entry);
+                Ok(())
             }
             Record::OpenHeader { .. } | Record::CountedEnd { .. } => Err(DamagedSnapshot::OtherEngine),
         }
@@ -169,42 +190,36 @@ impl Loader {
             return Ok(());
         }
         match self.assemblies.remove(&position) {
-            Some(Assembly { begun: Some((key, expiry, builder)), waiting }) if waiting.is_empty() => {
-                self.key(position, &key, builder.finish(), expiry)
+            Some(Assembly { begun: Some((key, stamp, builder)), waiting }) if waiting.is_empty() => {
+                self.key(position, &key, builder.finish(), stamp)
             }
             _ => Err(DamagedSnapshot::DuplicatePart(position)),
         }
     }
 
-    fn key(
-        &mut self,
-        position: u64,
-        key: &[u8],
-        value: Value,
-        expiry: Expiry,
-    ) -> Result<(), DamagedSnapshot> {
+    fn key(&mut self, position: u64, key: &[u8], value: Value, stamp: Stamp) -> Result<(), DamagedSnapshot> {
         self.check_position(position)?;
         let next = self.keys.len() as u64;
-        self.digest.add_value(key, value.fingerprint(), expiry.map(NonZeroU64::get));
+        self.digest.add_stamped(key, value.fingerprint(), stamp);
         if position > next {
-            self.waiting.insert(position, (key.into(), value, expiry));
+            self.waiting.insert(position, (key.into(), value, stamp));
             return Ok(());
         }
-        self.append(key, value, expiry)?;
+        self.append(key, value, stamp)?;
         // That may have been what others waited for.
         while let Some(first) = self.waiting.first_entry()
             && *first.key() == self.keys.len() as u64
         {
-            let (key, value, expiry) = first.remove();
-            self.append(&key, value, expiry)?;
+            let (key, value, stamp) = first.remove();
+            self.append(&key, value, stamp)?;
         }
         Ok(())
     }
 
     /// Puts a key at the first position that is missing.
-    fn append(&mut self, key: &[u8], value: Value, expiry: Expiry) -> Result<(), DamagedSnapshot> {
+    fn append(&mut self, key: &[u8], value: Value, stamp: Stamp) -> Result<(), DamagedSnapshot> {
         let position = self.keys.len() as u64;
-        if self.keys.append(key, value, expiry) {
+        if self.keys.append(key, value, stamp) {
             Ok(())
         } else {
             Err(DamagedSnapshot::DuplicateKey(position))
@@ -238,7 +253,8 @@ impl Loader {
         if found != expected {
             return Err(DamagedSnapshot::Digest { found, expected });
         }
-        Ok(MemoryEngine::restored(self.keys, time))
+        let recorded = Recorded { from: self.recorded_from, removals: self.removals };
+        Ok(MemoryEngine::restored(self.keys, time, (recorded.from > 0).then_some(recorded)))
     }
 }
 
@@ -248,19 +264,31 @@ mod tests {
     use crate::Engine;
     use crate::conformance::body_of;
     use crate::snapshot::{put_collection_key, put_collection_part, put_end, put_header, put_key, tag};
+    use core::num::NonZeroU64;
+    use syros_commands::Operation;
+    use syros_commands::families::RecordVersions;
     use syros_commands::limits::EXPIRY_MS_MAX;
-    use syros_types::Prng;
     use syros_types::limits::{KEY_BYTES_MAX, VALUE_BYTES_MAX};
+    use syros_types::{OpNumber, Prng};
     use syros_values::InvalidValue;
+
+    fn stamp(expiry: Option<u64>) -> Stamp {
+        Stamp { expiry: expiry.and_then(NonZeroU64::new), entry: 0 }
+    }
 
     fn apply(engine: &mut MemoryEngine, command: &str) {
         let words: Vec<&[u8]> = command.split(' ').map(str::as_bytes).collect();
+        engine.begin_entry(OpNumber(300));
         engine.apply(WallTime(2_000_000), &body_of(&words), &mut Vec::new());
     }
 
     /// A small engine with everything in it, and its snapshot, partly of keys changed meanwhile.
     fn example() -> (MemoryEngine, Vec<Vec<u8>>) {
         let mut engine = MemoryEngine::new();
+        let mut record = Vec::new();
+        Operation::new(RecordVersions).encode(&mut record);
+        engine.begin_entry(OpNumber(200));
+        engine.apply(WallTime(0), &record, &mut Vec::new());
         apply(&mut engine, "SET long:key:that:does:not:fit:into:the:table 200");
         for number in 0..10 {
             apply(&mut engine, &format!("SET key:{number} {number}"));
@@ -413,7 +441,7 @@ mod tests {
         let mut digest = Digest::new(WallTime(time));
         for (position, key, expiry) in keys {
             digest.add(key.as_bytes(), b"v", *expiry);
-            put_key(&mut bytes, *position, key.as_bytes(), b"v", expiry.and_then(NonZeroU64::new));
+            put_key(&mut bytes, *position, key.as_bytes(), b"v", stamp(*expiry));
         }
         put_end(&mut bytes, digest.finish());
         bytes
@@ -435,29 +463,39 @@ mod tests {
         let end = forged(0, 0, &[])[3..].to_vec();
         let long_number = [&[tag::END][..], &[0xff; 9], &[2]].concat();
         let endless_number = [&[tag::END][..], &[0x80; 20]].concat();
-        let long_key = bytes(&|out| put_key(out, 0, &[0; KEY_BYTES_MAX + 1], b"", None));
+        let long_key = bytes(&|out| put_key(out, 0, &[0; KEY_BYTES_MAX + 1], b"", Stamp::default()));
         let key_length = KEY_BYTES_MAX as u64 + 1;
         let huge_value = [tag::KEY, 0, 0, 0xff, 0xff, 0xff, 0xff, 0x0f].to_vec();
         let collection = |encoding: &[u8]| {
-            let key = bytes(&|out| put_collection_key(out, tag::COLLECTION, 0, b"k", None));
+            let key = bytes(&|out| put_collection_key(out, tag::COLLECTION, 0, b"k", Stamp::default()));
             [&key, encoding].concat()
         };
         let head = |position, count| {
-            let key = bytes(&|out| put_collection_key(out, tag::COLLECTION_HEAD, position, b"k", None));
+            let key =
+                bytes(&|out| put_collection_key(out, tag::COLLECTION_HEAD, position, b"k", Stamp::default()));
             [&key[..], &[1, 2, count]].concat()
         };
         let part = |position, rank, field: &[u8]| {
             let element = [&[1][..], field, &[0]].concat();
             bytes(&|out| put_collection_part(out, position, rank, &element))
         };
-        let at = |ms| bytes(&|out| put_key(out, 0, b"k", b"v", NonZeroU64::new(ms)));
+        let at = |ms| bytes(&|out| put_key(out, 0, b"k", b"v", stamp(Some(ms))));
         let key_zero_expiry = [tag::KEY_WITH_EXPIRY, 0, 0, 0, 0].to_vec();
         let late_header = |position| {
-            [bytes(&|out| put_key(out, position, b"k", b"v", None)), forged(position, 0, &[])].concat()
+            [bytes(&|out| put_key(out, position, b"k", b"v", Stamp::default())), forged(position, 0, &[])]
+                .concat()
         };
         for (bytes, expected) in [
             (fine[..fine.len() - 1].to_vec(), D::Truncated),
-            (vec![10], D::Tag(10)),
+            (vec![13], D::Tag(13)),
+            (vec![tag::CHANGED, 1, tag::END, 0], D::Tag(tag::END)),
+            (vec![tag::CHANGED, 1, tag::CHANGED, 1], D::Tag(tag::CHANGED)),
+            (vec![tag::CHANGED, 0], D::Number),
+            (vec![tag::REMOVAL, 0, 0], D::Number),
+            (vec![tag::RECORDED, 0], D::Number),
+            (vec![tag::RECORDED, 1, tag::RECORDED, 1], D::SecondRecorded),
+            (vec![tag::REMOVAL, 0x81, 0x20, 1], D::Removal(4097)),
+            (vec![tag::REMOVAL, 0x80, 0x20, 1, tag::REMOVAL, 0x80, 0x20, 2], D::Removal(4096)),
             (collection(&[1, 1, 0]), D::Value(InvalidValue::Count(0))),
             (collection(&[0, 1, b'v']), D::Value(InvalidValue::Kind(0))),
             ([head(0, 2), part(0, 0, b"a")].concat(), D::NoHeader),

@@ -10,15 +10,15 @@ use crate::evaluate::evaluate;
 pub(crate) use crate::keyspace::moment;
 use crate::keyspace::{Keyspace, RemovalPace};
 use crate::listing::Listing;
+use crate::removals::Recorded;
 use crate::{Digest, Engine};
 use core::hint::black_box;
-use core::num::NonZeroU64;
 use smallvec::SmallVec;
 use syros_commands::access::Keys as _;
 use syros_commands::execution;
 use syros_commands::families::Keys;
 use syros_commands::{Command, operations, put_error};
-use syros_types::WallTime;
+use syros_types::{OpNumber, WallTime};
 
 /// An [`Engine`] that keeps everything in memory.
 ///
@@ -121,7 +121,7 @@ impl MemoryEngine {
     /// [`Engine::read`].
     #[must_use]
     pub fn detach(&self, now: WallTime, body: &[u8]) -> DetachedRead {
-        DetachedRead::new(now.max(self.keys.time()), body, |key| self.keys.get(key))
+        DetachedRead::new(now.max(self.keys.time()), body, &self.keys)
     }
 
     /// Bytes of memory of large collections that no key has any more, and that wait for [`MemoryEngine::give_back`].
@@ -174,8 +174,9 @@ impl MemoryEngine {
     }
 
     /// An engine with these keys at this time.
-    pub(crate) fn restored(mut keys: Keyspace, time: WallTime) -> Self {
+    pub(crate) fn restored(mut keys: Keyspace, time: WallTime, recorded: Option<Recorded>) -> Self {
         keys.set_time(time);
+        keys.set_recorded(recorded);
         Self { keys }
     }
 }
@@ -230,6 +231,10 @@ fn fetch(bytes: &[u8]) {
 }
 
 impl Engine for MemoryEngine {
+    fn begin_entry(&mut self, number: OpNumber) {
+        self.keys.begin_entry(number.0);
+    }
+
     fn apply(&mut self, time: WallTime, body: &[u8], reply: &mut Vec<u8>) {
         self.keys.advance(time, || operations(body).count());
         if self.keys.garbage_bytes() > 0 {
@@ -289,7 +294,11 @@ impl Engine for MemoryEngine {
     fn digest(&self) -> u64 {
         let mut digest = Digest::new(self.keys.time());
         for (key, entry) in self.keys.iter() {
-            digest.add_value(key, entry.value().fingerprint(), entry.expiry().map(NonZeroU64::get));
+            digest.add_stamped(key, entry.value().fingerprint(), entry.stamp());
+        }
+        if let Some(recorded) = self.keys.recorded() {
+            digest.add_recorded(recorded.from);
+            recorded.removals.iter().for_each(|(part, entry)| digest.add_removal(part, entry));
         }
         digest.finish()
     }
@@ -315,6 +324,8 @@ impl Engine for MemoryEngine {
 mod tests {
     use super::*;
     use crate::conformance::Generator;
+    use crate::stamp::Stamp;
+    use core::num::NonZeroU64;
     use syros_commands::Operation;
     use syros_commands::families::{FlushAll, GetDel, SetNx};
     use syros_values::Value;
@@ -341,7 +352,11 @@ mod tests {
             let mut engine = MemoryEngine::with_pace(0, pace);
             for number in 0..200 {
                 let expiry = NonZeroU64::new(if number % 3 == 0 { 1 + number * 20 } else { 0 });
-                engine.keys.append(format!("k{number}").as_bytes(), Value::String(vec![1]), expiry);
+                engine.keys.append(
+                    format!("k{number}").as_bytes(),
+                    Value::String(vec![1]),
+                    Stamp { expiry, entry: 0 },
+                );
             }
             let pattern = if seed % 2 == 0 { "*" } else { "*[0-4]" };
             let mut body = Vec::new();
@@ -410,7 +425,7 @@ mod tests {
         let name = |number: usize| format!("key:{number:012}").into_bytes();
         let mut engine = MemoryEngine::new();
         for number in 0..KEYS {
-            assert!(engine.keys.append(&name(number), Value::String(vec![1]), None));
+            assert!(engine.keys.append(&name(number), Value::String(vec![1]), Stamp::default()));
         }
         let found = |number| engine.keys.likely_position(&name(number));
         let right = (0..KEYS).filter(|number| found(*number) == Some(*number)).count();

@@ -3,16 +3,30 @@
 pub(crate) mod client;
 pub(crate) mod command;
 pub(crate) mod config;
+pub(crate) mod discard;
 pub(crate) mod echo;
+pub(crate) mod exec;
 pub(crate) mod hello;
 pub(crate) mod info;
+pub(crate) mod multi;
 pub(crate) mod ping;
 pub(crate) mod quit;
 pub(crate) mod reset;
 pub(crate) mod select;
 pub(crate) mod time;
+pub(crate) mod unwatch;
+pub(crate) mod watch;
 
 use super::specification::CommandSpec;
 
 /// What the rows of this family have in common.
 const ROW: CommandSpec = CommandSpec { group: "connection", ..CommandSpec::ROW };
+
+/// What the rows of transactions have in common.
+const TRANSACTION: CommandSpec = CommandSpec {
+    arity: 1,
+    flags: &["noscript", "loading", "stale", "fast", "allow_busy"],
+    categories: &["@fast", "@transaction"],
+    group: "transactions",
+    ..ROW
+};

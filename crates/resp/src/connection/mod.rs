@@ -1,5 +1,8 @@
 //! One client's connection.
 
+mod transactions;
+mod watching;
+
 use crate::bytes::ByteQueue;
 use crate::connection_commands::{self, Replies, Session};
 use crate::context::{Context, Identity};
@@ -8,13 +11,16 @@ use crate::limits::{
     COMMANDS_MAX, REPLY_BYTES_EXPECTED_MAX, REPLY_BYTES_EXPECTED_NARROW, REPLY_BYTES_MAX, REPLY_BYTES_PAUSE,
 };
 use crate::parser::{Parser, ParserOutcome};
+use crate::queue::Queue;
 use crate::schedule::{Completion, PART_BYTES, Schedule, Submission, Written};
 use crate::statistics::Statistics;
+use crate::watch::{Watched, Watching};
 use crate::writer::{Protocol, write_error, write_integer, write_simple};
 use std::collections::VecDeque;
 use std::sync::Arc;
 use syros_commands::{CommandError, ConnectionCommand, Operation, Parsed, parse_numbered};
 use syros_types::{Class, ReadPolicy, WallTime};
+use transactions::Transaction;
 
 /// One client's connection: bytes in, submissions out; completions in, bytes out.
 ///
@@ -44,6 +50,14 @@ struct CommandPipeline {
     schedule: Schedule,
     /// Commands without a reply in `output`, in the order of the requests.
     slots: VecDeque<Slot>,
+    /// What has been queued since MULTI.
+    queue: Option<Queue>,
+    /// What the next EXEC depends on.
+    watched: Watched,
+    /// The WATCH that waits for versions. No further input is looked at.
+    watching: Option<Watching>,
+    /// Transactions without a reply in `output`, in the order of their EXECs.
+    transactions: VecDeque<Transaction>,
     output: ByteQueue,
     /// The end of the output is a part of a reply; the rest is written when the client has taken this part.
     is_partial: bool,
@@ -69,9 +83,19 @@ struct CommandPipeline {
 /// A command that waits for its reply, or whose reply waits for earlier ones.
 #[derive(Clone, Copy, Debug)]
 enum Slot {
-    /// Its reply is the next one of this group. The command is that of this number in the table.
+    Command(Answer),
+    /// EXEC: its reply is that of the first of the transactions.
+    Transaction,
+    /// WATCH: its reply comes when the versions are known.
+    Watch,
+}
+
+/// Where the reply to a command comes from.
+#[derive(Clone, Copy, Debug)]
+enum Answer {
+    /// It is the next one of this group. The command is that of this number in the table.
     Group { slot: u64, shown: Shown, command: u16 },
-    /// Its reply is the next so many bytes of `held`.
+    /// It is the next so many bytes of `held`.
     Local { bytes: usize },
 }
 
@@ -109,6 +133,10 @@ impl Connection {
                 session: Session::new(identity, now, statistics),
                 schedule: Schedule::new(),
                 slots: VecDeque::new(),
+                queue: None,
+                watched: Watched::default(),
+                watching: None,
+                transactions: VecDeque::new(),
                 output: ByteQueue::default(),
                 is_partial: false,
                 is_narrow: false,
@@ -297,11 +325,16 @@ impl Connection {
     /// Bytes of memory that operations and replies of this connection take.
     #[must_use]
     pub fn memory_bytes(&self) -> usize {
-        let CommandPipeline { schedule, slots, output, held, .. } = &self.pipeline;
-        let slots = slots.len() * size_of::<Slot>();
+        let CommandPipeline { schedule, slots, queue, watched, transactions, output, held, .. } =
+            &self.pipeline;
+        let parts = transactions.iter().map(Transaction::parts).sum::<usize>();
+        let slots = (slots.len() + parts) * size_of::<Slot>();
+        let queue = queue.as_ref().map_or(0, Queue::memory_bytes);
         self.parser.memory_bytes()
             + schedule.memory_bytes()
             + slots
+            + queue
+            + watched.bytes()
             + output.memory_bytes()
             + held.memory_bytes()
     }
@@ -343,6 +376,8 @@ const fn is_http(name: &[u8]) -> bool {
 impl CommandPipeline {
     fn is_paused(&self) -> bool {
         self.counting.is_some()
+            || self.watching.is_some()
+            || self.transactions.back().is_some_and(Transaction::is_conditional)
             || self.slots.len() >= COMMANDS_MAX
             || !self.schedule.has_room()
             || self.reply_bytes() >= REPLY_BYTES_PAUSE
@@ -383,6 +418,9 @@ impl CommandPipeline {
 
     /// READ: a read that says how it is to be answered; without one, the connection's choice from now on.
     fn read(&mut self, words: &[&[u8]], request_bytes: usize, context: &Context<'_>) {
+        if self.queue.is_some() {
+            return self.refuse_in_transaction();
+        }
         let policy = words.first().and_then(|name| std::str::from_utf8(name).ok()?.parse().ok());
         let Some(policy) = policy else {
             let text = "ERR READ takes a policy, one of auto, leader, meta, quorum and stale, and a command that \
@@ -432,12 +470,17 @@ impl CommandPipeline {
         let slot = self.schedule.add(operation, request_bytes, policy);
         // The table has fewer commands than that: its index has a `u16` for each.
         let command = u16::try_from(number).unwrap_or(u16::MAX);
-        self.slots.push_back(Slot::Group { slot, shown, command });
+        self.slots.push_back(Slot::Command(Answer::Group { slot, shown, command }));
     }
 
     fn understood(&mut self, words: &[&[u8]], request_bytes: usize, context: &Context<'_>) {
         let (number, parsed) = parse_numbered(words);
         match parsed {
+            Ok(Parsed::Local(command)) if transactions::is_immediate(command) => {
+                self.at_once(number, command, words, context);
+            }
+            Err(error @ CommandError::Arity("exec")) => self.abort(number, &error),
+            parsed if self.queue.is_some() => self.enqueue(number, parsed, words, context),
             Ok(Parsed::Data(mut operation)) => {
                 if let Some(seed) = operation.seed_mut() {
                     *seed = self.session.seeds.next_u64();
@@ -445,38 +488,57 @@ impl CommandPipeline {
                 self.add((number, &operation), request_bytes, self.session.read_policy, context);
             }
             Ok(Parsed::Local(command)) => {
-                if let Some(unavailable) = context.unavailable.filter(|reason| reason.forbids(command)) {
-                    return self.reply(|_, out| write_error(out, unavailable.text().as_bytes()));
+                if command == ConnectionCommand::Unwatch {
+                    self.unwatch();
                 }
-                self.session.statistics.on_call(number.unwrap_or_default());
-                if command == ConnectionCommand::Info
-                    && !self.is_silent
-                    && tells_keys(&words[1..])
-                    && context.info.has_to_count_keys()
-                {
-                    self.counting = Some(words[1..].iter().map(|word| word.to_vec()).collect());
-                    self.wants_count = true;
-                    return;
-                }
-                self.closing = self
-                    .reply(|session, out| connection_commands::answer(command, words, session, context, out));
+                self.local((number, command), words, context);
             }
             Err(error) => self.reject(number, &error),
         }
     }
 
+    /// A command that the connection answers by itself.
+    fn local(
+        &mut self,
+        (number, command): (Option<usize>, ConnectionCommand),
+        words: &[&[u8]],
+        context: &Context<'_>,
+    ) {
+        if let Some(unavailable) = context.unavailable.filter(|reason| reason.forbids(command)) {
+            return self.reply(|_, out| write_error(out, unavailable.text().as_bytes()));
+        }
+        self.session.statistics.on_call(number.unwrap_or_default());
+        if command == ConnectionCommand::Info
+            && !self.is_silent
+            && tells_keys(&words[1..])
+            && context.info.has_to_count_keys()
+        {
+            self.counting = Some(words[1..].iter().map(|word| word.to_vec()).collect());
+            self.wants_count = true;
+            return;
+        }
+        self.closing =
+            self.reply(|session, out| connection_commands::answer(command, words, session, context, out));
+    }
+
     /// Refuses a command that is none.
     fn reject(&mut self, number: Option<usize>, error: &CommandError) {
-        let text = error.text();
-        self.session.statistics.on_rejected(number, &text);
-        self.reply(|_, out| write_error(out, &text));
+        self.refuse(number, &error.text());
+    }
+
+    /// Answers a command with an error before it has become an operation. A transaction with it will not be executed.
+    fn refuse(&mut self, number: Option<usize>, text: &[u8]) {
+        self.session.statistics.on_rejected(number, text);
+        if let Some(queue) = &mut self.queue {
+            queue.doom();
+        }
+        self.reply(|_, out| write_error(out, text));
     }
 
     fn reply_error(&mut self, write: impl FnOnce(&mut Vec<u8>)) {
         let mut text = Vec::new();
         write(&mut text);
-        self.session.statistics.on_rejected(None, &text);
-        self.reply(|_, out| write_error(out, &text));
+        self.refuse(None, &text);
     }
 
     /// Gives a reply of the connection's own, in its turn, if the client wants it.
@@ -500,7 +562,7 @@ impl CommandPipeline {
         }
         let before = self.held.len();
         let result = write(&mut self.session, self.held.tail());
-        self.slots.push_back(Slot::Local { bytes: self.held.len() - before });
+        self.slots.push_back(Slot::Command(Answer::Local { bytes: self.held.len() - before }));
         result
     }
 
@@ -508,54 +570,65 @@ impl CommandPipeline {
     fn answer(&mut self) {
         #[cfg(feature = "planted-bugs")]
         self.confuse();
-        while let Some(slot) = self.slots.front() {
+        while let Some(slot) = self.slots.front().copied() {
             if self.is_partial && self.output.len() >= PART_BYTES {
                 break;
             }
-            match *slot {
-                Slot::Group { slot, shown, command } => {
-                    let out = self.output.tail();
-                    let start = out.len();
-                    let protocol =
-                        if let Shown::Reply(protocol) = shown { protocol } else { Protocol::Resp2 };
-                    let written = self.schedule.answer(slot, protocol, out);
-                    if written == Written::Nothing {
-                        break;
-                    }
-                    match shown {
-                        Shown::Nothing => out.truncate(start),
-                        Shown::NoCount if out[start..].starts_with(b"+") => {
-                            out.truncate(start);
-                            write_integer(out, NO_COUNT);
-                        }
-                        Shown::NoCount | Shown::Reply(_) => {}
-                    }
-                    if !matches!(shown, Shown::Nothing) && !self.is_partial {
-                        self.session.statistics.on_reply(usize::from(command), protocol, &out[start..]);
-                    }
-                    self.is_partial = written == Written::Part;
-                    if self.is_partial {
-                        continue;
-                    }
-                }
-                Slot::Local { bytes } => {
-                    let reply = self.held.as_slice().get(..bytes).unwrap_or_default();
-                    self.output.tail().extend_from_slice(reply);
-                    self.held.take(bytes);
-                }
+            let written = match slot {
+                Slot::Transaction => self.answer_transaction(),
+                Slot::Watch => self.answer_watch(),
+                Slot::Command(answer) => self.answer_one(answer, self.is_partial),
+            };
+            if written == Written::Nothing {
+                break;
             }
-            self.slots.pop_front();
+            self.is_partial = written == Written::Part;
+            if !self.is_partial {
+                self.slots.pop_front();
+            }
         }
         if self.reply_bytes() > REPLY_BYTES_MAX {
             self.cut_off();
         }
     }
 
+    /// Writes the reply to one command, or the next part of it if a part has been written.
+    fn answer_one(&mut self, answer: Answer, is_partial: bool) -> Written {
+        match answer {
+            Answer::Group { slot, shown, command } => {
+                let out = self.output.tail();
+                let start = out.len();
+                let protocol = if let Shown::Reply(protocol) = shown { protocol } else { Protocol::Resp2 };
+                let written = self.schedule.answer(slot, protocol, out);
+                if written == Written::Nothing {
+                    return written;
+                }
+                match shown {
+                    Shown::Nothing => out.truncate(start),
+                    Shown::NoCount if out[start..].starts_with(b"+") => {
+                        out.truncate(start);
+                        write_integer(out, NO_COUNT);
+                    }
+                    Shown::NoCount | Shown::Reply(_) => {}
+                }
+                if !matches!(shown, Shown::Nothing) && !is_partial {
+                    self.session.statistics.on_reply(usize::from(command), protocol, &out[start..]);
+                }
+                written
+            }
+            Answer::Local { bytes } => {
+                let reply = self.held.as_slice().get(..bytes).unwrap_or_default();
+                self.output.tail().extend_from_slice(reply);
+                self.held.take(bytes);
+                Written::Whole
+            }
+        }
+    }
+
     /// Has the first command that has ended change places with the first of all.
     #[cfg(feature = "planted-bugs")]
     fn confuse(&mut self) {
-        let has_ended =
-            |slot: &Slot| matches!(slot, Slot::Group { slot, .. } if self.schedule.has_ended(*slot));
+        let has_ended = |slot: &Slot| matches!(slot, Slot::Command(Answer::Group { slot, .. }) if self.schedule.has_ended(*slot));
         if self.planted == Some(crate::planted::PlantedBug::RepliesOutOfOrder)
             && !self.is_partial
             && let Some(at) = self.slots.iter().position(has_ended)
@@ -569,6 +642,9 @@ impl CommandPipeline {
     fn cut_off(&mut self) {
         self.closing = true;
         self.slots.clear();
+        self.queue = None;
+        self.watching = None;
+        self.transactions.clear();
         self.counting = None;
         self.held.clear();
         self.is_partial = false;

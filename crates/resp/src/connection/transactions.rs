@@ -1,0 +1,365 @@
+//! MULTI, EXEC and DISCARD.
+//!
+//! A transaction is queued at the connection: nobody else hears of it before EXEC, and nothing is left of it if the
+//! connection ends. EXEC submits its operations as one body, and what the connection answers by itself it answers then; the
+//! reply is an array of both, in the order of the commands.
+//!
+//! As in Redis, a command that does not exist, that has too few or too many words, or that is not allowed is refused at
+//! once, and dooms the transaction. Other errors, such as those of options, are elements of the array, as those of the
+//! execution are: the other commands are executed.
+//!
+//! If keys are watched, the body begins with the condition that none of them has changed. What the connection answers by
+//! itself then counts only if the condition holds: until that is known, no further input is looked at.
+
+use super::{Answer, CommandPipeline, Shown, Slot};
+use crate::connection_commands::{self, Session};
+use crate::context::Context;
+use crate::queue::{Queue, Queued, QueuedKind};
+use crate::schedule::{Completion, GroupEnd, Load, Written, write_failure};
+use crate::writer::{Protocol, write_array, write_error, write_nil_array, write_simple};
+use std::collections::VecDeque;
+use syros_commands::{CommandError, ConnectionCommand, Operation, Parsed, commands, operations};
+use syros_types::Class;
+
+/// What Redis says of commands that would leave the array without one of its elements, or with one too many.
+const NOT_ALLOWED: &[u8] = b"ERR Command not allowed inside a transaction";
+
+/// A transaction that has been submitted and whose reply has not been written.
+#[derive(Debug)]
+pub(super) struct Transaction {
+    /// The group of its operations.
+    slot: u64,
+    /// The number of EXEC in the table of commands.
+    command: u16,
+    /// The elements of the reply that have not been written.
+    parts: VecDeque<Answer>,
+    /// Bytes in the connection's `held` that are elements of the reply.
+    local_bytes: usize,
+    /// The head of the reply has been written.
+    is_begun: bool,
+    /// A part of the first element has been written.
+    is_partial: bool,
+    /// The client gets no reply.
+    is_silent: bool,
+    /// It depends on watched keys: what the session was before it, and how its reply is written.
+    condition: Option<(Box<Session>, Protocol)>,
+}
+
+impl Transaction {
+    /// True if it may execute nothing, since it depends on watched keys.
+    pub(super) const fn is_conditional(&self) -> bool {
+        self.condition.is_some()
+    }
+
+    /// Elements of the reply that have not been written.
+    pub(super) fn parts(&self) -> usize {
+        self.parts.len()
+    }
+}
+
+/// True for commands that are not queued between MULTI and EXEC.
+pub(super) const fn is_immediate(command: ConnectionCommand) -> bool {
+    use ConnectionCommand::{Discard, Exec, Multi, Quit, Reset, Watch};
+    matches!(command, Multi | Exec | Discard | Watch | Quit | Reset)
+}
+
+impl CommandPipeline {
+    /// Carries out a command that is not queued.
+    pub(super) fn at_once(
+        &mut self,
+        number: Option<usize>,
+        command: ConnectionCommand,
+        words: &[&[u8]],
+        context: &Context<'_>,
+    ) {
+        let number = number.unwrap_or_default();
+        match command {
+            ConnectionCommand::Multi => self.begin(number),
+            ConnectionCommand::Exec => self.execute(number, context),
+            ConnectionCommand::Discard => self.discard(number),
+            ConnectionCommand::Watch => self.watch(number, &words[1..], context),
+            other => {
+                if other == ConnectionCommand::Reset {
+                    self.queue = None;
+                    self.unwatch();
+                }
+                self.local((Some(number), other), words, context);
+            }
+        }
+    }
+
+    fn begin(&mut self, number: usize) {
+        self.session.statistics.on_call(number);
+        if self.queue.is_some() {
+            return self.reply(|_, out| write_error(out, b"ERR MULTI calls can not be nested"));
+        }
+        self.queue = Some(Queue::watching(self.watched.len(), self.watched.bytes()));
+        self.reply(|_, out| write_simple(out, b"OK"));
+    }
+
+    fn discard(&mut self, number: usize) {
+        self.session.statistics.on_call(number);
+        match self.queue.take() {
+            Some(_) => {
+                self.unwatch();
+                self.reply(|_, out| write_simple(out, b"OK"));
+            }
+            None => self.reply(|_, out| write_error(out, b"ERR DISCARD without MULTI")),
+        }
+    }
+
+    /// Refuses an EXEC that is none: as in Redis, the transaction has ended.
+    pub(super) fn abort(&mut self, number: Option<usize>, error: &CommandError) {
+        self.queue = None;
+        self.unwatch();
+        self.refuse(number, &aborted(&error.text()));
+    }
+
+    /// Refuses a command that may not stand between MULTI and EXEC.
+    pub(super) fn refuse_in_transaction(&mut self) {
+        self.refuse(None, NOT_ALLOWED);
+    }
+
+    /// Takes a command between MULTI and EXEC.
+    pub(super) fn enqueue(
+        &mut self,
+        number: Option<usize>,
+        parsed: Result<Parsed<'_>, CommandError>,
+        words: &[&[u8]],
+        context: &Context<'_>,
+    ) {
+        if let Some(text) = refusal(number, &parsed, words, context) {
+            return self.refuse(number, &text);
+        }
+        let command = number.unwrap_or_default();
+        let Some(queue) = &mut self.queue else { return };
+        let added = match parsed {
+            _ if queue.is_doomed => Ok(()),
+            Ok(Parsed::Data(operation)) => {
+                let gives_up_count = self.session.gives_up_counts && operation.counts();
+                queue.add(command, &operation, gives_up_count)
+            }
+            Ok(Parsed::Local(local)) => queue.add_local(command, local, words),
+            Err(error) => queue.add_error(command, error.text()),
+        };
+        match added {
+            Ok(()) => self.reply(|_, out| write_simple(out, b"QUEUED")),
+            Err(too_large) => self.refuse(number, too_large.to_string().as_bytes()),
+        }
+    }
+
+    /// EXEC.
+    fn execute(&mut self, number: usize, context: &Context<'_>) {
+        let Some(queue) = self.queue.take() else {
+            return self.reply(|_, out| write_error(out, b"ERR EXEC without MULTI"));
+        };
+        let condition = std::mem::take(&mut self.watched).condition();
+        if queue.is_doomed {
+            let text = b"EXECABORT Transaction discarded because of previous errors.";
+            return self.refuse(Some(number), text);
+        }
+        let concerns_data = condition.is_some() || !queue.body.is_empty();
+        if let Some(reason) = context.unavailable.filter(|_| concerns_data) {
+            return self.refuse(Some(number), &aborted(reason.text().as_bytes()));
+        }
+        self.session.statistics.on_call(number);
+        queue.commands.iter().for_each(|queued| self.session.statistics.on_call(queued.number));
+        let Queue { mut body, mut load, commands, .. } = queue;
+        if self.is_silent {
+            (body, load) = without_replies(&body);
+        }
+        let is_conditional = condition.is_some();
+        if let Some(mut condition) = condition {
+            operations(&condition).flatten().for_each(|operation| load.add(&operation));
+            condition.extend_from_slice(&body);
+            body = condition;
+        }
+        if body.is_empty() {
+            return self.answer_alone(&commands, context);
+        }
+        match self.schedule.add_transaction(body, load, self.session.read_policy) {
+            Ok(slot) => {
+                let before = || (Box::new(self.session.clone()), self.session.protocol);
+                let condition = is_conditional.then(before);
+                self.expect_transaction((slot, condition), number, &commands, context);
+            }
+            Err(malformed) => self.refuse(None, format!("ERR internal error: {malformed}").as_bytes()),
+        }
+    }
+
+    /// Answers a transaction that concerns no data.
+    fn answer_alone(&mut self, commands: &[Queued], context: &Context<'_>) {
+        let mut elements = Vec::new();
+        self.parts(commands, 0, context, &mut elements);
+        self.reply(|_, out| {
+            write_array(out, commands.len());
+            out.extend_from_slice(&elements);
+        });
+    }
+
+    /// From now on the reply to a transaction that has been submitted is waited for.
+    fn expect_transaction(
+        &mut self,
+        (slot, condition): (u64, Option<(Box<Session>, Protocol)>),
+        number: usize,
+        commands: &[Queued],
+        context: &Context<'_>,
+    ) {
+        let mut elements = Vec::new();
+        let mut parts = self.parts(commands, slot, context, &mut elements);
+        if self.is_silent {
+            elements.clear();
+            parts.clear();
+        }
+        self.held.tail().extend_from_slice(&elements);
+        self.transactions.push_back(Transaction {
+            slot,
+            command: u16::try_from(number).unwrap_or(u16::MAX),
+            parts,
+            local_bytes: elements.len(),
+            is_begun: false,
+            is_partial: false,
+            is_silent: self.is_silent,
+            condition,
+        });
+        self.slots.push_back(Slot::Transaction);
+    }
+
+    /// Carries out what the connection answers by itself, and appends its replies to `elements`; what the elements of the
+    /// array are.
+    fn parts(
+        &mut self,
+        commands: &[Queued],
+        slot: u64,
+        context: &Context<'_>,
+        elements: &mut Vec<u8>,
+    ) -> VecDeque<Answer> {
+        let mut part = |queued: &Queued| {
+            let before = elements.len();
+            match &queued.kind {
+                QueuedKind::Operation { gives_up_count } => {
+                    let protocol = self.session.protocol;
+                    let shown = if *gives_up_count { Shown::NoCount } else { Shown::Reply(protocol) };
+                    let command = u16::try_from(queued.number).unwrap_or(u16::MAX);
+                    return Answer::Group { slot, shown, command };
+                }
+                QueuedKind::Local(command, words) => {
+                    let words: Vec<&[u8]> = words.iter().map(Vec::as_slice).collect();
+                    // Nothing that is queued closes the connection.
+                    connection_commands::answer(*command, &words, &mut self.session, context, elements);
+                }
+                QueuedKind::Error(text) => write_error(elements, text),
+            }
+            Answer::Local { bytes: elements.len() - before }
+        };
+        commands.iter().map(&mut part).collect()
+    }
+
+    /// Writes what comes next of the reply to the first transaction.
+    pub(super) fn answer_transaction(&mut self) -> Written {
+        let Some(transaction) = self.transactions.front_mut() else { return Written::Whole };
+        let slot = transaction.slot;
+        if !transaction.is_begun {
+            match self.schedule.end_of(slot) {
+                None => return Written::Nothing,
+                Some(GroupEnd::Failure) => return self.answer_as_one(),
+                Some(GroupEnd::Replies) => {}
+            }
+            if let Some((_, protocol)) = transaction.condition {
+                let mut answer = Vec::new();
+                self.schedule.answer(slot, protocol, &mut answer);
+                if !answer.starts_with(b"+") {
+                    return self.answer_as_one();
+                }
+            }
+            if transaction.is_silent {
+                transaction.condition = None;
+                return self.answer_as_one();
+            }
+            transaction.is_begun = true;
+            write_array(self.output.tail(), transaction.parts.len());
+        }
+        if let Some(part) = transaction.parts.front().copied() {
+            let is_partial = transaction.is_partial;
+            let written = self.answer_one(part, is_partial);
+            let Some(transaction) = self.transactions.front_mut() else { return Written::Whole };
+            transaction.is_partial = written == Written::Part;
+            if written == Written::Whole {
+                transaction.parts.pop_front();
+            }
+        }
+        if self.transactions.front().is_none_or(|transaction| transaction.parts.is_empty()) {
+            self.transactions.pop_front();
+            return Written::Whole;
+        }
+        Written::Part
+    }
+
+    /// Answers the first transaction, which has ended, with one error, with nil, or not at all. If it has executed nothing,
+    /// nothing is left of what the connection has answered by itself.
+    fn answer_as_one(&mut self) -> Written {
+        let Some(transaction) = self.transactions.pop_front() else { return Written::Whole };
+        let Transaction { slot, command, local_bytes, is_silent, condition, .. } = transaction;
+        self.held.take(local_bytes);
+        let out = self.output.tail();
+        let start = out.len();
+        match (self.schedule.take_end(slot), &condition) {
+            (Some(Completion::Done | Completion::Reply(_)) | None, Some((_, protocol))) => {
+                write_nil_array(out, *protocol);
+            }
+            // It has been executed, and nobody wants to know.
+            (Some(Completion::Done | Completion::Reply(_)) | None, None) => {}
+            (Some(failure), _) => write_failure(&failure, out),
+        }
+        if let Some((session, _)) = condition {
+            self.session = *session;
+        }
+        if is_silent {
+            out.truncate(start);
+        } else {
+            self.session.statistics.on_reply(usize::from(command), Protocol::Resp2, &out[start..]);
+        }
+        Written::Whole
+    }
+}
+
+/// Why a command may not be queued, if it may not.
+fn refusal(
+    number: Option<usize>,
+    parsed: &Result<Parsed<'_>, CommandError>,
+    words: &[&[u8]],
+    context: &Context<'_>,
+) -> Option<Vec<u8>> {
+    let spec = number.and_then(|number| commands().get(number));
+    match parsed {
+        Ok(Parsed::Data(_)) => context.unavailable.map(|reason| reason.text().into()),
+        Ok(Parsed::Local(command)) => {
+            let unavailable = context.unavailable.filter(|reason| reason.forbids(*command));
+            let is_reply = *command == ConnectionCommand::Client && words[1].eq_ignore_ascii_case(b"reply");
+            unavailable
+                .map(|reason| reason.text().into())
+                .or_else(|| connection_commands::subcommand_error(spec?, words))
+                .or_else(|| is_reply.then(|| NOT_ALLOWED.to_vec()))
+        }
+        Err(CommandError::Unknown { .. }) => parsed.as_ref().err().map(CommandError::text),
+        Err(error) if spec.is_none_or(|spec| !spec.accepts(words.len())) => Some(error.text()),
+        Err(_) => None,
+    }
+}
+
+/// The error that says why a transaction is given up.
+fn aborted(reason: &[u8]) -> Vec<u8> {
+    let reason = reason.strip_prefix(b"ERR ").unwrap_or(reason);
+    [b"EXECABORT Transaction discarded because of: ", reason].concat()
+}
+
+/// The body of which nobody is told what it finds: without its reads, and its updates are blind.
+fn without_replies(body: &[u8]) -> (Vec<u8>, Load) {
+    let (mut blind, mut load) = (Vec::with_capacity(body.len()), Load::default());
+    for operation in operations(body).flatten().filter(|operation| operation.class() != Class::Read) {
+        let operation = Operation { blind: true, ..operation };
+        operation.encode(&mut blind);
+        load.add(&operation);
+    }
+    (blind, load)
+}

@@ -1,0 +1,156 @@
+//! What a connection has queued since MULTI: the operations of one body, and what the connection answers by itself.
+
+use crate::limits::{TRANSACTION_COMMANDS_MAX, TRANSACTION_KEYS_MAX, TRANSACTION_WORK_MAX};
+use crate::schedule::Load;
+use core::fmt;
+use syros_commands::limits::WHOLE_KEYSPACE_OPERATIONS_MAX;
+use syros_commands::{ConnectionCommand, Operation};
+use syros_types::limits::BODY_BYTES_MAX;
+
+/// One command of a transaction.
+#[derive(Debug)]
+pub(crate) struct Queued {
+    /// Its number in the table of commands.
+    pub(crate) number: usize,
+    pub(crate) kind: QueuedKind,
+}
+
+/// Who answers a command of a transaction.
+#[derive(Debug)]
+pub(crate) enum QueuedKind {
+    /// Whoever executes the body. The client has given up the count that it would be told.
+    Operation { gives_up_count: bool },
+    /// The connection, when the transaction is executed: its words.
+    Local(ConnectionCommand, Vec<Vec<u8>>),
+    /// The connection, with this error: Redis finds it out only when it executes the transaction.
+    Error(Vec<u8>),
+}
+
+/// The commands of a transaction, so far.
+#[derive(Debug, Default)]
+pub(crate) struct Queue {
+    /// Its operations, encoded.
+    pub(crate) body: Vec<u8>,
+    pub(crate) commands: Vec<Queued>,
+    pub(crate) load: Load,
+    /// Keys that its operations name, and keys that are watched.
+    keys: usize,
+    /// Bytes that the watched keys take.
+    watched_bytes: usize,
+    /// Operations on all keys.
+    of_all_keys: usize,
+    /// Bytes of what the connection answers by itself.
+    local_bytes: usize,
+    /// A command was refused: EXEC will execute none of them.
+    pub(crate) is_doomed: bool,
+}
+
+/// Why a command does not fit into a transaction.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum TransactionTooLarge {
+    Commands,
+    Bytes(usize),
+    Keys,
+    WholeKeyspace,
+    Work,
+}
+
+impl fmt::Display for TransactionTooLarge {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Commands => {
+                write!(f, "ERR a transaction has at most {TRANSACTION_COMMANDS_MAX} commands")
+            }
+            Self::Bytes(bytes) => {
+                write!(f, "ERR transaction of {bytes} bytes exceeds the maximum of {BODY_BYTES_MAX}")
+            }
+            Self::Keys => write!(f, "ERR a transaction names at most {TRANSACTION_KEYS_MAX} keys"),
+            Self::WholeKeyspace => {
+                let max = WHOLE_KEYSPACE_OPERATIONS_MAX;
+                write!(f, "ERR a transaction has at most {max} commands on all keys")
+            }
+            Self::Work => f.write_str("ERR the transaction would take too long to execute"),
+        }
+    }
+}
+
+impl Queue {
+    /// Bytes of memory that it takes.
+    pub(crate) const fn memory_bytes(&self) -> usize {
+        self.body.capacity() + self.local_bytes + self.commands.capacity() * size_of::<Queued>()
+    }
+
+    /// A transaction that depends on so many keys, which take so many bytes.
+    pub(crate) fn watching(keys: usize, bytes: usize) -> Self {
+        Self { keys, watched_bytes: bytes, ..Self::default() }
+    }
+
+    /// A command was refused. What was queued is never executed, so it need not be kept.
+    pub(crate) fn doom(&mut self) {
+        *self = Self { is_doomed: true, ..Self::default() };
+    }
+
+    /// Adds a command on data.
+    ///
+    /// # Errors
+    /// If the transaction would exceed a limit; it must not be executed any more then.
+    pub(crate) fn add(
+        &mut self,
+        number: usize,
+        operation: &Operation<'_>,
+        gives_up_count: bool,
+    ) -> Result<(), TransactionTooLarge> {
+        let blind = operation.blind || gives_up_count;
+        let operation = Operation { blind, ..*operation };
+        operation.encode(&mut self.body);
+        self.load.add(&operation);
+        operation.each_key(|_| self.keys += 1);
+        self.of_all_keys += usize::from(operation.concerns_all_keys());
+        self.push(number, QueuedKind::Operation { gives_up_count })?;
+        if self.keys > TRANSACTION_KEYS_MAX {
+            Err(TransactionTooLarge::Keys)
+        } else if self.of_all_keys > WHOLE_KEYSPACE_OPERATIONS_MAX {
+            Err(TransactionTooLarge::WholeKeyspace)
+        } else if self.load.work > TRANSACTION_WORK_MAX {
+            Err(TransactionTooLarge::Work)
+        } else {
+            Ok(())
+        }
+    }
+
+    /// Adds a command that the connection answers by itself.
+    ///
+    /// # Errors
+    /// As [`add`](Self::add).
+    pub(crate) fn add_local(
+        &mut self,
+        number: usize,
+        command: ConnectionCommand,
+        words: &[&[u8]],
+    ) -> Result<(), TransactionTooLarge> {
+        let words: Vec<Vec<u8>> = words.iter().map(|word| word.to_vec()).collect();
+        self.local_bytes += words.iter().map(|word| word.len() + size_of::<Vec<u8>>()).sum::<usize>();
+        self.push(number, QueuedKind::Local(command, words))
+    }
+
+    /// Adds a command that will be answered with this error.
+    ///
+    /// # Errors
+    /// As [`add`](Self::add).
+    pub(crate) fn add_error(&mut self, number: usize, text: Vec<u8>) -> Result<(), TransactionTooLarge> {
+        self.local_bytes += text.len();
+        self.push(number, QueuedKind::Error(text))
+    }
+
+    fn push(&mut self, number: usize, kind: QueuedKind) -> Result<(), TransactionTooLarge> {
+        self.commands.push(Queued { number, kind });
+        let bytes = self.watched_bytes + self.body.len() + self.local_bytes;
+        if self.commands.len() > TRANSACTION_COMMANDS_MAX {
+            Err(TransactionTooLarge::Commands)
+        } else if bytes > BODY_BYTES_MAX {
+            Err(TransactionTooLarge::Bytes(bytes))
+        } else {
+            Ok(())
+        }
+    }
+}

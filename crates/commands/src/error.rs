@@ -116,6 +116,22 @@ pub enum CommandError {
     PatternTooLong(usize),
     /// The operation would be longer than [`BODY_BYTES_MAX`].
     OperationTooLong(usize),
+    /// LCS with both LEN and IDX.
+    LengthAndMatches,
+    /// The offset of a bit is no number, or beyond 2^32 - 1.
+    BitOffset,
+    /// SETBIT to something else than 0 and 1.
+    NotBit,
+    /// BITPOS of something else than 0 and 1.
+    SoughtBit,
+    /// BITOP NOT of several keys.
+    NotOfSeveral,
+    /// BITFIELD on numbers of a type that there is not.
+    BitfieldType,
+    /// BITFIELD with an OVERFLOW that there is not.
+    BitfieldOverflow,
+    /// BITFIELD_RO that changes something.
+    BitfieldReadOnly,
     /// BLIND in front of a command that only reads, or is no operation on data.
     BlindNotUpdate(&'static str),
 }
@@ -198,6 +214,16 @@ impl CommandError {
             Self::GeoStoreAnswersNothing => {
                 "ERR GEOSEARCHSTORE is not compatible with WITHDIST, WITHHASH and WITHCOORD options"
             }
+            Self::LengthAndMatches => "ERR If you want both the length and indexes, please just use IDX.",
+            Self::BitOffset => "ERR bit offset is not an integer or out of range",
+            Self::NotBit => "ERR bit is not an integer or out of range",
+            Self::SoughtBit => "ERR The bit argument must be 1 or 0.",
+            Self::NotOfSeveral => "ERR BITOP NOT must be called with a single source key.",
+            Self::BitfieldType => {
+                "ERR Invalid bitfield type. Use something like i16 u8. Note that u64 is not supported but i64 is."
+            }
+            Self::BitfieldOverflow => "ERR Invalid OVERFLOW type specified",
+            Self::BitfieldReadOnly => "ERR BITFIELD_RO only supports the GET subcommand",
             Self::Unknown { .. }
             | Self::Arity(_)
             | Self::InvalidExpireTime(_)
@@ -315,6 +341,16 @@ pub enum ExecutionError {
     InvalidExpireTime,
     /// RENAME of a key that does not exist.
     NoSuchKey,
+    /// LCS of keys with values of another kind.
+    NotStrings,
+    /// LCS of strings whose lengths have a product above [`LCS_CELLS_MAX`](crate::limits::LCS_CELLS_MAX).
+    StringsTooLong,
+    /// The string is no HyperLogLog.
+    NotHyperLogLog,
+    /// The string has the header of a HyperLogLog, and something else behind it.
+    CorruptHyperLogLog,
+    /// The strings that it combines exceed [`SOURCE_BYTES_MAX`](crate::limits::SOURCE_BYTES_MAX).
+    SourcesTooLong,
     /// The replies exceed [`REPLY_BYTES_MAX`](crate::limits::REPLY_BYTES_MAX).
     ReplyTooLong,
     /// The elements that an update would answer exceed
@@ -346,6 +382,13 @@ impl ExecutionError {
             Self::ValueTooLong => "ERR string exceeds maximum allowed size (proto-max-bulk-len)",
             Self::InvalidExpireTime => "ERR invalid expire time in 'getex' command",
             Self::NoSuchKey => "ERR no such key",
+            Self::NotStrings => "ERR The specified keys must contain string values",
+            Self::StringsTooLong => {
+                "ERR Insufficient memory, transient memory for LCS exceeds proto-max-bulk-len"
+            }
+            Self::NotHyperLogLog => "WRONGTYPE Key is not a valid HyperLogLog string value.",
+            Self::CorruptHyperLogLog => "INVALIDOBJ Corrupted HLL object detected",
+            Self::SourcesTooLong => "ERR strings of more than 1073741824 bytes in one command",
             Self::ReplyTooLong => "ERR reply exceeds the maximum of 134217728 bytes",
             Self::UpdateReplyTooLong => "ERR reply to an update exceeds the maximum of 16908288 bytes",
             Self::IndexOutOfRange => "ERR index out of range",
@@ -357,6 +400,7 @@ impl ExecutionError {
 
 const _: () = assert!(crate::limits::REPLY_BYTES_MAX == 134_217_728, "the text above names the limit");
 const _: () = assert!(crate::limits::UPDATE_REPLY_BYTES_MAX == 16_908_288, "the text above names the limit");
+const _: () = assert!(crate::limits::SOURCE_BYTES_MAX == 1_073_741_824, "the text above names the limit");
 
 impl fmt::Display for ExecutionError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -1,7 +1,7 @@
 //! Which commands a node knows that may be of an earlier build.
 
 use crate::describe::operations;
-use crate::encoding::Opcode;
+use crate::families::{Command, Condition, Set};
 
 /// Operations that came into being with the same version of the wire format. While a cluster is upgraded, one node after the
 /// other, members of the version before cannot take an operation of a later generation: they would neither order nor
@@ -24,10 +24,11 @@ impl Generation {
         if version < 11 { Self::Strings } else { Self::Collections }
     }
 
-    /// The generation that has an operation with this opcode.
-    const fn of_opcode(opcode: Opcode) -> Self {
-        match opcode {
-            1..=14 | 32..=48 => Self::Strings,
+    /// The generation that has this command.
+    fn of_command(command: &Command<'_>) -> Self {
+        match command {
+            Command::Set(Set { condition: Condition::IfEqual(_), .. }) => Self::Collections,
+            other if matches!(other.opcode(), 1..=14 | 32..=48) => Self::Strings,
             _ => Self::Collections,
         }
     }
@@ -37,6 +38,6 @@ impl Generation {
     #[must_use]
     pub fn of_body(body: &[u8]) -> Self {
         let known = operations(body).map_while(Result::ok);
-        known.map(|operation| Self::of_opcode(operation.command.opcode())).max().unwrap_or(Self::Strings)
+        known.map(|operation| Self::of_command(&operation.command)).max().unwrap_or(Self::Strings)
     }
 }

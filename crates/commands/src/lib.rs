@@ -74,6 +74,15 @@ pub mod limits {
     /// replica keeps the reply until the client has it. As many as one longest element, and a key.
     pub const UPDATE_REPLY_BYTES_MAX: usize = syros_types::limits::BODY_BYTES_MAX;
 
+    /// Most bytes that one command may combine, in all strings that it reads: a key of 16 MiB may be named 65,536 times. Going
+    /// through so many takes as long as others can be kept waiting.
+    pub const SOURCE_BYTES_MAX: usize = 1 << 30;
+
+    /// Most cells of the table that LCS fills: one for each pair of a beginning of the first string and one of the second, the
+    /// empty ones included. Redis's table of 32-bit numbers has as many if `proto-max-bulk-len` is 16 MiB. Filling it
+    /// takes some ten milliseconds.
+    pub const LCS_CELLS_MAX: usize = syros_types::limits::VALUE_BYTES_MAX / 4;
+
     /// Most random elements that a command may ask for with repetitions. Each is looked up by itself, which takes some
     /// hundred nanoseconds: so many of them take as long as others can be kept waiting.
     pub const DRAWS_MAX: u64 = 1 << 20;

@@ -24,8 +24,8 @@ mod tag {
     pub(super) const DECIMAL: u8 = 12;
 }
 
-/// Deepest nesting of arrays, maps, pairs and sets: ZMPOP answers pairs in an array in an array.
-const DEPTH_MAX: usize = 3;
+/// Deepest nesting of arrays, maps, pairs and sets: LCS answers ranges, which are arrays, of matches in an array in a map.
+const DEPTH_MAX: usize = 4;
 
 /// A number of floating point, told from others by its bits.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
@@ -450,8 +450,8 @@ mod tests {
             (&[5, 2, 1], Malformed::Truncated),
             (&[5, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 1], Malformed::Truncated),
             (&[10, 0, 0], Malformed::Truncated),
-            (&[5, 1, 5, 1, 5, 1, 5, 1, 0], Malformed::TooDeep),
-            (&[5, 1, 8, 1, 0, 7, 1, 0, 5, 1, 0], Malformed::TooDeep),
+            (&[5, 1, 5, 1, 5, 1, 5, 1, 5, 1, 5, 1, 0], Malformed::TooDeep),
+            (&[5, 1, 8, 1, 0, 5, 1, 5, 1, 7, 1, 0, 5, 1, 0], Malformed::TooDeep),
             (&[9, 1, 9, 1, 9, 1, 0], Malformed::TooDeep),
         ] {
             assert_eq!(ReplyRef::decode(&mut { bytes }), Err(error), "{bytes:?}");

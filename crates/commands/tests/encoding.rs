@@ -29,6 +29,10 @@ fn golden() -> Vec<(&'static str, Class, Vec<u8>)> {
         ("GETEX k", Read, vec![1, 1, b'k']),
         ("MGET a bc", Read, vec![2, 2, 1, b'a', 2, b'b', b'c']),
         ("STRLEN k", Read, vec![3, 1, b'k']),
+        ("LCS k l", Read, vec![127, 15, 1, b'k', 1, b'l', 0]),
+        ("LCS k l withmatchlen LEN", Read, vec![127, 15, 1, b'k', 1, b'l', 1]),
+        ("LCS k l IDX MINMATCHLEN -3", Read, vec![127, 15, 1, b'k', 1, b'l', 2, 0]),
+        ("LCS k l IDX WITHMATCHLEN MINMATCHLEN 300", Read, vec![127, 15, 1, b'k', 1, b'l', 3, 0xac, 2]),
         ("GETRANGE k 1 -1", Read, vec![4, 1, b'k', 2, 1]),
         ("SUBSTR k 64 0", Read, vec![4, 1, b'k', 0x80, 1, 0]),
         ("EXISTS a", Read, vec![5, 1, 1, b'a']),
@@ -46,6 +50,8 @@ fn golden() -> Vec<(&'static str, Class, Vec<u8>)> {
         ("SET k v", Overwrite, vec![32, 1, b'k', 1, b'v']),
         ("set k v NX", Update, vec![33, 1, 1, b'k', 1, b'v']),
         ("SET k v XX GET", Update, vec![33, 0x12, 1, b'k', 1, b'v']),
+        ("SET k v ifeq w", Update, vec![33, 3, 1, b'k', 1, b'v', 1, b'w']),
+        ("SET k v PX 10 GET IFEQ w", Update, vec![33, 0x1b, 11, 1, b'k', 1, b'v', 1, b'w']),
         ("SET k v KEEPTTL", Merge, vec![33, 4, 1, b'k', 1, b'v']),
         ("SET k v EX 10", Overwrite, vec![33, 8, low, high, 1, b'k', 1, b'v']),
         ("SETEX k 10 v", Overwrite, vec![33, 8, low, high, 1, b'k', 1, b'v']),
@@ -286,6 +292,57 @@ fn golden_of_places() -> Vec<(&'static str, Class, Vec<u8>)> {
     ]
 }
 
+/// The same of commands on bits.
+fn golden_of_bitmaps() -> Vec<(&'static str, Class, Vec<u8>)> {
+    use Class::{Merge, Read, Update};
+    vec![
+        ("GETBIT k 300", Read, vec![18, 1, b'k', 0xac, 2]),
+        ("GETBIT k 4294967295", Read, vec![18, 1, b'k', 0xff, 0xff, 0xff, 0xff, 15]),
+        ("BITCOUNT k", Read, vec![19, 1, b'k', 0]),
+        ("BITCOUNT k 1 -1", Read, vec![19, 1, b'k', 1, 2, 1]),
+        ("BITCOUNT k 1 -1 BYTE", Read, vec![19, 1, b'k', 1, 2, 1]),
+        ("BITCOUNT k 1 -1 bit", Read, vec![19, 1, b'k', 2, 2, 1]),
+        ("BITCOUNT k 1", Read, vec![19, 1, b'k', 3]),
+        ("BITCOUNT k 1 x", Read, vec![19, 1, b'k', 4]),
+        ("BITPOS k 1", Read, vec![127, 12, 1, b'k', 1, 0]),
+        ("BITPOS k 0 -2", Read, vec![127, 12, 1, b'k', 0, 5, 3]),
+        ("BITPOS k 0 0 5 BIT", Read, vec![127, 12, 1, b'k', 0, 2, 0, 10]),
+        ("BITFIELD_RO k GET i8 #2", Read, vec![127, 13, 1, b'k', 1, 0, 0x88, 16]),
+        ("BITFIELD k OVERFLOW FAIL", Read, vec![127, 13, 1, b'k', 0]),
+        ("BITFIELD k GET u63 300", Read, vec![127, 13, 1, b'k', 1, 0, 63, 0xac, 2]),
+        ("SETBIT k 9 1", Update, vec![54, 1, b'k', 9, 1]),
+        ("BLIND SETBIT k 9 0", Merge, vec![0xb6, 1, b'k', 9, 0]),
+        (
+            "BITFIELD k GET u8 0 SET i5 9 -3 OVERFLOW sat INCRBY u2 1 7",
+            Update,
+            vec![56, 1, b'k', 3, 0, 8, 0, 1, 0x85, 9, 5, 5, 2, 1, 14],
+        ),
+        (
+            "BITFIELD k OVERFLOW FAIL SET u1 0 1 OVERFLOW WRAP INCRBY i64 0 1",
+            Update,
+            vec![56, 1, b'k', 2, 3, 1, 0, 2, 4, 0xc0, 0, 2],
+        ),
+        ("BITOP AND d k", Update, vec![127, 34, 0, 2, 1, b'd', 1, b'k']),
+        ("BITOP or d k l", Update, vec![127, 34, 1, 3, 1, b'd', 1, b'k', 1, b'l']),
+        ("BITOP XOR d k", Update, vec![127, 34, 2, 2, 1, b'd', 1, b'k']),
+        ("BLIND BITOP NOT d k", Merge, vec![0xff, 34, 3, 2, 1, b'd', 1, b'k']),
+    ]
+}
+
+/// The same of commands on HyperLogLogs.
+fn golden_of_sketches() -> Vec<(&'static str, Class, Vec<u8>)> {
+    use Class::{Merge, Read, Update};
+    vec![
+        ("PFCOUNT k", Read, vec![127, 14, 1, 1, b'k']),
+        ("PFCOUNT k l", Read, vec![127, 14, 2, 1, b'k', 1, b'l']),
+        ("PFADD k", Update, vec![55, 1, b'k', 0]),
+        ("PFADD k a bc", Update, vec![55, 1, b'k', 2, 1, b'a', 2, b'b', b'c']),
+        ("BLIND PFADD k a", Merge, vec![0xb7, 1, b'k', 1, 1, b'a']),
+        ("PFMERGE d", Update, vec![127, 35, 1, 1, b'd']),
+        ("BLIND PFMERGE d k", Merge, vec![0xff, 35, 2, 1, b'd', 1, b'k']),
+    ]
+}
+
 fn all_golden() -> Vec<(&'static str, Class, Vec<u8>)> {
     [
         golden(),
@@ -294,6 +351,8 @@ fn all_golden() -> Vec<(&'static str, Class, Vec<u8>)> {
         golden_of_sets(),
         golden_of_sorted_sets(),
         golden_of_places(),
+        golden_of_bitmaps(),
+        golden_of_sketches(),
     ]
     .concat()
 }
@@ -376,8 +435,31 @@ fn malformed_bodies_are_refused() {
     for (bytes, error) in [
         (&[][..], Malformed::Truncated),
         (&[0], Malformed::Opcode(0)),
-        (&[18], Malformed::Opcode(18)),
-        (&[54, 0], Malformed::Opcode(54)),
+        (&[20], Malformed::Opcode(20)),
+        (&[57, 0], Malformed::Opcode(57)),
+        (&[19, 1, b'k', 6], Malformed::Options(6)),
+        (
+            &[18, 1, b'k', 0x80, 0x80, 0x80, 0x80, 16],
+            Malformed::TooLong { length: 1 << 32, limit: (1 << 32) - 1 },
+        ),
+        (&[54, 1, b'k', 0, 2], Malformed::Options(2)),
+        (
+            &[54, 1, b'k', 0x80, 0x80, 0x80, 0x40, 0],
+            Malformed::TooLong { length: 1 << 27, limit: (1 << 27) - 1 },
+        ),
+        (&[56, 1, b'k', 1, 0, 8, 0], Malformed::Count(0)),
+        (&[56, 1, b'k', 1, 7, 8, 0, 0], Malformed::Options(7)),
+        (&[56, 1, b'k', 1, 1, 64, 0, 0], Malformed::Options(64)),
+        (&[56, 1, b'k', 1, 1, 0x80, 0, 0], Malformed::Options(0x80)),
+        (
+            &[56, 1, b'k', 1, 1, 2, 0xff, 0xff, 0xff, 0x3f, 0],
+            Malformed::TooLong { length: (1 << 27) + 1, limit: 1 << 27 },
+        ),
+        (&[127, 13, 1, b'k', 1, 5, 8, 0, 0], Malformed::Options(5)),
+        (&[127, 15, 0, 0, 4], Malformed::Options(4)),
+        (&[127, 34, 4, 2, 1, b'd', 1, b'k'], Malformed::Options(4)),
+        (&[127, 34, 0, 1, 1, b'd'], Malformed::Count(1)),
+        (&[127, 34, 3, 3, 1, b'd', 1, b'k', 1, b'l'], Malformed::Count(3)),
         (&[127], Malformed::Truncated),
         (&[127, 255, 0], Malformed::Opcode(383)),
         (&[0xff, 0, 1, b'k'], Malformed::BlindRead(128)),
@@ -423,7 +505,7 @@ fn malformed_bodies_are_refused() {
         (&[2, 0], Malformed::Count(0)),
         (&[34, 1, 1, b'k'], Malformed::Count(1)),
         (&[33, 0, 1, b'k', 1, b'v'], Malformed::Options(0)),
-        (&[33, 3, 1, b'k', 1, b'v'], Malformed::Options(3)),
+        (&[33, 3, 1, b'k', 1, b'v'], Malformed::Truncated),
         (&[33, 0x20, 1, b'k', 1, b'v'], Malformed::Options(0x20)),
         (&[11, 4, 0, 1], Malformed::Options(4)),
         (&[11, 0, 0, 0], Malformed::Count(0)),
@@ -500,6 +582,7 @@ fn footprints_name_the_keys() {
         ("ZUNIONSTORE d 2 a b", Footprint::of(vec![hash("a"), hash("b"), hash("d")])),
         ("ZUNION 1 a", Footprint::One(hash("a"))),
         ("ZMPOP 2 a b MIN", Footprint::of(vec![hash("a"), hash("b")])),
+        ("BITOP OR d a b", Footprint::of(vec![hash("d"), hash("a"), hash("b")])),
         ("SCAN 0", Footprint::All),
         ("KEYS a", Footprint::All),
         ("DBSIZE", Footprint::All),
@@ -606,6 +689,11 @@ fn operations_say_by_how_much_the_data_may_grow() {
     let Ok(Parsed::Data(add_members)) = parse(&words) else { panic!("ZADD is refused") };
     assert!(growth(add_members.command) > 1000 + 2 * 32);
     assert_eq!(describe(&body("ZREM k m")).map(|description| description.growth), Ok(0));
+    assert!(describe(&body("SETBIT k 134217727 0")).unwrap().growth >= 16 << 20);
+    assert!(describe(&body("BITFIELD k SET u8 8000000 1")).unwrap().growth > 1_000_000);
+    // Two bits may be all that there is of 16 MiB in the end.
+    assert!(describe(&body("BITOP OR d k l")).unwrap().growth > 16 << 20);
+    assert!(describe(&body("PFADD k a")).unwrap().growth > 12_304);
     assert_eq!(describe(&body("HDEL k f")).map(|description| description.growth), Ok(0));
     let growth_of = |command| describe(&body(command)).unwrap().growth;
     assert_eq!(growth_of("HDEL k f"), 0);

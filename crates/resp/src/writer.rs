@@ -190,7 +190,16 @@ mod tests {
     fn replies_in_both_protocols() {
         let pairs = || vec![(Reply::Ok, Reply::Integer(1)), (Reply::Ok, Reply::Nil)];
         let nested = Reply::Array(vec![Reply::Bulk(b"0".to_vec()), Reply::Array(vec![Reply::Nil])]);
+        // As LCS answers.
+        let range = Reply::Array(vec![Reply::Integer(1), Reply::Integer(2)]);
+        let matches = Reply::Array(vec![Reply::Array(vec![range.clone(), range])]);
+        let deepest = Reply::Map(vec![(Reply::Ok, matches)]);
         for (reply, resp2, resp3) in [
+            (
+                deepest,
+                "*2\r\n+OK\r\n*1\r\n*2\r\n*2\r\n:1\r\n:2\r\n*2\r\n:1\r\n:2\r\n",
+                "%1\r\n+OK\r\n*1\r\n*2\r\n*2\r\n:1\r\n:2\r\n*2\r\n:1\r\n:2\r\n",
+            ),
             (Reply::Ok, "+OK\r\n", "+OK\r\n"),
             (Reply::Nil, "$-1\r\n", "_\r\n"),
             (Reply::NilArray, "*-1\r\n", "_\r\n"),

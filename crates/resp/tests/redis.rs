@@ -318,6 +318,13 @@ fn what_is_said_of_commands_is_what_redis_says() {
         "COMMAND GETKEYS SUNIONSTORE d a b",
         "COMMAND GETKEYSANDFLAGS SUNIONSTORE d a b",
         "COMMAND GETKEYSANDFLAGS SMOVE a b m",
+        "COMMAND GETKEYS BITOP AND d a b",
+        "COMMAND GETKEYSANDFLAGS BITOP AND d a b",
+        "COMMAND GETKEYSANDFLAGS PFMERGE d a b",
+        "COMMAND GETKEYSANDFLAGS LCS a b",
+        "COMMAND GETKEYSANDFLAGS PFCOUNT a b",
+        "COMMAND GETKEYSANDFLAGS BITFIELD k GET u8 0",
+        "COMMAND GETKEYSANDFLAGS BITFIELD k GET u8 0 SET u8 0 1",
     ] {
         redis.compare(&requests(&[line]));
         redis.compare(&requests(&["HELLO 3", line, "CLIENT GETNAME"]));

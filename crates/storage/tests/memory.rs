@@ -453,3 +453,23 @@ fn a_large_set_is_captured_in_parts() {
         assert_eq!(load(0, &blocks).digest(), digest, "{end}");
     }
 }
+
+/// One BITOP goes through 1 GiB at most, and changes nothing if it would have to go through more.
+#[test]
+fn a_bitop_combines_so_many_bytes() {
+    let mut engine = MemoryEngine::new();
+    let mut answer = |words: &[&[u8]]| {
+        let mut reply = Vec::new();
+        engine.apply(WallTime(0), &conformance::body_of(words), &mut reply);
+        Reply::decode_all(&reply).expect("a reply").remove(0)
+    };
+    assert_eq!(answer(&[b"SETBIT", b"k", b"134217727", b"1"]), Reply::Integer(0));
+    let mut words = vec![&b"BITOP"[..], b"OR", b"d"];
+    words.extend([&b"k"[..]; 64]);
+    assert_eq!(answer(&words), Reply::Integer(16 << 20));
+    assert_eq!(answer(&[b"SET", b"d", b"kept"]), Reply::Ok);
+    words.push(b"k");
+    let too_long = b"ERR strings of more than 1073741824 bytes in one command".to_vec();
+    assert_eq!(answer(&words), Reply::Error(too_long));
+    assert_eq!(answer(&[b"GETSET", b"d", b""]), Reply::Bulk(b"kept".to_vec()));
+}

@@ -157,7 +157,8 @@ fn unnamed(names: BTreeSet<String>, document: &str, section: &str) -> Vec<String
     let text = fs::read_to_string(root().join(document)).expect("a document is text");
     let (_, section) = text.split_once(&format!("\n## {section}\n")).expect("the document has the section");
     let section = section.split("\n## ").next().unwrap_or_default();
-    let words: BTreeSet<_> = section.split(|character: char| !character.is_alphanumeric()).collect();
+    let words: BTreeSet<_> =
+        section.split(|character: char| !(character.is_alphanumeric() || character == '_')).collect();
     names.into_iter().filter(|name| !words.contains(name.as_str())).collect()
 }
 

@@ -20,6 +20,10 @@ pub(crate) const DECIMAL_WORK: usize = 64 << 10;
 /// The work of going through collections whose lengths only their keys know: most are short.
 pub(crate) const COLLECTION_WORK: usize = 64 << 10;
 
+/// The work of going through a string whose length only its key knows. Most are short; sixteen such commands in a pack keep
+/// others waiting for some ten milliseconds if all go through one of the longest.
+pub(crate) const VALUE_WORK: usize = 64 << 10;
+
 /// An operation on data: which commands it is, and which keys it touches. [`Encoding`] has its bytes.
 pub(crate) trait Definition<'a>: Encoding<'a> {
     /// The rows of the commands that become this operation.
@@ -36,6 +40,11 @@ pub(crate) trait Definition<'a>: Encoding<'a> {
 
 /// An operation that changes nothing.
 pub(crate) trait ReadCommand {
+    /// See [`Operation::work`](crate::Operation::work).
+    fn work(&self) -> usize {
+        0
+    }
+
     /// Executes it and appends its reply.
     ///
     /// # Errors

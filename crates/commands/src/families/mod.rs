@@ -7,6 +7,7 @@
 pub(crate) mod definition;
 pub(crate) mod specification;
 
+mod bitmaps;
 mod connection;
 mod counts;
 mod draws;
@@ -14,6 +15,7 @@ mod elements;
 mod generic;
 mod geo;
 mod hashes;
+mod hyperloglog;
 mod lists;
 mod ranks;
 mod scan_options;
@@ -23,6 +25,10 @@ mod sorted_sets;
 mod strings;
 mod transactions;
 
+pub use bitmaps::bitop::BitOperator;
+pub use bitmaps::field::{BitfieldOverflow, BitfieldSlot};
+pub use bitmaps::operations::{BitfieldAction, BitfieldStep, BitfieldSteps, BitfieldStepsIter};
+pub use bitmaps::range::BitRange;
 pub use draws::Draws;
 pub use generic::expire::ExpireCondition;
 pub use generic::ttl::Unit;
@@ -40,6 +46,7 @@ pub use sorted_sets::interval::{Interval, MemberBound, ScoreBound};
 pub use sorted_sets::selection::Selection;
 pub use sorted_sets::zpop::ScoreEnd;
 pub use strings::getex::TtlChange;
+pub use strings::lcs::LcsPart;
 pub use strings::set::{Condition, Lifetime};
 pub use syros_values::ListEnd;
 
@@ -188,7 +195,7 @@ macro_rules! commands {
 
             pub(crate) fn work(&self) -> usize {
                 match self {
-                    $(Self::$read(_))|* => 0,
+                    $(Self::$read(operation) => operation.work(),)*
                     $(Self::$update(operation) => operation.work(),)*
                 }
             }
@@ -252,6 +259,10 @@ macro_rules! commands {
 
 commands! {
     reads {
+        bitmaps::bitcount::BitCount<'a>,
+        bitmaps::bitfield::BitFieldRo<'a>,
+        bitmaps::bitpos::BitPos<'a>,
+        bitmaps::getbit::GetBit<'a>,
         generic::exists::Exists<'a>,
         generic::key_type::Type<'a>,
         generic::keys::Keys<'a>,
@@ -275,6 +286,7 @@ commands! {
         lists::llen::LLen<'a>,
         lists::lpos::LPos<'a>,
         lists::lrange::LRange<'a>,
+        hyperloglog::pfcount::PfCount<'a>,
         server::dbsize::DbSize,
         sets::scard::SCard<'a>,
         sets::sinter::SInter<'a> | OPCODE_UNION | OPCODE_DIFFERENCE,
@@ -296,11 +308,15 @@ commands! {
         sorted_sets::zscore::ZScore<'a>,
         strings::get::Get<'a>,
         strings::getrange::GetRange<'a>,
+        strings::lcs::Lcs<'a>,
         strings::mget::MGet<'a>,
         strings::strlen::StrLen<'a>,
         transactions::versions::Versions<'a>,
     }
     updates {
+        bitmaps::bitfield::BitField<'a>,
+        bitmaps::bitop::BitOp<'a>,
+        bitmaps::setbit::SetBit<'a>,
         generic::del::Del<'a>,
         generic::expire::Expire<'a>,
         generic::persist::Persist<'a>,
@@ -321,6 +337,8 @@ commands! {
         lists::lrem::LRem<'a>,
         lists::lset::LSet<'a>,
         lists::ltrim::LTrim<'a>,
+        hyperloglog::pfadd::PfAdd<'a>,
+        hyperloglog::pfmerge::PfMerge<'a>,
         server::flushall::FlushAll,
         sets::sadd::SAdd<'a>,
         sets::sinterstore::SInterStore<'a> | OPCODE_UNION | OPCODE_DIFFERENCE,

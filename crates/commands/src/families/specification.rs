@@ -20,8 +20,7 @@ pub struct CommandSpec {
     /// The position of the word that says how many keys stand behind it; 0 if none does.
     pub key_count: u8,
     /// What it does to its keys, in Redis's words: one list for each key, the last of them for all that are left if there are
-    /// any number, and one at the end for all that are counted, and one
-    /// at the end for all that are counted.
+    /// any number, and one at the end for all that are counted.
     pub key_flags: &'static [&'static [&'static str]],
     /// An explanation of that, or nothing.
     pub key_notes: &'static str,

@@ -155,6 +155,7 @@ impl TestStore {
                     Condition::Always => true,
                     Condition::IfAbsent => !present,
                     Condition::IfPresent => present,
+                    Condition::IfEqual(expected) => self.0.get(key).is_some_and(|value| value == expected),
                 };
                 match (get, allowed) {
                     (true, _) => self.put_value(key, out),

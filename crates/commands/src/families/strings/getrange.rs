@@ -1,6 +1,7 @@
 //! GETRANGE, and SUBSTR, which is its old name.
 
-use crate::access::{EntryRef, Keys};
+use super::string_of;
+use crate::access::Keys;
 use crate::encoding::{Key, Signed, fields};
 use crate::families::definition::{Definition, ExecutionResult, KeyNames, ReadCommand, View};
 use crate::families::specification::{CommandKind, CommandSpec, KeyPositions};
@@ -62,7 +63,7 @@ impl<'a> Definition<'a> for GetRange<'a> {
 impl ReadCommand for GetRange<'_> {
     fn read<K: Keys>(&self, keys: &K, _view: View, reply: &mut Vec<u8>) -> ExecutionResult {
         let found = keys.get(self.key);
-        let value = found.as_ref().map(EntryRef::string).transpose()?.unwrap_or_default();
+        let value = string_of(found.as_ref())?.unwrap_or_default();
         put_bulk(reply, range(value, self.start, self.end));
         Ok(())
     }

@@ -7,6 +7,7 @@ pub(crate) mod getex;
 pub(crate) mod getrange;
 pub(crate) mod incrby;
 pub(crate) mod incrbyfloat;
+pub(crate) mod lcs;
 pub(crate) mod mget;
 pub(crate) mod mset;
 pub(crate) mod set;
@@ -15,13 +16,19 @@ pub(crate) mod setrange;
 pub(crate) mod strlen;
 
 use super::specification::CommandSpec;
-use crate::access::{EntryRef as _, Keys, KeysMut, Operand};
+use crate::access::{EntryRef, Keys, KeysMut, Operand};
 use crate::error::ExecutionError;
 use crate::families::definition::ExecutionResult;
 use crate::reply::{put_bulk, put_nil};
+use syros_values::WrongType;
 
 /// What the rows of this family have in common.
 const ROW: CommandSpec = CommandSpec { group: "string", ..CommandSpec::ROW };
+
+/// The string of a key that may have been found.
+pub(super) fn string_of<E: EntryRef>(found: Option<&E>) -> Result<Option<&[u8]>, WrongType> {
+    found.map(EntryRef::string).transpose()
+}
 
 /// Appends the string of a key, or nil.
 fn put_value<K: Keys>(keys: &K, key: &[u8], reply: &mut Vec<u8>) -> ExecutionResult {
@@ -45,4 +52,23 @@ fn alter<K: KeysMut>(keys: &mut K, key: &[u8], operand: Operand<'_>) -> Result<i
         keys.set(key, &value, None);
         Ok(answer)
     })
+}
+
+/// Changes the string of a key that need not exist. Zeros are added to it first until it has `length` bytes.
+pub(super) fn edit_grown<K: KeysMut, R>(
+    keys: &mut K,
+    key: &[u8],
+    length: usize,
+    mut change: impl FnMut(&mut [u8]) -> R,
+) -> Result<R, WrongType> {
+    let changed = keys.edit(key, |value| {
+        value.resize(value.len().max(length), 0);
+        change(value)
+    })?;
+    Ok(changed.unwrap_or_else(|| {
+        let mut value = vec![0; length];
+        let result = change(&mut value);
+        keys.set(key, &value, None);
+        result
+    }))
 }

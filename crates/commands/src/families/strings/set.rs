@@ -1,6 +1,6 @@
 //! SET, and the commands that are a SET with an option: SETEX, PSETEX and GETSET.
 
-use super::{ROW, put_value};
+use super::{ROW, put_value, string_of};
 use crate::access::{EntryRef as _, KeysMut};
 use crate::deadline::{Deadline, ExpiryOption, ExpiryUnit, future};
 use crate::encoding::{Encoding, Field as _, Key, Opcode, Value};
@@ -20,7 +20,7 @@ pub struct Set<'a> {
     /// Its new value.
     pub value: &'a [u8],
     /// Whether it is set at all.
-    pub condition: Condition,
+    pub condition: Condition<'a>,
     /// What becomes of its expiry.
     pub lifetime: Lifetime,
     /// True if the old value is the reply.
@@ -29,7 +29,7 @@ pub struct Set<'a> {
 
 /// Condition of a SET.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Condition {
+pub enum Condition<'a> {
     /// None.
     #[default]
     Always,
@@ -37,6 +37,8 @@ pub enum Condition {
     IfAbsent,
     /// XX: only a key that exists.
     IfPresent,
+    /// IFEQ, which Valkey 8.1 has: only a key whose string is this one.
+    IfEqual(&'a [u8]),
 }
 
 /// What a SET does to the key's expiry.
@@ -67,6 +69,7 @@ impl<'a> Set<'a> {
             Condition::Always => 0,
             Condition::IfAbsent => option_bit::IF_ABSENT,
             Condition::IfPresent => option_bit::IF_PRESENT,
+            Condition::IfEqual(_) => option_bit::IF_EQUAL,
         };
         let lifetime_bits = match self.lifetime {
             Lifetime::Forever => 0,
@@ -82,6 +85,7 @@ impl<'a> Set<'a> {
 mod option_bit {
     pub(super) const IF_ABSENT: u8 = 1;
     pub(super) const IF_PRESENT: u8 = 2;
+    pub(super) const IF_EQUAL: u8 = 3;
     pub(super) const KEEP: u8 = 1 << 2;
     pub(super) const AFTER: u8 = 2 << 2;
     pub(super) const AT: u8 = 3 << 2;
@@ -108,6 +112,9 @@ impl<'a> Encoding<'a> for Set<'a> {
         }
         Key::put(out, self.key);
         Value::put(out, self.value);
+        if let Condition::IfEqual(expected) = self.condition {
+            Value::put(out, expected);
+        }
     }
 
     #[inline]
@@ -125,12 +132,6 @@ fn decode_with_options<'a>(input: &mut &'a [u8]) -> Result<Set<'a>, Malformed> {
     if options == 0 || options & !option_bit::ALL != 0 {
         return Err(Malformed::Options(options));
     }
-    let condition = match options & option_bit::CONDITION_MASK {
-        0 => Condition::Always,
-        option_bit::IF_ABSENT => Condition::IfAbsent,
-        option_bit::IF_PRESENT => Condition::IfPresent,
-        _ => return Err(Malformed::Options(options)),
-    };
     let lifetime = match options & option_bit::LIFETIME_MASK {
         option_bit::KEEP => Lifetime::Keep,
         option_bit::AFTER => Lifetime::Until(Deadline::take_after(input)?),
@@ -138,7 +139,14 @@ fn decode_with_options<'a>(input: &mut &'a [u8]) -> Result<Set<'a>, Malformed> {
         _ => Lifetime::Forever,
     };
     let get = options & option_bit::GET != 0;
-    Ok(Set { key: Key::take(input)?, value: Value::take(input)?, condition, lifetime, get })
+    let (key, value) = (Key::take(input)?, Value::take(input)?);
+    let condition = match options & option_bit::CONDITION_MASK {
+        option_bit::IF_ABSENT => Condition::IfAbsent,
+        option_bit::IF_PRESENT => Condition::IfPresent,
+        option_bit::IF_EQUAL => Condition::IfEqual(Value::take(input)?),
+        _ => Condition::Always,
+    };
+    Ok(Set { key, value, condition, lifetime, get })
 }
 
 /// What the rows of SETEX and PSETEX have in common.
@@ -212,10 +220,12 @@ fn parse<'a>(name: &'static str, words: Words<'a>) -> Result<Command<'a>, Comman
     let mut expiry = ExpiryOption::default();
     let mut options = words[3..].iter().copied();
     while let Some(option) = options.next() {
-        if is(option, "nx") && condition != Condition::IfPresent {
+        if is(option, "nx") && matches!(condition, Condition::Always | Condition::IfAbsent) {
             condition = Condition::IfAbsent;
-        } else if is(option, "xx") && condition != Condition::IfAbsent {
+        } else if is(option, "xx") && matches!(condition, Condition::Always | Condition::IfPresent) {
             condition = Condition::IfPresent;
+        } else if is(option, "ifeq") && condition == Condition::Always {
+            condition = Condition::IfEqual(options.next().ok_or(CommandError::Syntax)?);
         } else if is(option, "get") {
             get = true;
         } else if is(option, "keepttl") && expiry.is_none() {
@@ -265,6 +275,7 @@ impl<'a> UpdateCommand<'a> for Set<'a> {
             Condition::Always => true,
             Condition::IfAbsent => keys.get(key).is_none(),
             Condition::IfPresent => keys.get(key).is_some(),
+            Condition::IfEqual(expected) => string_of(keys.get(key).as_ref())? == Some(expected),
         };
         if allowed {
             match self.lifetime {

@@ -1,6 +1,6 @@
 //! SETRANGE.
 
-use super::{ROW, length};
+use super::{ROW, edit_grown, length};
 use crate::access::KeysMut;
 use crate::encoding::{Encoding, Field as _, Key, Opcode, Value};
 use crate::error::{CommandError, ExecutionError};
@@ -106,18 +106,8 @@ fn set_range<K: KeysMut>(keys: &mut K, key: &[u8], offset: u64, part: &[u8]) -> 
     }
     let start = offset as usize;
     let end = start + part.len();
-    let write = |value: &mut Vec<u8>| {
-        if value.len() < end {
-            value.resize(end, 0);
-        }
+    Ok(edit_grown(keys, key, end, |value| {
         value[start..end].copy_from_slice(part);
         value.len() as i64
-    };
-    let changed = keys.edit(key, write)?;
-    Ok(changed.unwrap_or_else(|| {
-        let mut value = vec![0; start];
-        value.extend_from_slice(part);
-        keys.set(key, &value, None);
-        end as i64
-    }))
+    })?)
 }

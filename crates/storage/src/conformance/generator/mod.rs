@@ -5,6 +5,9 @@ mod lists;
 mod sets;
 mod sorted_sets;
 
+mod bitmaps;
+mod hyperloglog;
+
 use super::body_if_data;
 use core::ops::Range;
 use syros_types::Prng;
@@ -18,6 +21,8 @@ pub struct Generator {
     absolute_ms: Range<u64>,
     /// True to put BLIND before some commands.
     pub blind: bool,
+    /// True to give HyperLogLogs to commands that show their bytes, and other strings to commands on HyperLogLogs.
+    pub mixes_sketches: bool,
 }
 
 /// Commands on strings, and on any type; a word that starts with `%` stands for a random argument, see [`Generator::expand`].
@@ -29,6 +34,8 @@ const STRINGS: &[&str] = &[
     "GETRANGE %key %integer %integer",
     "GETRANGE %key %small %small",
     "SUBSTR %key %small %small",
+    "LCS %key %key %lcs",
+    "LCS %key %key %lcs",
     "EXISTS %keys",
     "TYPE %key",
     "TTL %key",
@@ -84,8 +91,15 @@ const STRINGS: &[&str] = &[
 ];
 
 /// The templates of every family, which come as often as they have templates.
-const FAMILIES: &[&[&str]] =
-    &[STRINGS, hashes::TEMPLATES, lists::TEMPLATES, sets::TEMPLATES, sorted_sets::TEMPLATES];
+const FAMILIES: &[&[&str]] = &[
+    STRINGS,
+    bitmaps::TEMPLATES,
+    hyperloglog::TEMPLATES,
+    hashes::TEMPLATES,
+    lists::TEMPLATES,
+    sets::TEMPLATES,
+    sorted_sets::TEMPLATES,
+];
 
 /// Keys that are collections most of the time.
 const COLLECTIONS: &[&[&[u8]]] = &[hashes::KEYS, lists::KEYS, sets::KEYS, sorted_sets::KEYS];
@@ -165,7 +179,7 @@ impl Generator {
     /// absolute ones lie in `absolute_ms`, apart from those that are mistakes or in the past.
     #[must_use]
     pub const fn new(seed: u64, relative_ms: Range<u64>, absolute_ms: Range<u64>) -> Self {
-        Self { prng: Prng::new(seed), relative_ms, absolute_ms, blind: false }
+        Self { prng: Prng::new(seed), relative_ms, absolute_ms, blind: false, mixes_sketches: false }
     }
 
     /// The next command as a body; `None` if it is no operation on data.
@@ -214,7 +228,7 @@ impl Generator {
     fn expand(&mut self, word: &str, words: &mut Vec<Vec<u8>>) {
         let word = match word {
             "%key" if self.prng.chance(1, 20) => self.pick_of_all(COLLECTIONS).to_vec(),
-            "%key" => self.pick(KEYS).to_vec(),
+            "%key" => self.exposed_sketch().unwrap_or_else(|| self.pick(KEYS).to_vec()),
             "%value" => self.value(),
             "%integer" => self.integer(),
             "%small" => self.small(),
@@ -239,7 +253,9 @@ impl Generator {
                 }
                 return;
             }
-            "%set" | "%getex" | "%expire" | "%scan" | "%hscan" | "%lpos" | "%zadd" | "%zrange" => {
+            sketch if sketch.starts_with("%pf") => return self.expand_sketch(sketch, words),
+            bits if bits.starts_with("%bit") => return self.expand_bits(bits, words),
+            "%set" | "%getex" | "%expire" | "%scan" | "%hscan" | "%lcs" | "%lpos" | "%zadd" | "%zrange" => {
                 return self.options(word, words);
             }
             _ if self.expand_of_hashes(word, words)
@@ -257,6 +273,7 @@ impl Generator {
     /// Options for the kind of command, in any order, legal or not.
     fn options(&mut self, kind: &str, words: &mut Vec<Vec<u8>>) {
         let legal: &[&str] = match kind {
+            "%lcs" => &["LEN", "IDX", "idx", "WITHMATCHLEN", "MINMATCHLEN"],
             "%set" => &["NX", "XX", "GET", "KEEPTTL", "EX", "PX", "EXAT", "PXAT"],
             "%getex" => &["PERSIST", "EX", "PX", "EXAT", "PXAT"],
             "%expire" => &["NX", "XX", "GT", "LT"],
@@ -275,6 +292,7 @@ impl Generator {
                 "EXAT" => self.expiry(true, 1000),
                 "PXAT" => self.expiry(true, 1),
                 "MATCH" => self.pattern(),
+                "MINMATCHLEN" => self.small(),
                 "LIMIT" => {
                     words.push(self.small());
                     self.small()

@@ -1,7 +1,9 @@
 //! What each command answers, as lists of commands and replies.
 
+mod bitmaps;
 mod geo;
 mod hashes;
+mod hyperloglog;
 mod lists;
 mod sets;
 mod sorted_sets;
@@ -43,8 +45,17 @@ fn show_pairs(pairs: &[(Reply, Reply)]) -> String {
 /// Runs every script on an engine of its own. Words are separated by spaces, `''` is an empty one.
 /// `wait N` moves log time on by N ms; the rest is executed at log time, which starts at 1000 ms.
 pub(super) fn test<E: Engine>(make: &impl Fn() -> E) {
-    for script in
-        [SCRIPTS, hashes::SCRIPTS, lists::SCRIPTS, sets::SCRIPTS, sorted_sets::SCRIPTS, geo::SCRIPTS].concat()
+    for script in [
+        SCRIPTS,
+        bitmaps::SCRIPTS,
+        hashes::SCRIPTS,
+        hyperloglog::SCRIPTS,
+        lists::SCRIPTS,
+        sets::SCRIPTS,
+        sorted_sets::SCRIPTS,
+        geo::SCRIPTS,
+    ]
+    .concat()
     {
         let (mut engine, mut now) = (make(), 1000);
         engine.advance(ms(now));
@@ -81,10 +92,12 @@ type Script = &'static [(&'static str, &'static str)];
 
 const SCRIPTS: &[Script] = &[
     SET,
+    SET_IF_EQUAL,
     SET_EXPIRY,
     GETEX,
     SEVERAL_KEYS,
     GETRANGE,
+    LCS,
     SETRANGE,
     INCR,
     INCRBYFLOAT,
@@ -129,6 +142,30 @@ const SET: Script = &[
     ("APPEND n ab", "2"),
     ("APPEND n c", "3"),
     ("GET n", "'abc'"),
+];
+
+/// As in Valkey 8.1.
+const SET_IF_EQUAL: Script = &[
+    ("SET k v IFEQ ''", "nil"),
+    ("EXISTS k", "0"),
+    ("SET k v", "OK"),
+    ("SET k w IFEQ x", "nil"),
+    ("SET k w IFEQ v", "OK"),
+    ("SET k x GET IFEQ v", "'w'"),
+    ("GET k", "'w'"),
+    ("SET k x IFEQ w GET PX 100", "'w'"),
+    ("GET k", "'x'"),
+    ("PTTL k", "100"),
+    ("SET k y KEEPTTL IFEQ x", "OK"),
+    ("PTTL k", "100"),
+    ("SET none x GET IFEQ w", "nil"),
+    ("BLIND SET k z IFEQ y", "OK"),
+    ("GET k", "'z'"),
+    ("HSET h f v", "1"),
+    ("SET h x IFEQ v", WRONGTYPE),
+    ("SET h x IFEQ v GET", WRONGTYPE),
+    ("BLIND SET h x IFEQ v", "OK"),
+    ("HGETALL h", "{'f': 'v'}"),
 ];
 
 const SET_EXPIRY: Script = &[
@@ -238,6 +275,28 @@ const GETRANGE: Script = &[
     ("GETRANGE none 0 -1", "''"),
     ("SET k ''", "OK"),
     ("GETRANGE k 0 -1", "''"),
+];
+
+const LCS: Script = &[
+    ("MSET a ohmytext b mynewtext", "OK"),
+    ("LCS a b", "'mytext'"),
+    ("LCS a b LEN", "6"),
+    ("LCS b a LEN", "6"),
+    ("LCS a b IDX", "{'matches': [[[4 7] [5 8]] [[2 3] [0 1]]] 'len': 6}"),
+    ("LCS a b idx MINMATCHLEN 4 WITHMATCHLEN", "{'matches': [[[4 7] [5 8] 4]] 'len': 6}"),
+    ("LCS a b IDX MINMATCHLEN 5", "{'matches': [] 'len': 6}"),
+    ("LCS a none", "''"),
+    ("LCS a none LEN", "0"),
+    ("LCS none none IDX", "{'matches': [] 'len': 0}"),
+    ("LCS a a", "'ohmytext'"),
+    ("SETRANGE c 2046 x", "2047"),
+    ("LCS c c LEN", "2047"),
+    ("SETRANGE c 2047 x", "2048"),
+    ("LCS c c LEN", "ERR Insufficient memory, transient memory for LCS exceeds proto-max-bulk-len"),
+    ("LCS c b LEN", "1"),
+    ("HSET h f v", "1"),
+    ("LCS a h", "ERR The specified keys must contain string values"),
+    ("LCS h none", "ERR The specified keys must contain string values"),
 ];
 
 const SETRANGE: Script = &[

@@ -6,6 +6,10 @@ mod lists;
 mod sets;
 mod sorted_sets;
 
+mod bitmaps;
+mod hyperloglog;
+mod lcs;
+
 use crate::Digest;
 use hashes::Fields;
 use lists::Elements;
@@ -167,7 +171,8 @@ impl Twin {
 
     /// True if the command needs a key to be of another type than it is.
     fn has_wrong_type(&self, command: &Command<'_>) -> bool {
-        let needs = key_of_string(command).map(|key| (key, "string"));
+        let needs =
+            key_of_string(command).or_else(|| bitmaps::string_key(command)).map(|key| (key, "string"));
         let needs = needs.or_else(|| hashes::key_of_hash(command).map(|key| (key, "hash")));
         let needs = needs.or_else(|| lists::key_of_list(command).map(|key| (key, "list")));
         let sets = self.keys_of_sets(command).into_iter().map(|key| (key, "set"));
@@ -235,6 +240,7 @@ impl Twin {
                 let kept = value.iter().enumerate().filter(|(index, _)| inside(*index as i128));
                 Reply::Bulk(kept.map(|(_, byte)| *byte).collect())
             }
+            Command::Lcs(operation) => self.lcs(operation),
             Command::Exists(Exists { keys }) => {
                 Reply::Integer(keys.iter().filter(|key| self.keys.contains_key(*key)).count() as i64)
             }
@@ -255,6 +261,8 @@ impl Twin {
                 .or_else(|| self.read_list(command))
                 .or_else(|| self.read_set(command))
                 .or_else(|| self.read_sorted_set(command))
+                .or_else(|| self.read_bits(command))
+                .or_else(|| self.read_sketch(command))
                 .unwrap_or(Reply::Nil),
         }
     }
@@ -277,8 +285,12 @@ impl Twin {
                     Lifetime::Keep => self.expiry(key),
                     Lifetime::Until(deadline) => Some(self.absolute(deadline)),
                 };
-                let allowed = condition == Condition::Always
-                    || (condition == Condition::IfPresent) == self.keys.contains_key(key);
+                let allowed = match condition {
+                    Condition::Always => true,
+                    Condition::IfAbsent => !self.keys.contains_key(key),
+                    Condition::IfPresent => self.keys.contains_key(key),
+                    Condition::IfEqual(expected) => self.value(key).is_some_and(|value| value == expected),
+                };
                 if allowed {
                     self.insert(key, value.to_vec(), expiry);
                 }
@@ -424,6 +436,8 @@ impl Twin {
                 .or_else(|| self.update_list(command))
                 .or_else(|| self.update_set(command))
                 .or_else(|| self.update_sorted_set(command))
+                .or_else(|| self.update_bits(command))
+                .or_else(|| self.update_sketch(command))
                 .unwrap_or_else(|| unreachable!("the twin does not know {command:?}")),
         }
     }

@@ -590,9 +590,17 @@ fn a_client_that_ignores_counts_changes_sorted_sets_blind() {
         "ZREMRANGEBYLEX z - +",
         "ZRANGESTORE z z 0 -1",
         "ZUNIONSTORE z 1 z",
+        "GEOADD g 1 2 m",
     ];
-    let others =
-        ["ZADD z NX 1 m", "ZADD z CH 1 m", "ZADD z INCR 1 m", "ZINCRBY z 1 m", "ZPOPMIN z", "ZMPOP 1 z MIN"];
+    let others = [
+        "ZADD z NX 1 m",
+        "ZADD z CH 1 m",
+        "ZADD z INCR 1 m",
+        "ZINCRBY z 1 m",
+        "ZPOPMIN z",
+        "ZMPOP 1 z MIN",
+        "GEOADD g CH 1 2 m",
+    ];
     for (lines, class) in [(&blind[..], Class::Merge), (&others, Class::Update)] {
         for line in lines {
             assert_eq!(submitted_at_first(&["CLIENT BLIND ON", line]), [(class, 1)], "{line}");

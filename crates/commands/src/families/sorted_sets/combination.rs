@@ -154,7 +154,7 @@ pub(super) fn parse_keys<'a>(
     take_keys(rest, count)
 }
 
-/// Most keys of one command are few: their collections, in the order of the keys.
+/// The collections of several keys, in the order of the keys.
 pub(super) struct Sources(Vec<Source>);
 
 /// The value of a key, if it is one that has members.

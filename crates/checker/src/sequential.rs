@@ -44,7 +44,7 @@ pub fn apply(store: &mut KeyValues, input: &Input) -> Output {
             Output::Flag(absent)
         }
         Input::Exchange(key, value) => {
-            let Ok(old) = text(store, *key).map(|found| found.cloned()) else { return Output::WrongType };
+            let Ok(old) = text(store, *key).map(Option::<&_>::cloned) else { return Output::WrongType };
             store.insert(*key, Value::text(value.clone()));
             Output::Value(old)
         }

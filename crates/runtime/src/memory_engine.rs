@@ -10,6 +10,10 @@ use syros_wal::FileDisk;
 
 /// An engine in memory. That it is one of two costs a jump that the processor foresees; behind it, the store of keys is
 /// called directly.
+#[expect(
+    clippy::large_enum_variant,
+    reason = "a process has one, and in a box each access would take a step more"
+)]
 pub(crate) enum AnyMemoryEngine {
     Keys(MemoryEngine),
     Machine(Box<dyn Executor>),

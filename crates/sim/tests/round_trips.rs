@@ -75,7 +75,9 @@ fn an_update_of_a_hash_takes_one_round_trip_in_mixed_mode() {
         let mut play = start(replicas, Mixed);
         let client = play.client();
         // It learns of the view, and who is active in it.
-        [increment(9, false), increment(9, false)].map(|step| cost(&mut play, client, step));
+        for step in [increment(9, false), increment(9, false)] {
+            cost(&mut play, client, step);
+        }
         let pairs = vec![(b"one".to_vec(), b"1".to_vec()), (b"two".to_vec(), b"2".to_vec())];
         let updates = [
             HashOperation::Set(pairs),

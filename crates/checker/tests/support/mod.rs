@@ -4,7 +4,7 @@
 mod hashes;
 
 use std::collections::BTreeMap;
-use syros_checker::collections::CollectionOperation;
+use syros_checker::collections::{CollectionOperation, HashOperation};
 use syros_checker::history::{History, Input, Operation, OperationIndex, Outcome, Output};
 use syros_types::Prng;
 
@@ -121,17 +121,7 @@ impl PlainStore {
                 Output::Done
             }
             Input::Collection(key, CollectionOperation::Hash(operation)) => {
-                if self.texts.contains_key(key) {
-                    return Output::WrongType;
-                }
-                let mut hash = self.hashes.get(key).cloned().unwrap_or_default();
-                let answer = hashes::execute(&mut hash, operation);
-                if hash.is_empty() {
-                    self.remove(*key);
-                } else {
-                    self.hashes.insert(*key, hash);
-                }
-                answer
+                self.execute_on_hash(*key, operation)
             }
             Input::Rename(from, to) => self.rename(*from, *to),
             Input::Lifetime(key, lifetime) => {
@@ -151,6 +141,20 @@ impl PlainStore {
             }
             Input::Batch(parts) => Output::Batch(parts.iter().map(|part| self.execute(part)).collect()),
         }
+    }
+
+    fn execute_on_hash(&mut self, key: u32, operation: &HashOperation) -> Output {
+        if self.texts.contains_key(&key) {
+            return Output::WrongType;
+        }
+        let mut hash = self.hashes.get(&key).cloned().unwrap_or_default();
+        let answer = hashes::execute(&mut hash, operation);
+        if hash.is_empty() {
+            self.remove(key);
+        } else {
+            self.hashes.insert(key, hash);
+        }
+        answer
     }
 
     fn rename(&mut self, from: u32, to: u32) -> Output {

@@ -49,3 +49,10 @@ fn connections_of_different_nodes_have_different_seeds() {
         assert_ne!(first, other);
     }
 }
+
+#[test]
+fn each_update_of_a_transaction_has_a_seed_of_its_own() {
+    let drawn = seeds(&mut connection(1), &["MULTI", "SPOP s", "SPOP s", "EXEC"]);
+    assert_eq!(drawn.len(), 2);
+    assert!(drawn[0] != drawn[1] && !drawn.contains(&0), "{drawn:?}");
+}

@@ -474,17 +474,19 @@ impl CommandPipeline {
     }
 
     fn understood(&mut self, words: &[&[u8]], request_bytes: usize, context: &Context<'_>) {
-        let (number, parsed) = parse_numbered(words);
+        let (number, mut parsed) = parse_numbered(words);
+        if let Ok(Parsed::Data(operation)) = &mut parsed
+            && let Some(seed) = operation.seed_mut()
+        {
+            *seed = self.session.seeds.next_u64();
+        }
         match parsed {
             Ok(Parsed::Local(command)) if transactions::is_immediate(command) => {
                 self.at_once(number, command, words, context);
             }
             Err(error @ CommandError::Arity("exec")) => self.abort(number, &error),
             parsed if self.queue.is_some() => self.enqueue(number, parsed, words, context),
-            Ok(Parsed::Data(mut operation)) => {
-                if let Some(seed) = operation.seed_mut() {
-                    *seed = self.session.seeds.next_u64();
-                }
+            Ok(Parsed::Data(operation)) => {
                 self.add((number, &operation), request_bytes, self.session.read_policy, context);
             }
             Ok(Parsed::Local(command)) => {

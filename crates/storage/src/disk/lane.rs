@@ -339,6 +339,8 @@ impl<S: Store> KeysMut for Lane<S> {
 
     fn record_versions(&mut self) {
         if self.number > 0 && self.recorded_from.is_none() && self.shared.recorded_from() == 0 {
+            // Builds that record no versions must not go on with this store.
+            self.shared.record_mark();
             self.recorded_from = Some(self.number);
             self.entry = self.number;
         }

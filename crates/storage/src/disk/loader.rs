@@ -116,6 +116,7 @@ impl<S: Store> DiskLoader<S> {
                     self.key(key, stamp.expiry, value_record(key, stamp, &value), &mut changes);
                 }
                 Record::Recorded { from } => {
+                    self.has_marks = true;
                     self.digest.add_recorded(from);
                     if core::mem::replace(&mut self.recorded_from, from) > 0 {
                         return Err(DamagedSnapshot::SecondRecorded.into());

@@ -441,7 +441,7 @@ mod tests {
     fn bad_replies_are_refused() {
         for (bytes, error) in [
             (&[][..], Malformed::Truncated),
-            (&[10], Malformed::Tag(10)),
+            (&[13], Malformed::Tag(13)),
             (&[9, 2, 1], Malformed::Truncated),
             (&[7, 1, 0], Malformed::Truncated),
             (&[7, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 1], Malformed::Number),
@@ -452,7 +452,7 @@ mod tests {
             (&[10, 0, 0], Malformed::Truncated),
             (&[5, 1, 5, 1, 5, 1, 5, 1, 5, 1, 5, 1, 0], Malformed::TooDeep),
             (&[5, 1, 8, 1, 0, 5, 1, 5, 1, 7, 1, 0, 5, 1, 0], Malformed::TooDeep),
-            (&[9, 1, 9, 1, 9, 1, 0], Malformed::TooDeep),
+            (&[9, 1, 9, 1, 9, 1, 9, 1, 9, 1, 9, 1, 0], Malformed::TooDeep),
         ] {
             assert_eq!(ReplyRef::decode(&mut { bytes }), Err(error), "{bytes:?}");
         }

@@ -162,7 +162,10 @@ mod tests {
             match spec.keys.last {
                 last if last < 0 => assert!(placed > 0, "{}", spec.name),
                 0 => assert_eq!(placed, 0, "{}", spec.name),
-                last => assert_eq!(placed as i8, last - spec.keys.first + 1, "{}", spec.name),
+                last => {
+                    let keys = last - spec.keys.first + 1;
+                    assert!((1..=keys).contains(&(placed as i8)), "{}", spec.name);
+                }
             }
             assert!(counted == 0 || spec.flags.contains(&"movablekeys"), "{}", spec.name);
             assert!(spec.subcommands.is_sorted_by(|a, b| a.name < b.name), "{}", spec.name);

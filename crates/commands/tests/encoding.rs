@@ -435,7 +435,7 @@ fn malformed_bodies_are_refused() {
     for (bytes, error) in [
         (&[][..], Malformed::Truncated),
         (&[0], Malformed::Opcode(0)),
-        (&[20], Malformed::Opcode(20)),
+        (&[31], Malformed::Opcode(31)),
         (&[57, 0], Malformed::Opcode(57)),
         (&[19, 1, b'k', 6], Malformed::Options(6)),
         (

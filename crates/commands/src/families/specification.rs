@@ -19,8 +19,8 @@ pub struct CommandSpec {
     pub keys: KeyPositions,
     /// The position of the word that says how many keys stand behind it; 0 if none does.
     pub key_count: u8,
-    /// What it does to its keys, in Redis's words: one list for each key, the last of them for all that are left if there are
-    /// any number, and one at the end for all that are counted.
+    /// What it does to its keys, in Redis's words: one list for each key, the last of them for all that are left, and one
+    /// at the end for all that are counted.
     pub key_flags: &'static [&'static [&'static str]],
     /// An explanation of that, or nothing.
     pub key_notes: &'static str,

@@ -172,8 +172,8 @@ fn write_key_specifications(spec: &CommandSpec, protocol: Protocol, out: &mut Ve
     // One for each key, for they may be used differently; the last one for all that are left.
     let placed = spec.key_flags.len() - usize::from(counted);
     let mut ranges: Vec<(i8, i8)> = (keys.first..).take(placed).map(|position| (position, 0)).collect();
-    if let Some((_, last)) = ranges.last_mut() {
-        *last = keys.last.min(0);
+    if let Some((first, last)) = ranges.last_mut() {
+        *last = if keys.last < 0 { keys.last } else { keys.last - *first };
     }
     write_set(out, protocol, ranges.len() + usize::from(counted));
     for (number, (first, last)) in ranges.iter().enumerate() {

@@ -6,7 +6,8 @@ use crate::writer::{
     write_simple,
 };
 use syros_commands::{
-    CommandError, CommandSpec, SubcommandSpec, commands, glob_matches_in_any_case, lookup, parse_integer,
+    CommandError, CommandSpec, Parsed, SubcommandSpec, commands, glob_matches_in_any_case, lookup, parse,
+    parse_integer,
 };
 
 const SUBCOMMANDS: [Subcommand; 6] = [
@@ -259,14 +260,30 @@ fn get_keys(words: &[&[u8]], flags: Option<Protocol>, out: &mut Vec<u8>) {
         };
         write_array(out, 2);
         write_bulk(out, key);
-        let mut flags = key_flags(spec, number);
-        if flags.contains(&"variable_flags") {
-            // SET: it reads the key only with GET.
-            let gets = words.iter().skip(3).any(|word| word.eq_ignore_ascii_case(b"get"));
-            flags = if gets { &["RW", "access", "update"] } else { &["OW", "update"] };
-        }
-        write_words(flags, protocol, out);
+        write_words(flags_of(spec, number, words), protocol, out);
     }
+}
+
+/// What this command does to its key with this number.
+fn flags_of(spec: &CommandSpec, number: usize, words: &[&[u8]]) -> &'static [&'static str] {
+    let flags = key_flags(spec, number);
+    if !flags.contains(&"variable_flags") {
+        return flags;
+    }
+    match spec.name {
+        "set" if !words.iter().skip(3).any(|word| looks_at_the_old_value(word)) => &["OW", "update"],
+        "bitfield" if is_read(words) => &["RO", "access"],
+        _ => &["RW", "access", "update"],
+    }
+}
+
+/// True for the options of SET that do.
+fn looks_at_the_old_value(word: &[u8]) -> bool {
+    word.eq_ignore_ascii_case(b"get") || word.eq_ignore_ascii_case(b"ifeq")
+}
+
+fn is_read(words: &[&[u8]]) -> bool {
+    matches!(parse(words), Ok(Parsed::Data(operation)) if operation.command.is_read())
 }
 
 /// The keys whose positions are fixed, each with the number of its specification.

@@ -86,7 +86,7 @@ fn test_limits<E: Engine>(mut engine: E) {
         );
     }
     let digest = engine.digest();
-    let too_long = Reply::Error(b"ERR reply of an update exceeds the maximum of 16777216 bytes".to_vec());
+    let too_long = Reply::Error(b"ERR reply to an update exceeds the maximum of 16908288 bytes".to_vec());
     for count in [2, 3, u64::MAX] {
         assert_eq!(apply(&mut engine, ms(0), &pop(1, Some(count))), std::slice::from_ref(&too_long));
     }

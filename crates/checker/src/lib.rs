@@ -10,6 +10,7 @@
 pub mod collections;
 pub mod history;
 pub mod linearizability;
+mod output;
 pub mod recovery;
 pub mod sequential;
 pub mod value;

@@ -1,7 +1,8 @@
 //! The sequential meaning of operations: one copy of the data, one operation at a time.
 
-use crate::history::{Input, Output};
-use crate::value::{Content, Value};
+use crate::history::Input;
+use crate::output::{Output, count};
+use crate::value::{Content, Value, integer};
 use std::collections::BTreeMap;
 
 /// Keys and values.
@@ -126,20 +127,9 @@ pub fn agrees(told: &Output, actual: &Output) -> bool {
     }
 }
 
-/// An integer exactly as an increment writes it: no sign but a minus, no leading zeros.
-pub(crate) fn integer(bytes: &[u8]) -> Option<i64> {
-    let number: i64 = std::str::from_utf8(bytes).ok()?.parse().ok()?;
-    (number.to_string().as_bytes() == bytes).then_some(number)
-}
-
 /// True if the bytes, or the bytes with something appended, may be an integer.
 pub(crate) fn may_become_integer(bytes: &[u8]) -> bool {
     bytes.iter().all(|byte| byte.is_ascii_digit() || *byte == b'-')
-}
-
-/// A count as an answer.
-pub(crate) fn count(count: usize) -> Output {
-    Output::Number(i64::try_from(count).unwrap_or(i64::MAX))
 }
 
 #[cfg(test)]

@@ -1,7 +1,6 @@
 //! What keys hold.
 
-use crate::collections::Fields;
-use crate::history::Text;
+use crate::output::{Fields, Text};
 use std::fmt;
 
 /// What a key holds, and the lifetime that it has been given, if any.
@@ -47,4 +46,10 @@ impl fmt::Display for Value {
         }
         self.lifetime.map_or(Ok(()), |lifetime| write!(f, " with lifetime {lifetime}"))
     }
+}
+
+/// An integer exactly as an increment writes it: no sign but a minus, no leading zeros.
+pub(crate) fn integer(bytes: &[u8]) -> Option<i64> {
+    let number: i64 = std::str::from_utf8(bytes).ok()?.parse().ok()?;
+    (number.to_string().as_bytes() == bytes).then_some(number)
 }

@@ -2,7 +2,6 @@
 
 use crate::node::{Child, Inner};
 use crate::order::Order;
-use crate::tree::Tree;
 use std::sync::Arc;
 
 /// So many bytes of a block count as one more node: allocators ask the system to take large allocations back, which
@@ -31,10 +30,10 @@ impl<O: Order> Dismantle<O> {
         Self { nodes, bytes }
     }
 
-    /// Adds a tree.
-    pub fn add(&mut self, tree: Tree<O>) {
-        self.bytes += tree.bytes();
-        self.nodes.extend(tree.root);
+    /// Adds the root of a tree, below which there are so many bytes.
+    pub(crate) fn add_root(&mut self, root: Option<Child<O>>, bytes: u64) {
+        self.bytes += bytes;
+        self.nodes.extend(root);
     }
 
     /// Bytes of memory of the nodes that are left, those included that clones hold.

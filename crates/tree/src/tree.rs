@@ -39,6 +39,14 @@ impl<O: Order> fmt::Debug for Tree<O> {
     }
 }
 
+impl<O: Order> Dismantle<O> {
+    /// Adds a tree.
+    pub fn add(&mut self, tree: Tree<O>) {
+        let bytes = tree.bytes();
+        self.add_root(tree.root, bytes);
+    }
+}
+
 impl<O: Order> Tree<O> {
     /// A tree without elements, which has no allocation.
     #[must_use]

@@ -1,15 +1,10 @@
 //! Hashes: fields with values.
 
 use super::{Elements, Operation};
-use crate::history::{Output, Text};
-use crate::sequential::{count, integer};
-use crate::value::Content;
-use std::collections::BTreeMap;
+pub use crate::output::Fields;
+use crate::output::{Output, Text, count};
+use crate::value::{Content, integer};
 use std::fmt;
-
-/// Fields with their values.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
-pub struct Fields(pub BTreeMap<Vec<u8>, Vec<u8>>);
 
 impl From<Fields> for Content {
     fn from(fields: Fields) -> Self {
@@ -24,13 +19,6 @@ impl Elements for Fields {
 
     fn is_empty(&self) -> bool {
         self.0.is_empty()
-    }
-}
-
-impl fmt::Display for Fields {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let fields = self.0.iter().map(|(field, value)| format!("{}: {}", Text(field), Text(value)));
-        write!(f, "{{{}}}", fields.collect::<Vec<_>>().join(", "))
     }
 }
 

@@ -5,7 +5,7 @@ mod hashes;
 
 pub use hashes::{Fields, HashOperation};
 
-use crate::history::Output;
+use crate::output::Output;
 use crate::value::{Content, Value};
 use std::fmt;
 

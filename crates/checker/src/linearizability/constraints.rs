@@ -8,7 +8,8 @@
 
 use super::placeable::{Lock, Placeable, bit, position};
 use crate::history::{Input, Output};
-use crate::sequential::{integer, may_become_integer};
+use crate::sequential::may_become_integer;
+use crate::value::integer;
 
 /// Times that all facts are gone through. Each passes on what the one before found out; most is found
 /// in three.

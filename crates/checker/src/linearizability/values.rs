@@ -3,7 +3,8 @@
 use super::component::Component;
 use super::placeable::Placeable;
 use crate::history::{Input, Output};
-use crate::sequential::{KeyValues, agrees, apply, integer, may_become_integer};
+use crate::sequential::{KeyValues, agrees, apply, may_become_integer};
+use crate::value::integer;
 use crate::value::{Content, Value};
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};

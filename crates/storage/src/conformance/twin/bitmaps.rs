@@ -191,7 +191,7 @@ impl Twin {
 
     fn bit_op(&mut self, BitOp { operator, keys }: BitOp<'_>) -> Reply {
         let names: Vec<&[u8]> = keys.iter().collect();
-        if names[1..].iter().any(|name| self.type_of(name) == "hash") {
+        if names[1..].iter().any(|name| self.is_collection(name)) {
             return error("WRONGTYPE Operation against a key holding the wrong kind of value");
         }
         let sources: Vec<Vec<bool>> =

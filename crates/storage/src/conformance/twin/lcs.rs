@@ -1,6 +1,6 @@
 //! LCS, from the pairs of equal bytes.
 
-use super::{Content, Twin, error};
+use super::{Twin, error};
 use syros_commands::Reply;
 use syros_commands::families::{Lcs, LcsPart};
 
@@ -41,7 +41,7 @@ fn range(last: usize, length: usize) -> Reply {
 impl Twin {
     /// What LCS answers.
     pub(super) fn lcs(&self, Lcs { first, second, part }: Lcs<'_>) -> Reply {
-        if [first, second].iter().any(|key| matches!(self.keys.get(*key), Some((Content::Hash(_), _)))) {
+        if [first, second].iter().any(|key| self.is_collection(key)) {
             return error("ERR The specified keys must contain string values");
         }
         let [first, second] = [first, second].map(|key| self.value(key).cloned().unwrap_or_default());

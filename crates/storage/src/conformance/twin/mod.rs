@@ -207,6 +207,11 @@ impl Twin {
         }
     }
 
+    /// True if the key exists and has no string.
+    fn is_collection(&self, key: &[u8]) -> bool {
+        !matches!(self.type_of(key), "none" | "string")
+    }
+
     fn type_of(&self, key: &[u8]) -> &'static str {
         self.keys.get(key).map_or("none", |(content, _)| content.type_name())
     }

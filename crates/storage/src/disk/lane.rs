@@ -254,7 +254,7 @@ impl<S: Store> KeysMut for Lane<S> {
         Ok(Some(result))
     }
 
-    /// Reads and writes all of the collection: see [`layout`](super::layout).
+    /// Reads and writes all of the collection: see `layout`.
     fn edit_collection<C: Collection, R>(
         &mut self,
         key: &[u8],

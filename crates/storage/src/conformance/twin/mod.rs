@@ -177,7 +177,12 @@ impl Twin {
         let needs = needs.or_else(|| lists::key_of_list(command).map(|key| (key, "list")));
         let sets = self.keys_of_sets(command).into_iter().map(|key| (key, "set"));
         let sorted = sorted_sets::keys_of_sorted_sets(command).into_iter().map(|key| (key, "zset"));
-        let is_other = |(key, name)| self.keys.contains_key(key) && self.type_of(key) != name;
+        let takes_sets =
+            matches!(command, Command::ZCombine(_) | Command::ZCombineStore(_) | Command::ZInterCard(_));
+        let is_other = |(key, name)| {
+            let found = self.type_of(key);
+            self.keys.contains_key(key) && found != name && !(takes_sets && found == "set")
+        };
         needs.into_iter().chain(sets).chain(sorted).any(is_other)
     }
 

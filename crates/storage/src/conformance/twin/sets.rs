@@ -12,7 +12,7 @@ use syros_types::{Prng, key_hash, mix};
 /// The members of a set in their order.
 #[derive(Clone, Debug, Default)]
 pub(super) struct SetMembers {
-    members: Vec<Vec<u8>>,
+    pub(super) members: Vec<Vec<u8>>,
     /// It has once had more or longer members than a small one may.
     is_large: bool,
 }

@@ -288,6 +288,17 @@ impl Twin {
         }
     }
 
+    /// A source of ZUNION and its like: the members of a plain set have score 1.
+    fn source(&self, key: &[u8]) -> Members {
+        match self.keys.get(key) {
+            Some((Content::Set(set), _)) => Members {
+                elements: set.members.iter().map(|member| (1.0, member.clone())).collect(),
+                is_large: false,
+            },
+            _ => self.sorted_members(key),
+        }
+    }
+
     fn score(&self, key: &[u8], member: &[u8]) -> Reply {
         self.sorted_members(key).score(member).map_or(Reply::Nil, double)
     }
@@ -360,8 +371,7 @@ impl Twin {
     /// What a combination has, in order.
     fn combined_by_score(&self, combination: Combination<'_>) -> Vec<(f64, Vec<u8>)> {
         let Combination { operation, keys, weights, aggregate } = combination;
-        let mut sources: Vec<(Members, f64)> =
-            keys.iter().map(|key| (self.sorted_members(key), 1.0)).collect();
+        let mut sources: Vec<(Members, f64)> = keys.iter().map(|key| (self.source(key), 1.0)).collect();
         for (source, weight) in sources.iter_mut().zip(weights.into_iter().flatten()) {
             source.1 = parse_double(weight).expect("it has been checked");
         }

@@ -1,5 +1,8 @@
 //! Lists against a model that is as simple as can be, and the bytes that they are written as.
 
+mod common;
+
+use common::{decoded, encoded};
 use syros_types::Prng;
 use syros_values::{InvalidValue, List, ListEnd, Value, ValueBuilder, ValueParts};
 
@@ -51,18 +54,6 @@ fn assert_equal(list: &List, model: &Model, context: &str) {
     assert!(list.iter().eq(model.elements.iter().map(Vec::as_slice)), "{context}");
     assert!(list.iter().rev().eq(model.elements.iter().rev().map(Vec::as_slice)), "{context}");
     assert_eq!((list.len(), list.is_packed()), (model.elements.len() as u64, !model.is_large), "{context}");
-}
-
-fn encoded(value: &Value) -> Vec<u8> {
-    let mut out = Vec::new();
-    value.put(&mut out);
-    out
-}
-
-fn decoded(mut bytes: &[u8]) -> Result<Value, InvalidValue> {
-    let value = Value::take(&mut bytes)?;
-    assert!(bytes.is_empty(), "{} bytes left", bytes.len());
-    Ok(value)
 }
 
 fn drawn_end(prng: &mut Prng) -> ListEnd {

@@ -1,5 +1,8 @@
 //! Sets against a model that is as simple as can be, and the bytes that they are written as.
 
+mod common;
+
+use common::{decoded, encoded};
 use std::collections::BTreeSet;
 use syros_types::{Prng, key_hash};
 use syros_values::{InvalidValue, Kind, Set, Value, ValueBuilder, ValueParts};
@@ -46,18 +49,6 @@ impl Model {
 fn assert_equal(set: &Set, model: &Model, context: &str) {
     assert!(set.iter().eq(model.members.iter().map(Vec::as_slice)), "{context}");
     assert_eq!((set.len(), set.is_packed()), (model.members.len() as u64, !model.is_large), "{context}");
-}
-
-fn encoded(value: &Value) -> Vec<u8> {
-    let mut out = Vec::new();
-    value.put(&mut out);
-    out
-}
-
-fn decoded(mut bytes: &[u8]) -> Result<Value, InvalidValue> {
-    let value = Value::take(&mut bytes)?;
-    assert!(bytes.is_empty(), "{} bytes left", bytes.len());
-    Ok(value)
 }
 
 /// Does one thing to both.

@@ -5,7 +5,7 @@ use crate::encoding::Field;
 use crate::error::CommandError;
 use crate::number::parse_integer;
 use crate::primitive::Malformed;
-use crate::words::Words;
+use crate::words::{Words, is};
 use syros_types::varint::{put_varint, take_varint};
 
 /// A number of elements, if one was given. It is written as 0 if none was, and otherwise as one more than it is.
@@ -33,4 +33,24 @@ pub(super) fn take_keys(words: Words<'_>, count: u64) -> Result<(Arguments<'_>, 
     let count = usize::try_from(count).map_err(|_| CommandError::Syntax)?;
     let (keys, rest) = words.split_at_checked(count).ok_or(CommandError::Syntax)?;
     Ok((Arguments::new(keys), rest))
+}
+
+/// The words of LMPOP or ZMPOP: the keys behind their number, at which end elements are taken away, and how many.
+pub(super) fn parse_pop<'a, E>(
+    words: Words<'a>,
+    parse_end: impl FnOnce(&[u8]) -> Result<E, CommandError>,
+) -> Result<(Arguments<'a>, E, Option<u64>), CommandError> {
+    let count = parse_count(words[1]).filter(|count| *count > 0).ok_or(CommandError::NumKeysNotPositive)?;
+    let (keys, rest) = take_keys(&words[2..], count)?;
+    let (end, options) = rest.split_first().ok_or(CommandError::Syntax)?;
+    let end = parse_end(end)?;
+    let count = match options {
+        [] => None,
+        [option, count, rest @ ..] if is(option, "count") => {
+            let count = parse_count(count).filter(|count| *count > 0).ok_or(CommandError::CountBelowOne)?;
+            if rest.is_empty() { Some(count) } else { return Err(CommandError::Syntax) }
+        }
+        _ => return Err(CommandError::Syntax),
+    };
+    Ok((keys, end, count))
 }

@@ -78,6 +78,7 @@ impl ReadCommand for HRandField<'_> {
         let found = keys.get(self.key);
         self.draws.read(keys, hash_of(found.as_ref())?, view, reply)
     }
+
     fn work_on<K: Keys>(&self, keys: &K) -> usize {
         let Draws::Many { count, .. } = self.draws else { return 0 };
         let found = keys.get(self.key);

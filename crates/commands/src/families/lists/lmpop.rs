@@ -1,6 +1,5 @@
 //! LMPOP.
 
-use super::count::{OptionalCount, parse_count};
 use super::end::parse_end;
 use super::pop::pop_many;
 use super::{SLOW_UPDATE, list_of};
@@ -9,10 +8,11 @@ use crate::arguments::Arguments;
 use crate::encoding::{List as KeyList, fields};
 use crate::error::CommandError;
 use crate::families::Command;
+use crate::families::counts::{OptionalCount, parse_pop};
 use crate::families::definition::{Definition, ExecutionResult, KeyNames, UpdateCommand};
 use crate::families::specification::{CommandSpec, KeyPositions};
 use crate::reply::{put_array, put_bulk, put_nil_array};
-use crate::words::{Words, is};
+use crate::words::Words;
 use syros_values::{List, ListEnd};
 
 /// LMPOP: takes elements from the first list that there is, and answers its key and the elements.
@@ -53,23 +53,8 @@ impl<'a> Definition<'a> for LMPop<'a> {
 }
 
 fn parse<'a>(_: &'static str, words: Words<'a>) -> Result<Command<'a>, CommandError> {
-    let count = parse_count(words[1]).filter(|count| *count > 0).ok_or(CommandError::NumKeysNotPositive)?;
-    let count = usize::try_from(count).map_err(|_| CommandError::Syntax)?;
-    let (keys, rest) = words[2..].split_at_checked(count).ok_or(CommandError::Syntax)?;
-    let (end, options) = rest.split_first().ok_or(CommandError::Syntax)?;
-    let end = parse_end(end)?;
-    let count = match options {
-        [] => None,
-        [option, count, rest @ ..] if is(option, "count") => {
-            let count = parse_count(count).filter(|count| *count > 0).ok_or(CommandError::CountBelowOne)?;
-            if !rest.is_empty() {
-                return Err(CommandError::Syntax);
-            }
-            Some(count)
-        }
-        _ => return Err(CommandError::Syntax),
-    };
-    Ok(LMPop { keys: Arguments::new(keys), end, count }.into())
+    let (keys, end, count) = parse_pop(words, parse_end)?;
+    Ok(LMPop { keys, end, count }.into())
 }
 
 impl<'a> UpdateCommand<'a> for LMPop<'a> {

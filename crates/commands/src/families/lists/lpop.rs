@@ -1,12 +1,12 @@
 //! LPOP and RPOP.
 
 use super::FAST_UPDATE;
-use super::count::{OptionalCount, parse_count};
 use super::pop::{pop_many, pop_one};
 use crate::access::KeysMut;
 use crate::encoding::{Encoding, Field as _, Key, Opcode};
 use crate::error::CommandError;
 use crate::families::Command;
+use crate::families::counts::{OptionalCount, parse_count};
 use crate::families::definition::{Definition, ExecutionResult, KeyNames, UpdateCommand};
 use crate::families::elements::put_optional;
 use crate::families::specification::CommandSpec;

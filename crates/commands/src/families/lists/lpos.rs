@@ -1,11 +1,11 @@
 //! LPOS.
 
-use super::count::{OptionalCount, parse_count};
 use super::{SLOW_READ, list_of};
 use crate::access::Keys;
 use crate::encoding::{Key, Signed, Unsigned, Value, fields};
 use crate::error::{CommandError, ExecutionError};
 use crate::families::Command;
+use crate::families::counts::{OptionalCount, parse_count};
 use crate::families::definition::{Definition, ExecutionResult, KeyNames, ReadCommand, View};
 use crate::families::specification::CommandSpec;
 use crate::reply::{put_array, put_integer, put_nil};

@@ -60,6 +60,7 @@ impl ReadCommand for LRange<'_> {
         }
         Ok(())
     }
+
     fn work_on<K: Keys>(&self, keys: &K) -> usize {
         let found = keys.get(self.key);
         let Ok(Some(list)) = list_of(found.as_ref()) else { return 0 };

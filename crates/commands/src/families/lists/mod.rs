@@ -14,7 +14,6 @@ pub(crate) mod lrem;
 pub(crate) mod lset;
 pub(crate) mod ltrim;
 
-mod count;
 mod end;
 mod pop;
 

@@ -41,6 +41,26 @@ impl SetOperator {
             Self::Difference => Set::difference(sets),
         }
     }
+
+    /// Of the opcodes of intersection, union and difference, that of this operator.
+    pub(super) const fn opcode(self, [intersection, union, difference]: [Opcode; 3]) -> Opcode {
+        match self {
+            Self::Intersection => intersection,
+            Self::Union => union,
+            Self::Difference => difference,
+        }
+    }
+
+    /// The operator that has this one of the opcodes of intersection, union and difference.
+    pub(super) const fn of_opcode(opcode: Opcode, [_, union, difference]: [Opcode; 3]) -> Self {
+        if opcode == union {
+            Self::Union
+        } else if opcode == difference {
+            Self::Difference
+        } else {
+            Self::Intersection
+        }
+    }
 }
 
 impl SInter<'_> {
@@ -49,17 +69,15 @@ impl SInter<'_> {
 
     /// The opcode of SDIFF.
     pub(crate) const OPCODE_DIFFERENCE: Opcode = 195;
+
+    const OPCODES: [Opcode; 3] = [Self::OPCODE, Self::OPCODE_UNION, Self::OPCODE_DIFFERENCE];
 }
 
 impl<'a> Encoding<'a> for SInter<'a> {
     const OPCODE: Opcode = 193;
 
     fn opcode(&self) -> Opcode {
-        match self.operator {
-            SetOperator::Intersection => Self::OPCODE,
-            SetOperator::Union => Self::OPCODE_UNION,
-            SetOperator::Difference => Self::OPCODE_DIFFERENCE,
-        }
+        self.operator.opcode(Self::OPCODES)
     }
 
     fn encode(&self, out: &mut Vec<u8>) {
@@ -67,11 +85,7 @@ impl<'a> Encoding<'a> for SInter<'a> {
     }
 
     fn decode(opcode: Opcode, input: &mut &'a [u8]) -> Result<Self, Malformed> {
-        let operator = match opcode {
-            Self::OPCODE_UNION => SetOperator::Union,
-            Self::OPCODE_DIFFERENCE => SetOperator::Difference,
-            _ => SetOperator::Intersection,
-        };
+        let operator = SetOperator::of_opcode(opcode, Self::OPCODES);
         Ok(Self { operator, keys: List::<1>::take(input)? })
     }
 }
@@ -121,6 +135,7 @@ impl ReadCommand for SInter<'_> {
         let result = with_sets(keys, self.keys.iter(), |sets| self.operator.result(sets))?;
         put_members(reply, &result, view)
     }
+
     fn work_on<K: Keys>(&self, keys: &K) -> usize {
         work_of_all(keys, self.keys.iter())
     }

@@ -6,6 +6,7 @@ use crate::arguments::Arguments;
 use crate::encoding::{List, Unsigned, fields};
 use crate::error::CommandError;
 use crate::families::Command;
+use crate::families::counts::parse_count;
 use crate::families::definition::{Definition, ExecutionResult, KeyNames, ReadCommand, View};
 use crate::families::specification::{CommandSpec, KeyPositions};
 use crate::number::parse_integer;
@@ -52,8 +53,7 @@ fn parse<'a>(_: &'static str, words: Words<'a>) -> Result<Command<'a>, CommandEr
         if !is(option, "limit") {
             return Err(CommandError::Syntax);
         }
-        let value = parse_integer(value).and_then(|value| u64::try_from(value).ok());
-        limit = value.ok_or(CommandError::NegativeLimit)?;
+        limit = parse_count(value).ok_or(CommandError::NegativeLimit)?;
         options = rest;
     }
     Ok(SInterCard { limit, keys: Arguments::new(keys) }.into())

@@ -27,17 +27,15 @@ impl SInterStore<'_> {
 
     /// The opcode of SDIFFSTORE.
     pub(crate) const OPCODE_DIFFERENCE: Opcode = 207;
+
+    const OPCODES: [Opcode; 3] = [Self::OPCODE, Self::OPCODE_UNION, Self::OPCODE_DIFFERENCE];
 }
 
 impl<'a> Encoding<'a> for SInterStore<'a> {
     const OPCODE: Opcode = 205;
 
     fn opcode(&self) -> Opcode {
-        match self.operator {
-            SetOperator::Intersection => Self::OPCODE,
-            SetOperator::Union => Self::OPCODE_UNION,
-            SetOperator::Difference => Self::OPCODE_DIFFERENCE,
-        }
+        self.operator.opcode(Self::OPCODES)
     }
 
     fn encode(&self, out: &mut Vec<u8>) {
@@ -45,11 +43,7 @@ impl<'a> Encoding<'a> for SInterStore<'a> {
     }
 
     fn decode(opcode: Opcode, input: &mut &'a [u8]) -> Result<Self, Malformed> {
-        let operator = match opcode {
-            Self::OPCODE_UNION => SetOperator::Union,
-            Self::OPCODE_DIFFERENCE => SetOperator::Difference,
-            _ => SetOperator::Intersection,
-        };
+        let operator = SetOperator::of_opcode(opcode, Self::OPCODES);
         let keys = List::<1>::take(input)?;
         if keys.len() == 1 { Err(Malformed::Count(1)) } else { Ok(Self { operator, keys }) }
     }

@@ -48,6 +48,7 @@ impl ReadCommand for SMembers<'_> {
             }
         }
     }
+
     fn work_on<K: Keys>(&self, keys: &K) -> usize {
         work_of_all(keys, core::iter::once(self.key))
     }

@@ -90,6 +90,7 @@ impl ReadCommand for ZCombine<'_> {
             if reply.len() > view.reply_end { Err(ExecutionError::ReplyTooLong) } else { Ok(()) }
         })
     }
+
     fn work_on<K: Keys>(&self, keys: &K) -> usize {
         work_of_all(keys, self.combination.keys.iter())
     }

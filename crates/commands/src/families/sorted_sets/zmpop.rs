@@ -7,7 +7,7 @@ use crate::arguments::Arguments;
 use crate::encoding::{List, Unsigned, fields};
 use crate::error::CommandError;
 use crate::families::Command;
-use crate::families::counts::{parse_count, take_keys};
+use crate::families::counts::parse_pop;
 use crate::families::definition::{Definition, ExecutionResult, KeyNames, UpdateCommand};
 use crate::families::specification::{CommandSpec, KeyPositions};
 use crate::reply::{put_array, put_bulk, put_nil_array};
@@ -51,23 +51,13 @@ impl<'a> Definition<'a> for ZMPop<'a> {
 }
 
 fn parse(words: Words<'_>) -> Result<Command<'_>, CommandError> {
-    let count = parse_count(words[1]).filter(|count| *count > 0).ok_or(CommandError::NumKeysNotPositive)?;
-    let (keys, rest) = take_keys(&words[2..], count)?;
-    let (end, options) = rest.split_first().ok_or(CommandError::Syntax)?;
-    let end = match end {
-        end if is(end, "min") => ScoreEnd::Min,
-        end if is(end, "max") => ScoreEnd::Max,
-        _ => return Err(CommandError::Syntax),
+    let parse_end = |end: &[u8]| match end {
+        end if is(end, "min") => Ok(ScoreEnd::Min),
+        end if is(end, "max") => Ok(ScoreEnd::Max),
+        _ => Err(CommandError::Syntax),
     };
-    let count = match options {
-        [] => 1,
-        [option, count, rest @ ..] if is(option, "count") => {
-            let count = parse_count(count).filter(|count| *count > 0).ok_or(CommandError::CountBelowOne)?;
-            if rest.is_empty() { count } else { return Err(CommandError::Syntax) }
-        }
-        _ => return Err(CommandError::Syntax),
-    };
-    Ok(ZMPop { keys, end, count }.into())
+    let (keys, end, count) = parse_pop(words, parse_end)?;
+    Ok(ZMPop { keys, end, count: count.unwrap_or(1) }.into())
 }
 
 impl<'a> UpdateCommand<'a> for ZMPop<'a> {

@@ -109,6 +109,7 @@ impl ReadCommand for ZRange<'_> {
             if reply.len() > view.reply_end { Err(ExecutionError::ReplyTooLong) } else { Ok(()) }
         })
     }
+
     fn work_on<K: Keys>(&self, keys: &K) -> usize {
         let found = keys.get(self.key);
         let Ok(Some(set)) = sorted_set_of(found.as_ref()) else { return 0 };

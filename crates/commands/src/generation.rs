@@ -12,16 +12,22 @@ pub enum Generation {
     Strings,
     /// Collections, and all that came with them.
     Collections,
+    /// Streams, scripts, commands that wait, databases, and what else came with those.
+    Programs,
 }
 
 impl Generation {
     /// The newest one.
-    pub const NEWEST: Self = Self::Collections;
+    pub const NEWEST: Self = Self::Programs;
 
     /// The newest generation that a node knows which speaks this version of the wire format.
     #[must_use]
     pub const fn of_wire_version(version: u16) -> Self {
-        if version < 11 { Self::Strings } else { Self::Collections }
+        match version {
+            ..11 => Self::Strings,
+            11 => Self::Collections,
+            _ => Self::Programs,
+        }
     }
 
     /// The generation that has this command.
@@ -29,6 +35,7 @@ impl Generation {
         match command {
             Command::Set(Set { condition: Condition::IfEqual(_), .. }) => Self::Collections,
             other if matches!(other.opcode(), 1..=14 | 32..=48) => Self::Strings,
+            other if matches!(other.opcode(), 80..=126 | 315..) => Self::Programs,
             _ => Self::Collections,
         }
     }

@@ -13,12 +13,13 @@ use syros_protocol::replica::Durability;
 use syros_types::{ConfigurationId, Group, Incarnation, NodeId, ReplicaId, Roster, micros};
 
 /// Version of the wire format that this code speaks.
-pub const VERSION: u16 = 11;
+pub const VERSION: u16 = 12;
 
 /// The oldest version that this code speaks as well, so that a cluster is upgraded one node after the other. It lacks what a
 /// node says of its life and configuration; its frames are those of the first configuration. Versions 5 to 9 lack messages: see
 /// [`version_of`](crate::version_of); no version before 7 knows the mixed mode, so that such a process and a node of a mixed
-/// cluster refuse each other. Versions before 11 know no operations but those on strings.
+/// cluster refuse each other. Versions before 11 know no operations but those on strings,
+/// and those before 12 neither streams nor scripts nor what else `Generation::Programs` names.
 pub const VERSION_MIN: u16 = 4;
 
 /// What every handshake starts with.
@@ -410,7 +411,7 @@ mod tests {
         let client = Hello { cluster: ANY_CLUSTER, nonce: None, sender: Sender::Client };
         assert_eq!(encoded(&client), *b"SYRS\x04\0\0\0\0\0\0\0\0\0\0\x01");
         let parts: [&[u8]; 10] = [
-            b"SYRS\x0b\0\x08\x07\x06\x05\x04\x03\x02\x01",
+            b"SYRS\x0c\0\x08\x07\x06\x05\x04\x03\x02\x01",
             &[1],
             &[0xee; 16],
             // Member 2 of 3, supermajority, fsync, the engine.
@@ -467,7 +468,7 @@ mod tests {
         member().encode_as(VERSION_MIN, &mut out);
         assert_eq!(out, encoded(&member()), "which a process of version 4 refuses by name");
         assert_eq!(Hello::version_of_answer(&out), VERSION);
-        assert_eq!(Hello::version_of_answer(b"SYRS\x0c\0"), VERSION);
+        assert_eq!(Hello::version_of_answer(b"SYRS\x0d\0"), VERSION);
     }
 
     #[test]
@@ -521,9 +522,9 @@ mod tests {
     fn other_protocols_and_versions_are_refused_by_name() {
         assert_eq!(Hello::decode(b"*1\r\n$4\r\nPING"), Err(HelloError::NotSyros));
         assert_eq!(Hello::decode(b""), Err(HelloError::NotSyros));
-        let error = Hello::decode(b"SYRS\x0c\0whatever").unwrap_err();
-        assert_eq!(error, HelloError::Version { theirs: 12, ours: 11 });
-        assert_eq!(error.to_string(), "peer speaks wire format version 12, this process speaks 4 to 11");
+        let error = Hello::decode(b"SYRS\x0d\0whatever").unwrap_err();
+        assert_eq!(error, HelloError::Version { theirs: 13, ours: 12 });
+        assert_eq!(error.to_string(), "peer speaks wire format version 13, this process speaks 4 to 12");
     }
 
     #[test]

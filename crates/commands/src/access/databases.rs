@@ -8,7 +8,8 @@ pub trait Databases {
     /// The keys of a database.
     type Keys: Keys;
 
-    /// The keys of this database.
+    /// The keys of this database. The caller is done with them before it asks for another: an engine may have one place for
+    /// all of them.
     fn database(&self, database: Database) -> &Self::Keys;
 }
 

@@ -1,7 +1,7 @@
 //! MOVE.
 
 use super::ROW;
-use crate::access::{Databases as _, DatabasesMut, Keys as _, KeysMut};
+use crate::access::{DatabasesMut, Keys as _, KeysMut};
 use crate::encoding::{DatabaseNumber, Key, fields};
 use crate::error::ExecutionError;
 use crate::families::definition::{Definition, ExecutionResult, KeyNames, UpdateCommand};

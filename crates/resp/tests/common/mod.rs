@@ -24,14 +24,15 @@ pub(crate) struct Server;
 
 impl ServerInfo for Server {
     fn report(&self) -> ServerReport {
-        ServerReport {
+        let mut report = ServerReport {
             version: "0.1.0".into(),
             clients_max: 10_000,
-            keys: 3,
             role: "leader".into(),
             status: "normal".into(),
             ..ServerReport::default()
-        }
+        };
+        report.databases[0].keys = 3;
+        report
     }
     fn reset_statistics(&self) {}
 }

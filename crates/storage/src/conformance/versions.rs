@@ -220,6 +220,6 @@ fn test_at_random<E: Engine>(make: &impl Fn() -> E, seed: u64, steps: usize) {
             assert!(version >> 1 <= number);
         }
     }
-    // Four in ten commands are reads or mistakes, and others change keys that are not looked at.
-    assert!(changes > steps / 4, "{changes} changes");
+    // Four in ten commands are reads or mistakes, and others change keys that are not looked at, or in other databases.
+    assert!(changes > steps / 8, "{changes} changes");
 }

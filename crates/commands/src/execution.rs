@@ -66,12 +66,7 @@ fn check(body: &[u8]) -> Result<(Operation<'_>, bool), Malformed> {
 }
 
 /// Executes one operation at log time `view.now` and appends its reply.
-fn apply_one<D: DatabasesMut>(
-    databases: &mut D,
-    view: View,
-    operation: &Operation<'_>,
-    reply: &mut Vec<u8>,
-) {
+fn apply_one<D: DatabasesMut>(databases: &mut D, view: View, operation: &Operation<'_>, reply: &mut Vec<u8>) {
     let start = reply.len();
     let command = &operation.command;
     if operation.blind

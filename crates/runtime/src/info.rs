@@ -119,10 +119,9 @@ impl ServerInfo for ProcessState<'_> {
             report.data_bytes = local.data_bytes().map(|bytes| bytes as u64);
             (report.disk_free_bytes, report.disk_reserve_bytes, report.disk_is_short) = local.disk_space();
             report.maxmemory = local.maxmemory.get().unwrap_or(0);
-            report.databases = local.census().map(|census| DatabaseReport {
-                keys: census.keys,
-                keys_with_expiry: census.expiring,
-            });
+            report.databases = local
+                .census()
+                .map(|census| DatabaseReport { keys: census.keys, keys_with_expiry: census.expiring });
             report.keys_expired = local.expired_keys();
             report.fsync = local.durability == Durability::Fsync;
             (report.role, report.status) = match status.role {

@@ -173,7 +173,9 @@ impl MemoryDatabases {
         let end = block.len().saturating_add(bytes);
         loop {
             let under_way = self.in_use_mut().filter_map(|keys| Some((keys.captured()?, keys)));
-            let Some((database, keys)) = under_way.min_by_key(|(database, _)| *database) else { return false };
+            let Some((database, keys)) = under_way.min_by_key(|(database, _)| *database) else {
+                return false;
+            };
             if !database.is_first() {
                 put_database(block, database);
             }

@@ -27,7 +27,12 @@ pub(crate) fn evaluate_as_lasting<D: Databases>(
     body: &[u8],
     reply: &mut Vec<u8>,
 ) -> bool {
-    evaluate_with(WriteOverlay { takes_keys_for_lasting: true, ..WriteOverlay::new(databases) }, time, body, reply)
+    evaluate_with(
+        WriteOverlay { takes_keys_for_lasting: true, ..WriteOverlay::new(databases) },
+        time,
+        body,
+        reply,
+    )
 }
 
 fn evaluate_with<D: Databases>(
@@ -84,11 +89,8 @@ impl<'a, D: Databases> WriteOverlay<'a, D> {
     /// What has become of a key, if it was changed.
     fn changed(&self, key: &[u8]) -> Option<&Option<(Value, Expiry)>> {
         let database = self.database.get();
-        let changes = if database.is_first() {
-            &self.changes
-        } else {
-            self.changes_elsewhere.get(&database)?
-        };
+        let changes =
+            if database.is_first() { &self.changes } else { self.changes_elsewhere.get(&database)? };
         changes.get(key)
     }
 

@@ -520,9 +520,7 @@ impl Keys for Keyspace {
         match (&self.recorded, self.get(key)) {
             (None, _) => Version::UNKNOWN,
             (Some(recorded), Some(found)) => found.stamp().version(recorded.removals.swapped()),
-            (Some(recorded), None) => {
-                Version::of_absent(recorded.removals.of(part_of(self.database, key)))
-            }
+            (Some(recorded), None) => Version::of_absent(recorded.removals.of(part_of(self.database, key))),
         }
     }
 

@@ -100,7 +100,8 @@ pub(crate) struct SharedRemovals([OnceLock<Box<[AtomicU64]>>; Database::COUNT]);
 impl SharedRemovals {
     /// This entry has removed a key of this part, or all keys, or has swapped the database.
     pub(crate) fn record(&self, database: Database, place: usize, entry: u64) {
-        let numbers = self.0[database.index()].get_or_init(|| (0..PLACES).map(|_| AtomicU64::new(0)).collect());
+        let numbers =
+            self.0[database.index()].get_or_init(|| (0..PLACES).map(|_| AtomicU64::new(0)).collect());
         if let Some(number) = numbers.get(place) {
             number.fetch_max(entry, Ordering::AcqRel);
         }

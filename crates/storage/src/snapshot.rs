@@ -21,9 +21,9 @@ use core::fmt;
 use core::num::NonZeroU64;
 use syros_commands::access::Expiry;
 use syros_commands::limits::EXPIRY_MS_MAX;
-use syros_types::{Database, WallTime};
 use syros_types::limits::{KEY_BYTES_MAX, VALUE_BYTES_MAX};
 use syros_types::varint::{InvalidVarint, put_varint, take_varint};
+use syros_types::{Database, WallTime};
 use syros_values::{InvalidValue, Kind, Value, ValueBuilder};
 
 pub(crate) mod tag {

@@ -221,7 +221,9 @@ fn restored_memory_is_accounted_for() {
             let group = lookup(&words[0]).map_or("", |spec| spec.group);
             let is_of_strings = group == "string" || group == "generic";
             let words: Vec<&[u8]> = words.iter().map(Vec::as_slice).collect();
-            if let Some(body) = body_if_data(&words, generator.database()).filter(|_| has_collections || is_of_strings) {
+            if let Some(body) =
+                body_if_data(&words, generator.database()).filter(|_| has_collections || is_of_strings)
+            {
                 engine.apply(WallTime(step * 50_000), &body, &mut Vec::new());
             }
             engine.begin_snapshot();

@@ -179,7 +179,9 @@ impl<'a> KeyNames<'a> {
         match *self {
             Self::One(key) => Some(key),
             Self::Every { list, step } if list.len() == step => list.iter().next(),
-            Self::Every { .. } | Self::Two(..) | Self::OneAndAll(..) | Self::Across { .. } | Self::All => None,
+            Self::Every { .. } | Self::Two(..) | Self::OneAndAll(..) | Self::Across { .. } | Self::All => {
+                None
+            }
         }
     }
 

@@ -283,7 +283,8 @@ impl CommandPipeline {
                 Some(GroupEnd::Failure) => return self.answer_as_one(),
                 Some(GroupEnd::Replies) => {}
             }
-            while let Some(condition) = transaction.condition.as_mut().filter(|condition| condition.left > 0) {
+            while let Some(condition) = transaction.condition.as_mut().filter(|condition| condition.left > 0)
+            {
                 let mut answer = Vec::new();
                 self.schedule.answer(slot, condition.protocol, &mut answer);
                 if !answer.starts_with(b"+") {

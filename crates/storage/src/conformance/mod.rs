@@ -58,7 +58,8 @@ pub fn test_part<E: Engine>(make: impl Fn() -> E, load: impl Fn(&[Vec<u8>]) -> E
 /// If the words are no operation on data.
 #[must_use]
 pub fn body_of(words: &[&[u8]]) -> Vec<u8> {
-    body_if_data(words, Database::FIRST).unwrap_or_else(|| panic!("{words:?} is no operation: {:?}", parse(words)))
+    body_if_data(words, Database::FIRST)
+        .unwrap_or_else(|| panic!("{words:?} is no operation: {:?}", parse(words)))
 }
 
 /// The encoded operation of a command in words, in this database; `None` if they are no operation on data.

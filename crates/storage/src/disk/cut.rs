@@ -44,9 +44,8 @@ impl<S: Store> Cut<S> {
         let time = shared.time();
         let mut databases: Vec<_> = shared.spaces_in_use().collect();
         databases.reverse();
-        let removals = |database| {
-            shared.removals.iter(database).map(move |(place, entry)| (database, place, entry))
-        };
+        let removals =
+            |database| shared.removals.iter(database).map(move |(place, entry)| (database, place, entry));
         Self {
             view: shared.store.view(),
             databases,

@@ -2,7 +2,8 @@
 
 use super::Shared;
 use super::layout::{
-    Changes, Space, StoreKey, data_key, encode_operand, expiry_key, is_long, merged, record, record_of, value_record,
+    Changes, Space, StoreKey, data_key, encode_operand, expiry_key, is_long, merged, record, record_of,
+    value_record,
 };
 use super::reader::{Read, ReadPoint, each, random, scan};
 use crate::hash::KeyHashBuilder;
@@ -329,12 +330,7 @@ impl<S: Store> Lane<S> {
 
     /// All keys as they are after what has been executed, committed or not.
     fn read_point(&self) -> ReadPoint<'_, S> {
-        ReadPoint {
-            view: None,
-            changes: Some(&self.changes),
-            space: self.space(),
-            now_ms: self.now(),
-        }
+        ReadPoint { view: None, changes: Some(&self.changes), space: self.space(), now_ms: self.now() }
     }
 }
 

@@ -36,9 +36,9 @@ use sha2::{Digest as _, Sha256};
 use smallvec::SmallVec;
 use std::borrow::Cow;
 use syros_commands::access::Operand;
-use syros_types::{Database, key_hash};
 use syros_types::limits::KEY_BYTES_MAX;
 use syros_types::varint::{put_varint, take_varint};
+use syros_types::{Database, key_hash};
 use syros_values::{Kind, Value};
 
 /// A key of the store: usual ones need no allocation.

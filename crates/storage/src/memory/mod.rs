@@ -93,7 +93,8 @@ impl MemoryEngine {
         };
         let positions: Few<(Database, usize)> = keys.iter().filter_map(position).collect();
         let places = || {
-            let at = |(database, position): &(Database, usize)| self.databases.database(*database).at(*position);
+            let at =
+                |(database, position): &(Database, usize)| self.databases.database(*database).at(*position);
             positions.iter().filter_map(at)
         };
         places().for_each(|(key, entry)| {
@@ -455,7 +456,11 @@ mod tests {
         let name = |number: usize| format!("key:{number:012}").into_bytes();
         let mut engine = MemoryEngine::new();
         for number in 0..KEYS {
-            assert!(engine.databases.database_mut(Database::FIRST).append(&name(number), Value::String(vec![1]), Stamp::default()));
+            assert!(engine.databases.database_mut(Database::FIRST).append(
+                &name(number),
+                Value::String(vec![1]),
+                Stamp::default()
+            ));
         }
         let found = |number| engine.databases.first().likely_position(&name(number));
         let right = (0..KEYS).filter(|number| found(*number) == Some(*number)).count();

@@ -107,7 +107,8 @@ const FAMILIES: &[&[&str]] = &[
 const COLLECTIONS: &[&[&[u8]]] = &[hashes::KEYS, lists::KEYS, sets::KEYS, sorted_sets::KEYS];
 
 /// Commands that would leave too little to work with if they came as often as the others.
-const RARE_TEMPLATES: &[&str] = &["FLUSHALL", "FLUSHDB ASYNC", "flushall %value", "FLUSHDB sync %value", "SWAPDB %database %database"];
+const RARE_TEMPLATES: &[&str] =
+    &["FLUSHALL", "FLUSHDB ASYNC", "flushall %value", "FLUSHDB sync %value", "SWAPDB %database %database"];
 
 /// How many databases commands are on.
 const DATABASES: u64 = 3;

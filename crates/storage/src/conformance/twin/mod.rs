@@ -26,8 +26,8 @@ use syros_commands::{
     Command, Condition, Deadline, ExpireCondition, Extended, Lifetime, Operation, Reply, TtlChange, Unit,
     glob_matches, parse_integer,
 };
-use syros_types::{Database, WallTime};
 use syros_types::limits::VALUE_BYTES_MAX;
+use syros_types::{Database, WallTime};
 
 /// A model of an engine. It does not implement SCAN step by step, nor the limits of replies.
 #[derive(Clone, Debug, Default)]

@@ -1,10 +1,11 @@
 //! What a body is, told from its bytes alone.
 
+use crate::database_key::DatabaseKey;
 use crate::limits::{OPERATIONS_PER_BODY_MAX, WHOLE_KEYSPACE_OPERATIONS_MAX};
 use crate::operation::Operation;
 use crate::primitive::Malformed;
 use syros_types::limits::BODY_BYTES_MAX;
-use syros_types::{Class, Description, Footprint, key_hash};
+use syros_types::{Class, Description, Footprint};
 
 /// Class, footprint and growth of a body. A pure function of bytes that need not be trusted: every replica
 /// gets the same answer. One pass, and no allocation if there is only one key.
@@ -28,10 +29,10 @@ pub fn describe(body: &[u8]) -> Result<Description, Malformed> {
 }
 
 /// True if nothing is left of `older` once `newer` has run after it: both overwrite one key, and it
-/// is the same key. The key itself is compared, not its hash.
+/// is the same key. The key itself is compared, with its database, not its hash.
 #[must_use]
 pub fn overwrites(newer: &[u8], older: &[u8]) -> bool {
-    fn overwritten(body: &[u8]) -> Option<&[u8]> {
+    fn overwritten(body: &[u8]) -> Option<DatabaseKey<'_>> {
         let class = describe(body).ok()?.class;
         let first = operations(body).next()?.ok()?;
         if class == Class::Overwrite { first.single_key() } else { None }
@@ -58,7 +59,7 @@ fn describe_packed(body: &[u8], first: Operation<'_>) -> Result<Description, Mal
             continue;
         }
         concerns_all_keys |= operation.concerns_all_keys();
-        operation.keys().each(|key| hashes.push(key_hash(key)));
+        operation.each_key(|key| hashes.push(key.hash()));
     }
     // Overwrites of several keys are no overwrite of one, not even if the keys share a hash.
     if class == Class::Overwrite && !hashes.is_empty() {
@@ -66,9 +67,9 @@ fn describe_packed(body: &[u8], first: Operation<'_>) -> Result<Description, Mal
     }
     let footprint = match single {
         _ if concerns_all_keys => Footprint::All,
-        Some(key) if hashes.is_empty() => Footprint::One(key_hash(key)),
+        Some(key) if hashes.is_empty() => Footprint::One(key.hash()),
         _ => {
-            hashes.extend(single.map(key_hash));
+            hashes.extend(single.map(DatabaseKey::hash));
             Footprint::of(hashes)
         }
     };

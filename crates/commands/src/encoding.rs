@@ -2,7 +2,8 @@
 //!
 //! An operation is an opcode, whose highest bit says "blind", and its fields in the order of their
 //! declaration. Opcodes from 128 on are two bytes: [`ESCAPE`], with the bit that says "blind", and what the opcode is
-//! above 128. Numbers are little-endian base-128 varints in their shortest form, signed ones
+//! above 128. Before an operation in another database than the first stand [`IN_DATABASE`] and a byte, the number of the
+//! database. Numbers are little-endian base-128 varints in their shortest form, signed ones
 //! zigzagged; byte strings are a varint length and the bytes; lists are a varint count and the strings.
 //! Every operation has exactly one encoding. Opcodes are fixed for ever: logs and peers hold them.
 //!
@@ -14,6 +15,7 @@ use crate::limits::PATTERN_BYTES_MAX;
 use crate::primitive::{
     Malformed, put_bytes, put_signed, take_bytes_up_to, take_signed, take_u8, take_up_to,
 };
+use syros_types::Database;
 use syros_types::limits::{BODY_BYTES_MAX, KEY_BYTES_MAX, KEYS_PER_OPERATION_MAX, VALUE_BYTES_MAX};
 use syros_types::varint::{put_varint, take_varint};
 
@@ -23,6 +25,10 @@ pub(crate) const BLIND: u8 = 0x80;
 /// The first of the two bytes of an opcode that does not fit into one. It is no opcode itself.
 pub(crate) const ESCAPE: u8 = 0x7f;
 
+/// What the encoding of an operation in another database than the first begins with; the number of the database and the
+/// operation follow. It is no opcode itself.
+pub(crate) const IN_DATABASE: u8 = 94;
+
 /// The first opcode of two bytes.
 const LONG_FIRST: u16 = 128;
 
@@ -31,7 +37,8 @@ pub(crate) type Opcode = u16;
 
 /// True if an opcode can be written.
 pub(crate) const fn is_opcode(opcode: Opcode) -> bool {
-    opcode < ESCAPE as Opcode || (LONG_FIRST <= opcode && opcode < LONG_FIRST + 256)
+    (opcode < ESCAPE as Opcode && opcode != IN_DATABASE as Opcode)
+        || (LONG_FIRST <= opcode && opcode < LONG_FIRST + 256)
 }
 
 /// Appends an opcode.
@@ -135,6 +142,9 @@ pub(crate) enum Flag {}
 /// What chance is drawn from: eight bytes, little-endian, so that the length of a body does not depend on chance.
 pub(crate) enum Seed {}
 
+/// The number of a database, one byte.
+pub(crate) enum DatabaseNumber {}
+
 /// A list of at least one key or, with `STEP` 2, of keys and values in turn.
 pub(crate) enum List<const STEP: usize> {}
 
@@ -208,6 +218,19 @@ impl Field<'_> for Flag {
             flag @ (0 | 1) => Ok(flag == 1),
             other => Err(Malformed::Options(other)),
         }
+    }
+}
+
+impl Field<'_> for DatabaseNumber {
+    type Content = Database;
+
+    fn put(out: &mut Vec<u8>, content: Database) {
+        out.push(content.number());
+    }
+
+    fn take(input: &mut &[u8]) -> Result<Database, Malformed> {
+        let number = take_u8(input)?;
+        Database::new(number).ok_or(Malformed::Database(number))
     }
 }
 
@@ -291,8 +314,8 @@ fn take_list<'a>(
 }
 
 /// The most bytes that an operation's opcode, options, counts and numbers take besides its strings and
-/// their length prefixes: two bytes of opcode, option byte, and three varints of ten bytes.
-const FIXED_BYTES_MAX: usize = 33;
+/// their length prefixes: two bytes each of database and opcode, option byte, and three varints of ten bytes.
+const FIXED_BYTES_MAX: usize = 35;
 
 /// A bound on the encoded length of an operation with strings of these lengths: never too low.
 pub(crate) fn encoded_length_bound(strings: &[&[u8]]) -> usize {

@@ -22,6 +22,14 @@ pub enum CommandError {
     Syntax,
     /// An argument is not a 64-bit integer in Redis's strict syntax.
     NotInteger,
+    /// An argument that has 32 bits is an integer of more.
+    IntegerOutOfRange,
+    /// There is no database of this number.
+    DatabaseOutOfRange,
+    /// The first argument of SWAPDB is not an integer of 32 bits.
+    InvalidFirstDatabase,
+    /// The second argument of SWAPDB is not an integer of 32 bits.
+    InvalidSecondDatabase,
     /// An argument is not a floating point number.
     NotFloat,
     /// An expiry is not positive, or overflows, in this command.
@@ -176,6 +184,12 @@ impl CommandError {
         match self {
             Self::Syntax => ExecutionError::Syntax.text(),
             Self::NotInteger => ExecutionError::NotInteger.text(),
+            Self::IntegerOutOfRange => {
+                "ERR value is out of range, value must between -2147483648 and 2147483647"
+            }
+            Self::DatabaseOutOfRange => "ERR DB index is out of range",
+            Self::InvalidFirstDatabase => "ERR invalid first DB index",
+            Self::InvalidSecondDatabase => "ERR invalid second DB index",
             Self::NotFloat => ExecutionError::NotFloat.text(),
             Self::OffsetOutOfRange => "ERR offset is out of range",
             Self::DecrementOverflow => "ERR decrement would overflow",
@@ -341,6 +355,8 @@ pub enum ExecutionError {
     InvalidExpireTime,
     /// RENAME of a key that does not exist.
     NoSuchKey,
+    /// MOVE to the database that the key is in.
+    SameObject,
     /// LCS of keys with values of another kind.
     NotStrings,
     /// LCS of strings whose lengths have a product above [`LCS_CELLS_MAX`](crate::limits::LCS_CELLS_MAX).
@@ -382,6 +398,7 @@ impl ExecutionError {
             Self::ValueTooLong => "ERR string exceeds maximum allowed size (proto-max-bulk-len)",
             Self::InvalidExpireTime => "ERR invalid expire time in 'getex' command",
             Self::NoSuchKey => "ERR no such key",
+            Self::SameObject => "ERR source and destination objects are the same",
             Self::NotStrings => "ERR The specified keys must contain string values",
             Self::StringsTooLong => {
                 "ERR Insufficient memory, transient memory for LCS exceeds proto-max-bulk-len"

@@ -1,6 +1,6 @@
-//! How a body is executed over the keys of an engine. What each of its operations does stands with the operation.
+//! How a body is executed over the databases of an engine. What each of its operations does stands with the operation.
 
-use crate::access::{Keys, KeysMut};
+use crate::access::{Databases, DatabasesMut, KeysMut as _};
 use crate::describe::operations;
 use crate::error::ExecutionError;
 use crate::families::definition::{ExecutionResult, View};
@@ -15,14 +15,14 @@ use syros_types::limits::BODY_BYTES_MAX;
 /// Executes a body at log time `time`, and appends one encoded reply per operation to `reply`; behind a condition that does
 /// not hold ([`Unchanged`]) nothing is executed, and there are no replies. A malformed body is
 /// answered by a single error and changes nothing.
-pub fn apply<K: KeysMut>(keys: &mut K, time: WallTime, body: &[u8], reply: &mut Vec<u8>) {
+pub fn apply<D: DatabasesMut>(databases: &mut D, time: WallTime, body: &[u8], reply: &mut Vec<u8>) {
     let view = view(time, reply);
     match check(body) {
-        Ok((first, false)) => apply_one(keys, view, &first, reply),
+        Ok((first, false)) => apply_one(databases, view, &first, reply),
         Ok((_, true)) => {
             for operation in operations(body).flatten() {
                 let start = reply.len();
-                apply_one(keys, view, &operation, reply);
+                apply_one(databases, view, &operation, reply);
                 if matches!(operation.command, Command::Unchanged(_)) && !Unchanged::holds(&reply[start..]) {
                     return;
                 }
@@ -34,13 +34,13 @@ pub fn apply<K: KeysMut>(keys: &mut K, time: WallTime, body: &[u8], reply: &mut 
 
 /// Executes a body of reads, and appends one encoded reply per operation to `reply`: an error for an operation that is no
 /// read. `now` is not before log time. A malformed body is answered by a single error.
-pub fn read<K: Keys>(keys: &K, now: WallTime, body: &[u8], reply: &mut Vec<u8>) {
+pub fn read<D: Databases>(databases: &D, now: WallTime, body: &[u8], reply: &mut Vec<u8>) {
     let view = view(now, reply);
     match check(body) {
-        Ok((first, false)) => read_one(keys, view, &first, reply),
+        Ok((first, false)) => read_one(databases, view, &first, reply),
         Ok((_, true)) => {
             for operation in operations(body).flatten() {
-                read_one(keys, view, &operation, reply);
+                read_one(databases, view, &operation, reply);
             }
         }
         Err(_) => put_error(reply, ExecutionError::Malformed.text().as_bytes()),
@@ -66,12 +66,12 @@ fn check(body: &[u8]) -> Result<(Operation<'_>, bool), Malformed> {
 }
 
 /// Executes one operation at log time `view.now` and appends its reply.
-fn apply_one<K: KeysMut>(keys: &mut K, view: View, operation: &Operation<'_>, reply: &mut Vec<u8>) {
+fn apply_one<D: DatabasesMut>(databases: &mut D, view: View, operation: &Operation<'_>, reply: &mut Vec<u8>) {
     let start = reply.len();
     let command = &operation.command;
     if operation.blind
         && let Some((key, operand)) = command.operand()
-        && keys.merge(key, view.now.as_millis(), operand)
+        && databases.database_mut(operation.database).merge(key, view.now.as_millis(), operand)
     {
         return put_ok(reply);
     }
@@ -79,7 +79,7 @@ fn apply_one<K: KeysMut>(keys: &mut K, view: View, operation: &Operation<'_>, re
     let outcome = if start > view.reply_end && !operation.class().is_nilext() {
         Err(ExecutionError::ReplyTooLong)
     } else {
-        command.apply(keys, view, reply)
+        command.apply(databases, operation.database, view, reply)
     };
     if operation.blind {
         reply.truncate(start);
@@ -90,12 +90,12 @@ fn apply_one<K: KeysMut>(keys: &mut K, view: View, operation: &Operation<'_>, re
 }
 
 /// Executes one operation that must only read and appends its reply.
-fn read_one<K: Keys>(keys: &K, view: View, operation: &Operation<'_>, reply: &mut Vec<u8>) {
+fn read_one<D: Databases>(databases: &D, view: View, operation: &Operation<'_>, reply: &mut Vec<u8>) {
     let start = reply.len();
     let outcome = if start > view.reply_end {
         Err(ExecutionError::ReplyTooLong)
     } else {
-        operation.command.read(keys, view, reply)
+        operation.command.read(databases.database(operation.database), view, reply)
     };
     replace_error(outcome, start, reply);
 }

@@ -2,6 +2,7 @@
 
 use crate::describe::operations;
 use crate::families::{Command, Condition, Set};
+use crate::operation::Operation;
 
 /// Operations that came into being with the same version of the wire format. While a cluster is upgraded, one node after the
 /// other, members of the version before cannot take an operation of a later generation: they would neither order nor
@@ -30,6 +31,11 @@ impl Generation {
         }
     }
 
+    /// The generation that has this operation. Older builds know one database.
+    fn of_operation(operation: Operation<'_>) -> Self {
+        if operation.database.is_first() { Self::of_command(&operation.command) } else { Self::Programs }
+    }
+
     /// The generation that has this command.
     fn of_command(command: &Command<'_>) -> Self {
         match command {
@@ -45,6 +51,6 @@ impl Generation {
     #[must_use]
     pub fn of_body(body: &[u8]) -> Self {
         let known = operations(body).map_while(Result::ok);
-        known.map(|operation| Self::of_command(&operation.command)).max().unwrap_or(Self::Strings)
+        known.map(Self::of_operation).max().unwrap_or(Self::Strings)
     }
 }

@@ -12,6 +12,7 @@
 
 pub mod access;
 mod arguments;
+mod database_key;
 mod deadline;
 mod describe;
 mod double;
@@ -32,6 +33,7 @@ mod table;
 mod words;
 
 pub use arguments::{Arguments, ArgumentsIter};
+pub use database_key::DatabaseKey;
 pub use deadline::Deadline;
 pub use describe::{Operations, describe, operations, overwrites};
 pub use double::{parse_double, write_decimal, write_double};
@@ -50,6 +52,7 @@ pub use reply::{
     put_error, put_integer, put_map, put_nil, put_nil_array, put_ok, put_pairs, put_set, put_simple,
 };
 pub use table::{commands, lookup};
+pub use words::database as parse_database;
 
 /// Limits of operations and replies that only this crate and the engines share, each with its reason.
 pub mod limits {

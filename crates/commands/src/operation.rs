@@ -1,11 +1,12 @@
 //! An operation: a command, and whether its reply is wanted.
 
-use crate::access::Keys;
-use crate::encoding::{put_opcode, take_opcode};
+use crate::access::Databases;
+use crate::database_key::DatabaseKey;
+use crate::encoding::{IN_DATABASE, put_opcode, take_opcode};
 use crate::families::Command;
 use crate::families::definition::KeyNames;
-use crate::primitive::Malformed;
-use syros_types::{Class, Footprint, key_hash};
+use crate::primitive::{Malformed, take_u8};
+use syros_types::{Class, Database, Footprint};
 
 /// One operation: a command and whether its reply is wanted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -15,18 +16,29 @@ pub struct Operation<'a> {
     /// True for `BLIND <command>`: the reply is always `+OK`, whatever the command would have answered,
     /// an error included. Only an update can be blind.
     pub blind: bool,
+    /// Where the keys are that it names. Of an operation that concerns all databases, such as FLUSHALL, it is the first.
+    pub database: Database,
 }
 
 impl<'a> Operation<'a> {
-    /// The operation that wants its reply.
+    /// The operation in the first database that wants its reply.
     #[must_use]
     pub fn new(command: impl Into<Command<'a>>) -> Self {
-        Self { command: command.into(), blind: false }
+        Self { command: command.into(), blind: false, database: Database::FIRST }
+    }
+
+    /// The same in this database.
+    #[must_use]
+    pub fn in_database(self, database: Database) -> Self {
+        if self.command.is_of_all_databases() { self } else { Self { database, ..self } }
     }
 
     /// Appends the operation's only encoding. What [`parse`](crate::parse) returns is within all
     /// limits; an operation built by hand has to be, or [`Operation::decode`] will refuse it.
     pub fn encode(&self, out: &mut Vec<u8>) {
+        if !self.database.is_first() {
+            out.extend_from_slice(&[IN_DATABASE, self.database.number()]);
+        }
         put_opcode(out, self.command.opcode(), self.blind);
         self.command.encode_fields(out);
     }
@@ -35,13 +47,38 @@ impl<'a> Operation<'a> {
     ///
     /// # Errors
     /// [`Malformed`] if the bytes are no operation within the limits; `input` is then unspecified.
+    #[inline]
     pub fn decode(input: &mut &'a [u8]) -> Result<Self, Malformed> {
+        match input.split_first() {
+            Some((&IN_DATABASE, rest)) => {
+                *input = rest;
+                Self::decode_elsewhere(input)
+            }
+            _ => Self::decode_in_first(input),
+        }
+    }
+
+    /// Takes an operation in another database than the first off the front of `input`, behind its mark.
+    #[cold]
+    fn decode_elsewhere(input: &mut &'a [u8]) -> Result<Self, Malformed> {
+        let number = take_u8(input)?;
+        let database = Database::new(number).filter(|database| !database.is_first());
+        let database = database.ok_or(Malformed::Database(number))?;
+        let operation = Self::decode_in_first(input)?;
+        if operation.command.is_of_all_databases() {
+            return Err(Malformed::Database(number));
+        }
+        Ok(Self { database, ..operation })
+    }
+
+    /// Takes an operation in the first database off the front of `input`.
+    fn decode_in_first(input: &mut &'a [u8]) -> Result<Self, Malformed> {
         let (opcode, blind) = take_opcode(input)?;
         let command = Command::decode(opcode, input)?;
         if blind && command.is_read() {
             return Err(Malformed::BlindRead(opcode));
         }
-        Ok(Self { command, blind })
+        Ok(Self { command, blind, database: Database::FIRST })
     }
 
     /// The operation's class, which its definition decides.
@@ -108,8 +145,8 @@ impl<'a> Operation<'a> {
     /// an element by itself counts as many. Of a read that looks at a few elements only, 0.
     #[must_use]
     #[inline]
-    pub fn work_on(&self, keys: &impl Keys) -> usize {
-        self.command.work_on(keys)
+    pub fn work_on(&self, databases: &impl Databases) -> usize {
+        self.command.work_on(databases.database(self.database))
     }
 
     /// The hashes of the keys it touches.
@@ -118,29 +155,42 @@ impl<'a> Operation<'a> {
         let keys = self.keys();
         match (keys, keys.single()) {
             (KeyNames::All, _) => Footprint::All,
-            (_, Some(key)) => Footprint::One(key_hash(key)),
+            (_, Some(name)) => Footprint::One(self.key_of(name).hash()),
             (_, None) => {
                 let mut hashes = Vec::with_capacity(keys.len());
-                keys.each(|key| hashes.push(key_hash(key)));
+                self.each_key(|key| hashes.push(key.hash()));
                 Footprint::of(hashes)
             }
         }
     }
 
+    /// The key of this name in its database.
+    const fn key_of(&self, name: &'a [u8]) -> DatabaseKey<'a> {
+        DatabaseKey { database: self.database, name }
+    }
+
     /// Visits the keys it names. False, without a visit, if it concerns all there are.
-    pub fn each_key(&self, visit: impl FnMut(&'a [u8])) -> bool {
-        self.keys().each(visit);
-        !self.concerns_all_keys()
+    pub fn each_key(&self, mut visit: impl FnMut(DatabaseKey<'a>)) -> bool {
+        match self.keys() {
+            KeyNames::All => return false,
+            KeyNames::Across { from, to, database } => {
+                visit(self.key_of(from));
+                visit(DatabaseKey { database, name: to });
+            }
+            keys => keys.each(|name| visit(self.key_of(name))),
+        }
+        true
     }
 
     /// The key, if it names exactly one, once: what may be packed into one body with others on the
     /// same key.
     #[must_use]
-    pub fn single_key(&self) -> Option<&'a [u8]> {
-        self.keys().single()
+    pub fn single_key(&self) -> Option<DatabaseKey<'a>> {
+        self.keys().single().map(|name| self.key_of(name))
     }
 
-    /// True if it concerns all keys there are: SCAN, KEYS, RANDOMKEY, DBSIZE, FLUSHALL. A body has few of them:
+    /// True if it concerns all keys there are, or all of its database, which is taken for the same: SCAN, KEYS, RANDOMKEY,
+    /// DBSIZE, FLUSHDB, FLUSHALL, SWAPDB. A body has few of them:
     /// [`WHOLE_KEYSPACE_OPERATIONS_MAX`](crate::limits::WHOLE_KEYSPACE_OPERATIONS_MAX).
     #[must_use]
     pub fn concerns_all_keys(&self) -> bool {

@@ -49,7 +49,7 @@ fn parse_as<'a>(spec: &'static CommandSpec, words: &'a [&'a [u8]]) -> Result<Par
             if command.is_read() {
                 return Err(CommandError::BlindNotUpdate(spec.name));
             }
-            Ok(Parsed::Data(Operation { command, blind: true }))
+            Ok(Parsed::Data(Operation { blind: true, ..Operation::new(command) }))
         }
     }
 }

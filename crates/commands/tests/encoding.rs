@@ -4,9 +4,12 @@ use syros_commands::access::Version;
 use syros_commands::families::{
     Append, FlushAll, Get, Keys, Persist, RecordVersions, Rename, SetRange, Unchanged, Versions,
 };
-use syros_commands::{Arguments, Command, Malformed, Operation, Parsed, describe, limits, operations, parse};
+use syros_commands::{
+    Arguments, Command, Generation, Malformed, Operation, Parsed, describe, limits, operations, overwrites,
+    parse,
+};
 use syros_types::limits::{BODY_BYTES_MAX, KEY_BYTES_MAX, KEYS_PER_OPERATION_MAX, VALUE_BYTES_MAX};
-use syros_types::{Class, Footprint, Prng, key_hash};
+use syros_types::{Class, Database, Footprint, Prng, key_hash, key_hash_in};
 
 /// The body of a command given as words separated by spaces.
 fn body(command: &str) -> Vec<u8> {
@@ -93,8 +96,10 @@ fn golden() -> Vec<(&'static str, Class, Vec<u8>)> {
         ("PEXPIREAT k -10 LT", Update, vec![46, 1, b'k', 2, 0, 4]),
         ("PEXPIREAT k 10 LT XX", Update, vec![46, 1, b'k', 2, 11, 5]),
         ("BLIND PERSIST k", Merge, vec![0xaf, 1, b'k']),
-        ("FLUSHALL", Merge, vec![48]),
+        ("FLUSHALL", Merge, vec![127, 247]),
         ("FLUSHDB ASYNC", Merge, vec![48]),
+        ("MOVE k 3", Update, vec![127, 245, 1, b'k', 3]),
+        ("SWAPDB 1 15", Merge, vec![127, 246, 1, 15]),
         ("BLIND FLUSHALL", Merge, vec![0xb0]),
     ]
 }
@@ -588,8 +593,89 @@ fn footprints_name_the_keys() {
         ("DBSIZE", Footprint::All),
         ("RANDOMKEY", Footprint::All),
         ("FLUSHALL", Footprint::All),
+        ("FLUSHDB", Footprint::All),
+        ("SWAPDB 0 1", Footprint::All),
+        ("MOVE a 0", Footprint::One(hash("a"))),
     ] {
         assert_eq!(describe(&body(command)).unwrap().footprint, footprint, "{command}");
+    }
+}
+
+/// The database of this number.
+fn database(number: u8) -> Database {
+    Database::new(number).expect("below 16")
+}
+
+/// The body of a command in a database.
+fn body_in(number: u8, command: &str) -> Vec<u8> {
+    let bytes = body(command);
+    let mut out = Vec::new();
+    operations(&bytes)
+        .flatten()
+        .for_each(|operation| operation.in_database(database(number)).encode(&mut out));
+    out
+}
+
+#[test]
+fn operations_in_other_databases_have_golden_bytes() {
+    assert_eq!(body_in(0, "GET k"), body("GET k"));
+    assert_eq!(body_in(3, "GET k"), [94, 3, 1, 1, b'k']);
+    assert_eq!(body_in(15, "BLIND DEL k"), [&[94, 15][..], &body("BLIND DEL k")].concat());
+    assert_eq!(body_in(2, "HGET h f"), [&[94, 2][..], &body("HGET h f")].concat());
+    assert_eq!(body_in(2, "FLUSHDB"), [94, 2, 48]);
+    // They concern all databases, or name their own.
+    for command in ["FLUSHALL", "SWAPDB 1 2"] {
+        assert_eq!(body_in(2, command), body(command));
+    }
+    for (bytes, malformed) in [
+        (&[94][..], Malformed::Truncated),
+        (&[94, 1], Malformed::Truncated),
+        (&[94, 0, 1, 1, b'k'], Malformed::Database(0)),
+        (&[94, 16, 1, 1, b'k'], Malformed::Database(16)),
+        (&[94, 1, 94, 1, 1, 1, b'k'], Malformed::Opcode(94)),
+        (&[94 | 128, 1, 1, 1, b'k'], Malformed::Opcode(94)),
+        (&[94, 1, 127, 247], Malformed::Database(1)),
+        (&[94, 1, 127, 246, 1, 2], Malformed::Database(1)),
+        (&[127, 246, 1, 16], Malformed::Database(16)),
+    ] {
+        assert_eq!(describe(bytes).map(|_| ()), Err(malformed), "{bytes:?}");
+    }
+}
+
+/// Keys of one name in two databases are two keys, wherever keys are told apart.
+#[test]
+fn the_database_belongs_to_the_key() {
+    let footprint = |body: &[u8]| describe(body).expect("a body").footprint;
+    let hash = |number, key: &str| key_hash_in(database(number), key.as_bytes());
+    assert_eq!(footprint(&body_in(1, "GET k")), Footprint::One(hash(1, "k")));
+    assert_eq!(footprint(&body_in(1, "MGET k l")), Footprint::of(vec![hash(1, "k"), hash(1, "l")]));
+    assert_eq!(footprint(&body_in(1, "MOVE k 2")), Footprint::of(vec![hash(1, "k"), hash(2, "k")]));
+    assert_eq!(footprint(&body_in(1, "MOVE k 0")), Footprint::of(vec![hash(1, "k"), hash(0, "k")]));
+    let pack = [body_in(0, "SET k 1"), body_in(1, "SET k 1"), body_in(1, "SET k 2")].concat();
+    let description = describe(&pack).expect("a body");
+    assert_eq!(description.footprint, Footprint::of(vec![hash(0, "k"), hash(1, "k")]));
+    assert_eq!(description.class, Class::Merge, "it overwrites two keys");
+    let one = [body_in(1, "SET k 1"), body_in(1, "SET k 2")].concat();
+    assert_eq!(describe(&one).map(|description| description.class), Ok(Class::Overwrite));
+    assert!(overwrites(&body_in(1, "SET k 1"), &one));
+    assert!(!overwrites(&body_in(1, "SET k 1"), &body_in(2, "SET k 1")));
+    assert!(!overwrites(&body_in(1, "SET k 1"), &body("SET k 1")));
+}
+
+#[test]
+fn older_builds_get_nothing_of_other_databases() {
+    assert_eq!(Generation::of_body(&body("SET k 1")), Generation::Strings);
+    assert_eq!(Generation::of_body(&body("FLUSHDB")), Generation::Strings);
+    assert_eq!(Generation::of_body(&body("HGET k f")), Generation::Collections);
+    for newer in [
+        body_in(1, "SET k 1"),
+        body_in(1, "FLUSHDB"),
+        [body("SET k 1"), body_in(1, "GET k")].concat(),
+        body("MOVE k 1"),
+        body("SWAPDB 0 1"),
+        body("FLUSHALL"),
+    ] {
+        assert_eq!(Generation::of_body(&newer), Generation::Programs, "{newer:?}");
     }
 }
 

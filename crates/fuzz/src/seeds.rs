@@ -9,11 +9,11 @@ use random::{MESSAGE_KINDS, RECORD_KINDS};
 use syros_protocol::agreement::{EngineName, SharedSettings};
 use syros_protocol::formation::{Declaration, Stage};
 use syros_protocol::replica::Durability;
-use syros_storage::conformance::body_of;
+use syros_storage::conformance::{body_if_data, body_of};
 use syros_storage::{Engine as _, MemoryEngine};
 use syros_types::{
-    ConfigurationEpoch, ConfigurationId, Description, FastQuorum, Group, GroupId, Incarnation, NodeId, Prng,
-    ReplicaId, Roster, WallTime,
+    ConfigurationEpoch, ConfigurationId, Database, Description, FastQuorum, Group, GroupId, Incarnation,
+    NodeId, Prng, ReplicaId, Roster, WallTime,
 };
 use syros_values::{Hash, List, ListEnd, Score, Set, SortedSet, Value};
 use syros_wire::{Hello, Member, Sender};
@@ -128,6 +128,9 @@ const COMMANDS: &[&str] = &[
     "GEOSEARCH g FROMLONLAT 15 37 BYBOX 400 300 km DESC COUNT 5 WITHCOORD",
     "GEORADIUSBYMEMBER_RO g m 100 mi WITHDIST",
     "GEOSEARCHSTORE h g FROMMEMBER m BYRADIUS 1e3 ft COUNT 2 ANY STOREDIST",
+    "MOVE k 3",
+    "SWAPDB 0 3",
+    "FLUSHDB",
     "KEYS *[a-c]?\\*",
     "SCAN 0 MATCH k* COUNT 5 TYPE string",
     "FLUSHALL",
@@ -142,10 +145,14 @@ fn words(command: &str) -> Vec<&[u8]> {
 
 pub(crate) fn bodies(prng: &mut Prng) -> Vec<Vec<u8>> {
     let alone: Vec<Vec<u8>> = COMMANDS.iter().map(|command| body_of(&words(command))).collect();
-    // The last three are never packed.
+    let database = |number: usize| Database::all().nth(number % Database::COUNT).unwrap_or_default();
+    let elsewhere = COMMANDS.iter().enumerate().skip(1).step_by(3);
+    let elsewhere = elsewhere.filter_map(|(number, command)| body_if_data(&words(command), database(number)));
+    let alone = alone.into_iter().chain(elsewhere).collect::<Vec<_>>();
+    // The last five commands are never packed.
     let packed = (0..COMMANDS.len()).map(|_| {
         (0..2 + prng.below(4))
-            .flat_map(|_| alone[prng.below(COMMANDS.len() as u64 - 3) as usize].clone())
+            .flat_map(|_| alone[prng.below(COMMANDS.len() as u64 - 5) as usize].clone())
             .collect()
     });
     let packed: Vec<Vec<u8>> = packed.collect();
@@ -191,6 +198,10 @@ pub(crate) fn requests(prng: &mut Prng) -> Vec<Vec<u8>> {
         let mut input = vec![prng.next_u64() as u8];
         for _ in 0..=prng.below(6) {
             let command = COMMANDS[prng.below(COMMANDS.len() as u64) as usize];
+            if prng.chance(1, 10) {
+                let number = prng.below(Database::COUNT as u64 + 1);
+                input.extend_from_slice(format!("SELECT {number}\r\n").as_bytes());
+            }
             if prng.chance(1, 4) {
                 input.extend_from_slice(command.as_bytes());
                 input.extend_from_slice(b"\r\n");

@@ -2,8 +2,8 @@
 
 use crate::statistics::Statistics;
 use core::fmt::Write as _;
-use syros_types::WallTime;
 use syros_types::limits::VALUE_BYTES_MAX;
+use syros_types::{Database, WallTime};
 
 /// Where a connection asks about the server it belongs to.
 pub trait ServerInfo {
@@ -27,6 +27,15 @@ pub trait ServerInfo {
 
     /// CONFIG RESETSTAT: starts the counters of [`ServerReport`] again from zero.
     fn reset_statistics(&self);
+}
+
+/// What a server knows of a database.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct DatabaseReport {
+    /// Keys stored.
+    pub keys: u64,
+    /// Keys with an expiry.
+    pub keys_with_expiry: u64,
 }
 
 /// How a server is.
@@ -70,10 +79,8 @@ pub struct ServerReport {
     pub disk_reserve_bytes: u64,
     /// The disk is nearly full: updates that make the data grow are refused.
     pub disk_is_short: bool,
-    /// Keys stored.
-    pub keys: u64,
-    /// Keys with an expiry.
-    pub keys_with_expiry: u64,
+    /// Of each database, by its number.
+    pub databases: [DatabaseReport; Database::COUNT],
     /// Keys that have expired since the start, in this process's replica.
     pub keys_expired: u64,
     /// Most memory that the process has had, in bytes.
@@ -293,9 +300,11 @@ fn replication(report: &ServerReport, _: &Statistics, _: WallTime, text: &mut St
 }
 
 fn keyspace(report: &ServerReport, _: &Statistics, _: WallTime, text: &mut String) {
-    if report.keys > 0 {
-        let (keys, expires) = (report.keys, report.keys_with_expiry);
-        line(text, "db0", format_args!("keys={keys},expires={expires},avg_ttl=0"));
+    for (number, DatabaseReport { keys, keys_with_expiry }) in report.databases.iter().enumerate() {
+        if *keys > 0 {
+            let values = format_args!("keys={keys},expires={keys_with_expiry},avg_ttl=0");
+            line(text, &format!("db{number}"), values);
+        }
     }
 }
 
@@ -344,7 +353,7 @@ pub(crate) fn settings(report: &ServerReport) -> Vec<(&'static str, String)> {
         ("appendfsync", durable("always", "no")),
         ("appendonly", durable("yes", "no")),
         ("cluster-enabled", String::from("no")),
-        ("databases", String::from("1")),
+        ("databases", Database::COUNT.to_string()),
         ("maxclients", report.clients_max.to_string()),
         ("maxmemory", report.maxmemory.to_string()),
         ("maxmemory-clients", report.client_memory_max.to_string()),

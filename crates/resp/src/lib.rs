@@ -23,7 +23,7 @@ mod writer;
 
 pub use connection::Connection;
 pub use context::{Context, Identity, Unavailable};
-pub use info::{ServerInfo, ServerReport};
+pub use info::{DatabaseReport, ServerInfo, ServerReport};
 pub use parser::{Parser, ParserOutcome, ProtocolError, TooLarge};
 #[cfg(feature = "planted-bugs")]
 pub use planted::PlantedBug;

@@ -7,4 +7,6 @@ pub enum PlantedBug {
     RepliesOutOfOrder,
     /// An update lets the next command on its keys go when it is submitted, not when it has ended.
     LockReleasedEarly,
+    /// A command joins one that waits on a key of the same name in another database, and is executed there.
+    DatabaseForgotten,
 }

@@ -4,7 +4,8 @@ use crate::limits::{TRANSACTION_COMMANDS_MAX, TRANSACTION_KEYS_MAX, TRANSACTION_
 use crate::schedule::Load;
 use core::fmt;
 use syros_commands::limits::WHOLE_KEYSPACE_OPERATIONS_MAX;
-use syros_commands::{ConnectionCommand, Operation};
+use syros_commands::{ConnectionCommand, Operation, parse_database};
+use syros_types::Database;
 use syros_types::limits::BODY_BYTES_MAX;
 
 /// One command of a transaction.
@@ -33,6 +34,8 @@ pub(crate) struct Queue {
     pub(crate) body: Vec<u8>,
     pub(crate) commands: Vec<Queued>,
     pub(crate) load: Load,
+    /// The database that the next operation is executed in.
+    pub(crate) database: Database,
     /// Keys that its operations name, and keys that are watched.
     keys: usize,
     /// Bytes that the watched keys take.
@@ -80,9 +83,9 @@ impl Queue {
         self.body.capacity() + self.local_bytes + self.commands.capacity() * size_of::<Queued>()
     }
 
-    /// A transaction that depends on so many keys, which take so many bytes.
-    pub(crate) fn watching(keys: usize, bytes: usize) -> Self {
-        Self { keys, watched_bytes: bytes, ..Self::default() }
+    /// A transaction that begins in this database and depends on so many keys, which take so many bytes.
+    pub(crate) fn watching(database: Database, keys: usize, bytes: usize) -> Self {
+        Self { database, keys, watched_bytes: bytes, ..Self::default() }
     }
 
     /// A command was refused. What was queued is never executed, so it need not be kept.
@@ -101,7 +104,7 @@ impl Queue {
         gives_up_count: bool,
     ) -> Result<(), TransactionTooLarge> {
         let blind = operation.blind || gives_up_count;
-        let operation = Operation { blind, ..*operation };
+        let operation = Operation { blind, ..*operation }.in_database(self.database);
         operation.encode(&mut self.body);
         self.load.add(&operation);
         operation.each_key(|_| self.keys += 1);
@@ -128,6 +131,11 @@ impl Queue {
         command: ConnectionCommand,
         words: &[&[u8]],
     ) -> Result<(), TransactionTooLarge> {
+        if command == ConnectionCommand::Select
+            && let Some(Ok(database)) = words.get(1).map(|word| parse_database(word))
+        {
+            self.database = database;
+        }
         let words: Vec<Vec<u8>> = words.iter().map(|word| word.to_vec()).collect();
         self.local_bytes += words.iter().map(|word| word.len() + size_of::<Vec<u8>>()).sum::<usize>();
         self.push(number, QueuedKind::Local(command, words))

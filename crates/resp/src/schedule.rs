@@ -320,6 +320,8 @@ impl Schedule {
         request_bytes: usize,
         read_policy: Option<ReadPolicy>,
     ) -> u64 {
+        #[cfg(feature = "planted-bugs")]
+        let operation = &self.in_database_of_name(operation);
         let footprint = operation.footprint();
         let class = operation.class();
         let load = Load::of(operation);
@@ -481,6 +483,20 @@ impl Schedule {
     #[cfg(feature = "planted-bugs")]
     pub(crate) const fn plant(&mut self, bug: Option<crate::planted::PlantedBug>) {
         self.planted = bug;
+    }
+
+    /// The operation, in a database in which another waits on keys of the same names.
+    #[cfg(feature = "planted-bugs")]
+    fn in_database_of_name<'a>(&self, operation: &Operation<'a>) -> Operation<'a> {
+        if self.planted != Some(crate::planted::PlantedBug::DatabaseForgotten) {
+            return *operation;
+        }
+        let waits = |there: &Operation<'_>| {
+            let group = self.last_on(&there.footprint()).and_then(|slot| self.groups.get(slot));
+            group.is_some_and(|group| matches!(group.state, State::Waiting(_)))
+        };
+        let mut elsewhere = syros_types::Database::all().map(|database| operation.in_database(database));
+        elsewhere.find(waits).unwrap_or(*operation)
     }
 
     /// True if the group with this slot is an update whose keys are free as soon as it is submitted.

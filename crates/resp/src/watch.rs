@@ -6,14 +6,18 @@ use std::collections::BTreeMap;
 use syros_commands::access::Version;
 use syros_commands::families::{RecordVersions, Unchanged, Versions};
 use syros_commands::{Arguments, Operation, Reply};
+use syros_types::Database;
 
 /// What a watched key takes in a body beside its bytes: two lengths and its version.
-const KEY_OVERHEAD: usize = 16;
+/// A condition of its own, for one in each database, takes some bytes more.
+const KEY_OVERHEAD: usize = 20;
 
 /// The keys that are watched, with the versions that they had.
 #[derive(Debug, Default)]
 pub(crate) struct Watched {
-    keys: BTreeMap<Vec<u8>, Version>,
+    /// By their databases.
+    keys: BTreeMap<Database, BTreeMap<Vec<u8>, Version>>,
+    count: usize,
     bytes: usize,
 }
 
@@ -22,6 +26,7 @@ pub(crate) struct Watched {
 pub(crate) struct Watching {
     /// The group of what has been asked.
     pub(crate) slot: u64,
+    pub(crate) database: Database,
     pub(crate) keys: Vec<Vec<u8>>,
     pub(crate) step: WatchStep,
     /// The client gets no reply.
@@ -57,8 +62,8 @@ impl fmt::Display for WatchedTooMany {
 
 impl Watched {
     /// How many keys are watched.
-    pub(crate) fn len(&self) -> usize {
-        self.keys.len()
+    pub(crate) const fn len(&self) -> usize {
+        self.count
     }
 
     /// Bytes that they take in a body.
@@ -69,7 +74,7 @@ impl Watched {
     /// Fails if these keys are too many together with those that are watched.
     pub(crate) fn check(&self, keys: &[&[u8]]) -> Result<(), WatchedTooMany> {
         let bytes = keys.iter().map(|key| key.len() + KEY_OVERHEAD).sum::<usize>();
-        if self.keys.len() + keys.len() > TRANSACTION_KEYS_MAX {
+        if self.count + keys.len() > TRANSACTION_KEYS_MAX {
             Err(WatchedTooMany::Keys)
         } else if self.bytes + bytes > WATCHED_BYTES_MAX {
             Err(WatchedTooMany::Bytes)
@@ -78,34 +83,42 @@ impl Watched {
         }
     }
 
-    /// Adds keys; those that are watched keep the version that they had first.
-    pub(crate) fn add(&mut self, keys: Vec<Vec<u8>>, versions: &[Version]) {
+    /// Adds keys of a database; those that are watched keep the version that they had first.
+    pub(crate) fn add(&mut self, database: Database, keys: Vec<Vec<u8>>, versions: &[Version]) {
+        let watched = self.keys.entry(database).or_default();
         for (key, version) in keys.into_iter().zip(versions) {
             let bytes = key.len() + KEY_OVERHEAD;
-            self.keys.entry(key).or_insert_with(|| {
+            watched.entry(key).or_insert_with(|| {
                 self.bytes += bytes;
+                self.count += 1;
                 *version
             });
         }
     }
 
-    /// The condition that none of the keys has changed, as an operation; `None` if none is watched.
+    /// The condition that none of the keys has changed, as an operation for each of their databases; `None` if none is
+    /// watched.
     pub(crate) fn condition(&self) -> Option<Vec<u8>> {
-        if self.keys.is_empty() {
+        if self.count == 0 {
             return None;
         }
-        let versions: Vec<[u8; 8]> = self.keys.values().map(|version| version.to_bytes()).collect();
-        let pairs = self.keys.keys().zip(&versions);
-        let words: Vec<&[u8]> = pairs.flat_map(|(key, version)| [key.as_slice(), version]).collect();
-        Some(encoded(&Operation::new(Unchanged { pairs: Arguments::new(&words) })))
+        let mut body = Vec::new();
+        for (database, keys) in &self.keys {
+            let versions: Vec<[u8; 8]> = keys.values().map(|version| version.to_bytes()).collect();
+            let pairs = keys.keys().zip(&versions);
+            let words: Vec<&[u8]> = pairs.flat_map(|(key, version)| [key.as_slice(), version]).collect();
+            let unchanged = Unchanged { pairs: Arguments::new(&words) };
+            Operation::new(unchanged).in_database(*database).encode(&mut body);
+        }
+        Some(body)
     }
 }
 
 impl Watching {
     /// The body that asks for the versions.
-    pub(crate) fn question(keys: &[Vec<u8>]) -> Vec<u8> {
+    pub(crate) fn question(database: Database, keys: &[Vec<u8>]) -> Vec<u8> {
         let words: Vec<&[u8]> = keys.iter().map(Vec::as_slice).collect();
-        encoded(&Operation::new(Versions { keys: Arguments::new(&words) }))
+        encoded(&Operation::new(Versions { keys: Arguments::new(&words) }).in_database(database))
     }
 
     /// The body after which versions are recorded.

@@ -7,7 +7,7 @@ use std::cell::Cell;
 use std::sync::Arc;
 use syros_commands::{operations, put_array, put_bulk, put_integer, put_map, put_nil, put_ok, put_pairs};
 use syros_resp::limits::{COMMANDS_MAX, OPERATION_BYTES_MAX, REPLY_BYTES_MAX, REPLY_BYTES_PAUSE};
-use syros_resp::{Completion, Connection, Context, ServerInfo, ServerReport};
+use syros_resp::{Completion, Connection, Context, DatabaseReport, ServerInfo, ServerReport};
 use syros_types::{Class, Footprint, ReadPolicy, fold, key_hash};
 
 /// Receives lines and returns class and number of operations of what may go.
@@ -666,7 +666,9 @@ struct Uncounted(u64);
 
 impl ServerInfo for Uncounted {
     fn report(&self) -> ServerReport {
-        ServerReport { keys: self.0, keys_with_expiry: 2, ..ServerReport::default() }
+        let mut report = ServerReport::default();
+        report.databases[0] = DatabaseReport { keys: self.0, keys_with_expiry: 2 };
+        report
     }
     fn has_to_count_keys(&self) -> bool {
         true

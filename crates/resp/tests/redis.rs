@@ -183,6 +183,26 @@ fn local_commands_are_those_of_redis() {
         "SELECT -1",
         "SELECT x",
         "SELECT 99999999999",
+        "SELECT 15",
+        "SELECT 007",
+        "MOVE k 16",
+        "MOVE k -1",
+        "MOVE k x",
+        "MOVE k 99999999999",
+        "MOVE k 0",
+        "MOVE k 1",
+        "MOVE k",
+        "SWAPDB 0",
+        "SWAPDB x 1",
+        "SWAPDB 1 x",
+        "SWAPDB 16 0",
+        "SWAPDB 0 -1",
+        "SWAPDB 0 99999999999",
+        "SWAPDB 99999999999 16",
+        "SWAPDB 3 3",
+        "FLUSHDB x",
+        "FLUSHDB SYNC ASYNC",
+        "CONFIG GET databases",
         "RESET a",
         "RESET",
         "QUIT",
@@ -520,6 +540,85 @@ fn sorted_sets_are_answered_as_by_redis() {
 }
 
 #[test]
+fn databases_are_answered_as_by_redis() {
+    let Some(redis) = Redis::start("databases") else { return };
+    for lines in [
+        &["SET k 0", "SELECT 1", "GET k", "SET k 1", "SELECT 0", "GET k", "SELECT 1", "GET k", "DBSIZE"][..],
+        &["SET k 0", "MOVE k 1", "MOVE k 1", "EXISTS k", "SELECT 1", "GET k", "MOVE k 1", "MOVE k 15"],
+        &["SET k 0", "SELECT 1", "SET k 1", "MOVE k 0", "GET k", "SELECT 0", "GET k"],
+        &["SET a 0", "SELECT 1", "SET b 1", "SWAPDB 0 1", "MGET a b", "SELECT 0", "MGET a b", "DBSIZE"],
+        &["SELECT 2", "SET a 0", "SWAPDB 2 3", "GET a", "SELECT 3", "GET a", "SWAPDB 3 3", "GET a"],
+        &["SET a 0", "SELECT 1", "SET b 1", "FLUSHDB", "DBSIZE", "SELECT 0", "DBSIZE", "FLUSHALL", "DBSIZE"],
+        &[
+            "SELECT 1",
+            "SET b 1",
+            "SELECT 0",
+            "FLUSHALL ASYNC",
+            "SELECT 1",
+            "DBSIZE",
+            "RESET",
+            "SET a 0",
+            "DBSIZE",
+        ],
+        &["SELECT 1", "SET k 1", "HELLO 3", "GET k", "RESET", "GET k", "SELECT 1", "GET k"],
+        // What is queued behind SELECT is executed in the database that it chooses, as what comes behind EXEC is.
+        &[
+            "MULTI", "SET k 0", "SELECT 1", "SET k 1", "GET k", "SELECT 0", "GET k", "EXEC", "SELECT 1",
+            "GET k",
+        ],
+        &[
+            "MULTI",
+            "SELECT 1",
+            "SET k 1",
+            "SELECT x",
+            "SELECT 16",
+            "GET k",
+            "EXEC",
+            "GET k",
+            "SELECT 0",
+            "GET k",
+        ],
+        &["MULTI", "SELECT 1", "DISCARD", "SET k 0", "SELECT 1", "GET k"],
+        &["MULTI", "SELECT 1", "NOSUCH", "EXEC", "SET k 0", "SELECT 1", "GET k"],
+        &[
+            "MULTI",
+            "SET k 0",
+            "MOVE k 1",
+            "SELECT 1",
+            "GET k",
+            "SWAPDB 0 1",
+            "GET k",
+            "FLUSHDB",
+            "EXEC",
+            "DBSIZE",
+        ],
+        // Of two keys of one name each is watched by itself.
+        &["WATCH k", "SELECT 1", "SET k 1", "MULTI", "PING", "EXEC", "DBSIZE"],
+        &["SELECT 1", "WATCH k", "SELECT 0", "SET k 1", "MULTI", "PING", "EXEC", "DBSIZE"],
+        &["WATCH k", "SELECT 1", "WATCH k", "SELECT 0", "SET k 1", "MULTI", "PING", "EXEC"],
+        &["WATCH k", "SELECT 1", "WATCH k", "SET k 1", "MULTI", "PING", "EXEC"],
+        &["WATCH k", "SELECT 1", "WATCH k l", "SELECT 2", "MULTI", "SET k 1", "EXEC", "GET k"],
+        &["WATCH k", "SET k 1", "MULTI", "SELECT 1", "SET k 1", "EXEC", "GET k", "SELECT 1", "GET k"],
+        &["SELECT 1", "SET k 1", "SELECT 0", "WATCH k", "SWAPDB 0 1", "MULTI", "PING", "EXEC"],
+        &["SET k 1", "WATCH k", "SWAPDB 1 0", "MULTI", "PING", "EXEC"],
+        &["SET k 1", "WATCH k", "SWAPDB 1 2", "MULTI", "PING", "EXEC"],
+        &["WATCH k", "SWAPDB 0 1", "MULTI", "PING", "EXEC"],
+        &[
+            "SET k 1", "WATCH k", "MOVE k 1", "MULTI", "PING", "EXEC", "SELECT 1", "WATCH k", "MULTI",
+            "PING", "EXEC",
+        ],
+        &["CLIENT REPLY OFF", "SELECT 1", "SET k 1", "CLIENT REPLY ON", "GET k", "SELECT 0", "GET k"],
+        &["CLIENT REPLY OFF", "MULTI", "SELECT 1", "SET k 1", "EXEC", "CLIENT REPLY ON", "GET k"],
+        &["COMMAND INFO move swapdb select flushdb flushall", "COMMAND GETKEYS MOVE a 1"],
+    ] {
+        redis.compare(&requests(lines));
+    }
+    // Commands on keys of one name in several databases, in one pipeline.
+    let lines = ["SELECT 0", "INCR k", "SELECT 1", "INCR k", "INCR k", "SELECT 2", "INCR k", "GET k"];
+    redis.compare(&requests(&lines.repeat(100)));
+}
+
+#[test]
 fn transactions_are_answered_as_by_redis() {
     let Some(redis) = Redis::start("transactions") else { return };
     for lines in [
@@ -579,7 +678,7 @@ fn transactions_are_answered_as_by_redis() {
 /// Commands as they come, in transactions and outside of them, some of them no good.
 #[test]
 fn random_transactions_are_answered_as_by_redis() {
-    const LINES: [&str; 36] = [
+    const LINES: [&str; 42] = [
         "WATCH a",
         "WATCH b c",
         "WATCH a b",
@@ -616,6 +715,12 @@ fn random_transactions_are_answered_as_by_redis() {
         "CLIENT GETNAME",
         "INCRBY a x",
         "NOSUCH a",
+        "SELECT 0",
+        "SELECT 0",
+        "SELECT 1",
+        "MOVE a 1",
+        "SWAPDB 0 1",
+        "FLUSHDB",
     ];
     let Some(redis) = Redis::start("random-transactions") else { return };
     let mut prng = syros_types::Prng::new(5);

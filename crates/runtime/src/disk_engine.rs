@@ -10,7 +10,7 @@ use syros_lsm::{DiskStore, StoreOptions};
 use syros_node::{DiskExecutor, PressureLimits};
 use syros_snapshot::StoreDirectory;
 use syros_storage::{Census, DiskEngine, Shared, Store as _, StoreError};
-use syros_types::OpNumber;
+use syros_types::{Database, OpNumber};
 use syros_wal::OpenDirectory;
 
 use crate::config::{EngineConfig, EngineKind};
@@ -188,7 +188,7 @@ pub(crate) struct DiskEngineHandle {
     pub(crate) threads: DiskThreads<DiskStore>,
     settings: DiskEngineSettings,
     /// The last census of the keys.
-    pub(crate) census: Option<Census>,
+    pub(crate) census: Option<[Census; Database::COUNT]>,
     waker: Arc<Waker>,
 }
 
@@ -222,10 +222,12 @@ impl DiskEngineHandle {
     }
 
     /// The last census of the keys; what the store guesses if there was none.
-    pub(crate) fn census(&self, shared: &Shared<DiskStore>) -> Census {
+    pub(crate) fn census(&self, shared: &Shared<DiskStore>) -> [Census; Database::COUNT] {
         self.census.unwrap_or_else(|| {
-            let keys = shared.store().approximate_len() as u64;
-            Census { keys, ..Census::default() }
+            // Most often they are those of the first one.
+            let mut all = [Census::default(); Database::COUNT];
+            all[0].keys = shared.store().approximate_len() as u64;
+            all
         })
     }
 }

@@ -293,7 +293,7 @@ fn flush<S: Store>(
 fn count<S: Store>(shared: &Arc<Shared<S>>, requests: &Receiver<u64>, reports: &Reports<S>) {
     while let Ok(first) = requests.recv() {
         let last = requests.try_iter().last().unwrap_or(first);
-        reports.send(Report::Counted(last, Census::take(shared, Census::COUNTED_MAX)));
+        reports.send(Report::Counted(last, Census::take_all(shared, Census::COUNTED_MAX)));
     }
 }
 

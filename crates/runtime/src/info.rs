@@ -4,7 +4,7 @@ use syros_node::front_end::ClientMemory;
 use syros_protocol::client::Client;
 use syros_protocol::message::RoleName;
 use syros_protocol::replica::Durability;
-use syros_resp::{ServerInfo, ServerReport};
+use syros_resp::{DatabaseReport, ServerInfo, ServerReport};
 use syros_types::{Configuration, Instant, Now};
 
 use crate::local_replica::LocalReplica;
@@ -119,8 +119,9 @@ impl ServerInfo for ProcessState<'_> {
             report.data_bytes = local.data_bytes().map(|bytes| bytes as u64);
             (report.disk_free_bytes, report.disk_reserve_bytes, report.disk_is_short) = local.disk_space();
             report.maxmemory = local.maxmemory.get().unwrap_or(0);
-            let census = local.census();
-            (report.keys, report.keys_with_expiry) = (census.keys, census.expiring);
+            report.databases = local
+                .census()
+                .map(|census| DatabaseReport { keys: census.keys, keys_with_expiry: census.expiring });
             report.keys_expired = local.expired_keys();
             report.fsync = local.durability == Durability::Fsync;
             (report.role, report.status) = match status.role {

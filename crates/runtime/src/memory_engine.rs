@@ -5,7 +5,7 @@ use syros_node::snapshots::{Blocks, StateOf};
 use syros_node::{InMemory, SnapshotState};
 use syros_snapshot::{Load, Loaded, SnapshotStore, SnapshotStoreError, States};
 use syros_storage::{Census, DetachedRead, Engine, ListedKeys, Loader, LongRead, MemoryEngine, StoreError};
-use syros_types::{OpNumber, WallTime};
+use syros_types::{Database, OpNumber, WallTime};
 use syros_wal::FileDisk;
 
 /// An engine in memory. That it is one of two costs a jump that the processor foresees; behind it, the store of keys is
@@ -28,18 +28,23 @@ impl AnyMemoryEngine {
         }
     }
 
-    /// Number of keys, and of those with an expiry; of a machine they are not known.
-    pub(crate) fn census(&self) -> Census {
+    /// Number of keys of each database, and of those with an expiry; of a machine they are not known.
+    pub(crate) fn census(&self) -> [Census; Database::COUNT] {
         match self {
             Self::Keys(keys) => {
-                Census { keys: keys.len() as u64, expiring: keys.expiring_len() as u64, is_exact: true }
+                let mut all = [Census { is_exact: true, ..Census::default() }; Database::COUNT];
+                for (database, census) in Database::all().zip(&mut all) {
+                    census.keys = keys.database_len(database) as u64;
+                    census.expiring = keys.expiring_len(database) as u64;
+                }
+                all
             }
-            Self::Machine(_) => Census::default(),
+            Self::Machine(_) => [Census::default(); Database::COUNT],
         }
     }
 
     /// Number of keys that have expired.
-    pub(crate) const fn expired(&self) -> u64 {
+    pub(crate) fn expired(&self) -> u64 {
         match self {
             Self::Keys(keys) => keys.expired(),
             Self::Machine(_) => 0,

@@ -16,7 +16,7 @@ use syros_node::front_end::{ClientMemory, FrontEndAction, FrontEndSettings, Redi
 use syros_protocol::client::{Client, Config, Event, Outcome, Token};
 use syros_protocol::message::{Body, Message, Request};
 use syros_resp::{Connection, Context, Identity, ServerInfo, ServerReport};
-use syros_types::{Instant, Now, OpNumber, OperationId, ReplicaSet};
+use syros_types::{Database, Instant, Now, OpNumber, OperationId, ReplicaSet};
 
 /// A server of which INFO says nothing.
 struct Silent;
@@ -60,6 +60,8 @@ enum Awaited {
     },
     /// This text.
     Echo(Vec<u8>),
+    /// The reply to SELECT.
+    Selected,
 }
 
 /// Both ends of a connection of a Redis client.
@@ -76,6 +78,8 @@ struct Socket {
     /// Bytes that the client has received and not understood.
     replies: Vec<u8>,
     awaited: VecDeque<Awaited>,
+    /// What the client has selected.
+    database: Database,
     /// The client has gone.
     is_abandoned: bool,
     /// The process has closed it, and does nothing for it any more.
@@ -211,6 +215,11 @@ impl RedisHost {
             command_of(&[b"ECHO", &text], &mut bytes);
             socket.awaited.push_back(Awaited::Echo(text));
         }
+        let database = step.database();
+        if core::mem::replace(&mut socket.database, database) != database {
+            command_of(&[b"SELECT", database.number().to_string().as_bytes()], &mut bytes);
+            socket.awaited.push_back(Awaited::Selected);
+        }
         let encoding = put_command(&step, &mut bytes);
         socket.awaited.push_back(Awaited::Operation { operation, step, encoding, slot: None, ends_pipeline });
         bytes
@@ -273,6 +282,8 @@ impl RedisHost {
             match socket.awaited.pop_front() {
                 None => return Err(format!("a client that has asked for nothing gets {reply:?}")),
                 Some(Awaited::Echo(text)) if reply == Received::Bulk(text.clone()) => {}
+                Some(Awaited::Selected) if reply == Received::Simple(b"OK".to_vec()) => {}
+                Some(Awaited::Selected) => return Err(format!("SELECT is answered with {reply:?}")),
                 Some(Awaited::Echo(text)) => {
                     return Err(format!("a client that expects {} gets {reply:?}", text.escape_ascii()));
                 }
@@ -303,7 +314,7 @@ impl RedisHost {
         }
         // Commands on their way are executed all the same: what is awaited tells which they are.
         let ended = socket.awaited.iter().filter_map(|awaited| match awaited {
-            Awaited::Echo(_) => None,
+            Awaited::Echo(_) | Awaited::Selected => None,
             Awaited::Operation { operation, ends_pipeline, .. } => {
                 Some(Ended { operation: *operation, outcome: None, ends_pipeline: *ends_pipeline })
             }
@@ -326,7 +337,7 @@ impl RedisHost {
         let awaited = open.flat_map(|socket| &socket.awaited);
         let operations = awaited.filter_map(|awaited| match awaited {
             Awaited::Operation { operation, .. } => Some(*operation),
-            Awaited::Echo(_) => None,
+            Awaited::Echo(_) | Awaited::Selected => None,
         });
         operations.collect()
     }

@@ -39,7 +39,7 @@ pub(crate) fn put_command(step: &ClientCommand, out: &mut Vec<u8>) -> Vec<u8> {
     let words = step.words();
     command_of(&words.iter().map(Vec::as_slice).collect::<Vec<_>>(), out);
     let mut encoding = Vec::new();
-    put_parsed(&words, &mut encoding);
+    put_parsed(&words, step.database(), &mut encoding);
     encoding
 }
 

@@ -9,12 +9,12 @@ use crate::entry::{Entry, Key, Table};
 use crate::removals::Recorded;
 use crate::snapshot::{
     RECORD_OVERHEAD_MAX, Record, put_collection_key, put_collection_part, put_end, put_entry, put_header,
-    put_key, put_recorded, put_removal, tag,
+    put_key, put_other_databases, put_recorded, put_removal, tag,
 };
 use crate::stamp::Stamp;
 use std::collections::VecDeque;
 use std::sync::Arc;
-use syros_types::{WallTime, key_hash};
+use syros_types::{Database, WallTime, key_hash};
 use syros_values::{Garbage, Value, ValueParts};
 
 /// Size of a piece of memory for records that wait: small enough to be given back soon, large enough
@@ -24,6 +24,10 @@ const CHUNK_BYTES: usize = 64 * 1024;
 /// A snapshot under way. A clone goes on independently with what its own table holds.
 #[derive(Clone, Debug)]
 pub(crate) struct Capture {
+    /// What the database was when the snapshot began.
+    database: Database,
+    /// Which other databases had anything then: of the first database.
+    others: u16,
     /// Number of keys when the snapshot began.
     count: usize,
     /// Log time when the snapshot began.
@@ -49,12 +53,22 @@ pub(crate) struct Capture {
 }
 
 impl Capture {
-    /// A snapshot of a table of `count` keys at this log time. The table is not looked at.
-    pub(crate) fn new(count: usize, time: WallTime, recorded: Option<&Recorded>) -> Self {
+    /// A snapshot of a table of `count` keys at this log time, which is that of this database. The table is not looked at.
+    /// That of the first one says which other databases have anything, a bit for each.
+    pub(crate) fn new(
+        (database, others): (Database, u16),
+        count: usize,
+        time: WallTime,
+        recorded: Option<&Recorded>,
+    ) -> Self {
         let removals = recorded.into_iter().flat_map(|recorded| recorded.removals.iter());
         let mut removals: Vec<_> = removals.collect();
         removals.reverse();
+        let mut digest = Digest::new(time);
+        digest.enter(database);
         Self {
+            database,
+            others,
             recorded_from: recorded.map_or(0, |recorded| recorded.from),
             removals,
             count,
@@ -65,8 +79,13 @@ impl Capture {
             waiting: PendingRecords::default(),
             partial: None,
             frozen: None,
-            digest: Digest::new(time),
+            digest,
         }
+    }
+
+    /// What the database was when the snapshot began.
+    pub(crate) const fn database(&self) -> Database {
+        self.database
     }
 
     /// True if the key at this position is to be copied.
@@ -115,6 +134,7 @@ impl Capture {
         if !self.header_written {
             self.header_written = true;
             put_header(block, self.count as u64, self.time);
+            put_other_databases(block, self.others);
             put_recorded(block, self.recorded_from);
             self.digest.add_recorded(self.recorded_from);
         }

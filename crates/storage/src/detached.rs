@@ -1,46 +1,64 @@
 //! Reads that take long, apart from the engine: on clones of the few values that they name. A clone of a large collection
 //! costs nothing to speak of, and does not see what is done to the key from then on.
 
+use crate::databases::MemoryDatabases;
 use crate::entry::Entry;
-use crate::keyspace::Keyspace;
 use core::ops::ControlFlow;
 use std::collections::BTreeMap;
-use syros_commands::access::{Keys, Version};
+use syros_commands::access::{Databases, Keys, Version};
 use syros_commands::{execution, operations};
-use syros_types::{Prng, WallTime};
+use syros_types::{Database, Prng, WallTime};
 use syros_values::Kind;
 
 /// A body of reads with the values of its keys, as they were at one moment.
 #[derive(Clone, Debug)]
 pub struct DetachedRead {
-    keys: NamedKeys,
+    databases: NamedDatabases,
     now: WallTime,
     body: Vec<u8>,
 }
 
 impl DetachedRead {
     /// The read at `now`, which is not before log time, with what `keys` has.
-    pub(crate) fn new(now: WallTime, body: &[u8], all: &Keyspace) -> Self {
-        let mut keys = NamedKeys::default();
+    pub(crate) fn new(now: WallTime, body: &[u8], all: &MemoryDatabases) -> Self {
+        let mut databases = NamedDatabases::default();
         for operation in operations(body).flatten() {
             operation.each_key(|key| {
-                if keys.versions.insert(key.into(), all.version(key)).is_none()
-                    && let Some(entry) = all.get(key)
+                let all = all.database(key.database);
+                let keys = databases.named.entry(key.database).or_default();
+                if keys.versions.insert(key.name.into(), all.version(key.name)).is_none()
+                    && let Some(entry) = all.get(key.name)
                 {
-                    keys.entries.insert(key.into(), entry.clone());
+                    keys.entries.insert(key.name.into(), entry.clone());
                 }
             });
         }
-        Self { keys, now, body: body.to_vec() }
+        Self { databases, now, body: body.to_vec() }
     }
 
     /// Executes it, on any thread: appends one encoded reply per operation to `reply`.
     pub fn put(self, reply: &mut Vec<u8>) {
-        execution::read(&self.keys, self.now, &self.body, reply);
+        execution::read(&self.databases, self.now, &self.body, reply);
     }
 }
 
-/// The keys that a body names, as far as they exist. No operation asks for others.
+/// The databases that a body names keys of.
+#[derive(Clone, Debug, Default)]
+struct NamedDatabases {
+    named: BTreeMap<Database, NamedKeys>,
+    /// What all others are.
+    none: NamedKeys,
+}
+
+impl Databases for NamedDatabases {
+    type Keys = NamedKeys;
+
+    fn database(&self, database: Database) -> &NamedKeys {
+        self.named.get(&database).unwrap_or(&self.none)
+    }
+}
+
+/// The keys of a database that a body names, as far as they exist. No operation asks for others.
 #[derive(Clone, Debug, Default)]
 struct NamedKeys {
     entries: BTreeMap<Box<[u8]>, Entry>,

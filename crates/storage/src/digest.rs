@@ -1,13 +1,16 @@
 //! A hash of a whole state, to compare replicas.
 
+use crate::removals::PLACES;
 use crate::stamp::Stamp;
-use syros_types::{WallTime, key_hash, mix};
+use syros_types::{Database, WallTime, key_hash, key_hash_in, mix};
 
 /// Computes [`Engine::digest`](crate::Engine::digest): start with the log time, add every key in any
 /// order, finish.
 #[derive(Clone, Debug)]
 pub struct Digest {
     time: WallTime,
+    /// Where what is added belongs.
+    database: Database,
     sum: u64,
     count: u64,
 }
@@ -16,7 +19,12 @@ impl Digest {
     /// The digest of a state at this log time with no keys yet.
     #[must_use]
     pub const fn new(time: WallTime) -> Self {
-        Self { time, sum: 0, count: 0 }
+        Self { time, database: Database::FIRST, sum: 0, count: 0 }
+    }
+
+    /// What is added from now on belongs to this database; before, to the first.
+    pub const fn enter(&mut self, database: Database) {
+        self.database = database;
     }
 
     /// The digest of the same keys at this log time instead.
@@ -36,7 +44,7 @@ impl Digest {
     /// is its hash), and its expiry in milliseconds since the Unix epoch.
     pub fn add_value(&mut self, key: &[u8], fingerprint: u64, expiry: Option<u64>) {
         // Expiry 0 is in the past.
-        let entry = mix(key_hash(key)) ^ fingerprint;
+        let entry = mix(key_hash_in(self.database, key)) ^ fingerprint;
         self.sum = self.sum.wrapping_add(mix(mix(entry) ^ expiry.unwrap_or(0)));
         self.count += 1;
     }
@@ -58,9 +66,10 @@ impl Digest {
         }
     }
 
-    /// Adds the last entry, which is not 0, that has removed a key of a part.
-    pub(crate) const fn add_removal(&mut self, part: usize, entry: u64) {
-        self.sum = self.sum.wrapping_add(mix(mix(entry) ^ (part as u64 + 1)));
+    /// Adds the last entry, which is not 0, that has removed a key of a part, or what else has a place among those.
+    pub(crate) const fn add_removal(&mut self, place: usize, entry: u64) {
+        let place = self.database.index() * PLACES + place;
+        self.sum = self.sum.wrapping_add(mix(mix(entry) ^ (place as u64 + 1)));
     }
 
     /// The digest of all that was added.
@@ -100,5 +109,10 @@ mod tests {
         ] {
             assert_ne!(base, other);
         }
+        let mut elsewhere = Digest::new(WallTime(1));
+        elsewhere.add(b"a", b"x", None);
+        elsewhere.enter(Database::all().nth(3).expect("there are 16"));
+        elsewhere.add(b"b", b"y", Some(7));
+        assert_ne!(base, elsewhere.finish());
     }
 }

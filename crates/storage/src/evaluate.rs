@@ -4,29 +4,39 @@
 use core::cell::Cell;
 use core::ops::ControlFlow;
 use std::collections::BTreeMap;
-use syros_commands::access::{EntryRef, Expiry, Keys, KeysMut, Version};
+use syros_commands::access::{Databases, DatabasesMut, EntryRef, Expiry, Keys, KeysMut, Version};
 use syros_commands::execution;
-use syros_types::{Prng, WallTime};
+use syros_types::{Database, Prng, WallTime};
 use syros_values::{Collection, Kind, Value, WrongType};
 
 /// Appends what a body would answer to `reply`; see [`Engine::evaluate`](crate::Engine::evaluate).
-pub(crate) fn evaluate<K: Keys>(keys: &K, time: WallTime, body: &[u8], reply: &mut Vec<u8>) -> bool {
-    evaluate_with(WriteOverlay::new(keys), time, body, reply)
-}
-
-/// Known to be wrong: as if no key expired before the body is executed.
-#[cfg(feature = "planted-bugs")]
-pub(crate) fn evaluate_as_lasting<K: Keys>(
-    keys: &K,
+pub(crate) fn evaluate<D: Databases>(
+    databases: &D,
     time: WallTime,
     body: &[u8],
     reply: &mut Vec<u8>,
 ) -> bool {
-    evaluate_with(WriteOverlay { takes_keys_for_lasting: true, ..WriteOverlay::new(keys) }, time, body, reply)
+    evaluate_with(WriteOverlay::new(databases), time, body, reply)
 }
 
-fn evaluate_with<K: Keys>(
-    mut draft: WriteOverlay<'_, K>,
+/// Known to be wrong: as if no key expired before the body is executed.
+#[cfg(feature = "planted-bugs")]
+pub(crate) fn evaluate_as_lasting<D: Databases>(
+    databases: &D,
+    time: WallTime,
+    body: &[u8],
+    reply: &mut Vec<u8>,
+) -> bool {
+    evaluate_with(
+        WriteOverlay { takes_keys_for_lasting: true, ..WriteOverlay::new(databases) },
+        time,
+        body,
+        reply,
+    )
+}
+
+fn evaluate_with<D: Databases>(
+    mut draft: WriteOverlay<'_, D>,
     time: WallTime,
     body: &[u8],
     reply: &mut Vec<u8>,
@@ -40,26 +50,59 @@ fn evaluate_with<K: Keys>(
     is_certain
 }
 
-/// Keys, and changes that nobody else sees.
-struct WriteOverlay<'a, K> {
-    keys: &'a K,
-    /// Values and expiries of what was set, `None` for what was removed. A body has few keys.
-    changes: BTreeMap<Vec<u8>, Option<(Value, Expiry)>>,
+/// Values and expiries of what was set, `None` for what was removed. A body has few keys.
+type Changes = BTreeMap<Vec<u8>, Option<(Value, Expiry)>>;
+
+/// Databases, and changes that nobody else sees. Its keys are those of one database at a time.
+struct WriteOverlay<'a, D> {
+    databases: &'a D,
+    /// The one that its keys are of.
+    database: Cell<Database>,
+    /// In the first database.
+    changes: Changes,
+    /// In others.
+    changes_elsewhere: BTreeMap<Database, Changes>,
     /// No answer depends on when the body is executed, or on keys that it does not name.
     is_certain: Cell<bool>,
     #[cfg(feature = "planted-bugs")]
     takes_keys_for_lasting: bool,
 }
 
-impl<'a, K: Keys> WriteOverlay<'a, K> {
-    const fn new(keys: &'a K) -> Self {
+impl<'a, D: Databases> WriteOverlay<'a, D> {
+    const fn new(databases: &'a D) -> Self {
         Self {
-            keys,
+            databases,
+            database: Cell::new(Database::FIRST),
             changes: BTreeMap::new(),
+            changes_elsewhere: BTreeMap::new(),
             is_certain: Cell::new(true),
             #[cfg(feature = "planted-bugs")]
             takes_keys_for_lasting: false,
         }
+    }
+
+    /// The keys as they are.
+    fn keys(&self) -> &'a D::Keys {
+        self.databases.database(self.database.get())
+    }
+
+    /// What has become of a key, if it was changed.
+    fn changed(&self, key: &[u8]) -> Option<&Option<(Value, Expiry)>> {
+        let database = self.database.get();
+        let changes =
+            if database.is_first() { &self.changes } else { self.changes_elsewhere.get(&database)? };
+        changes.get(key)
+    }
+
+    /// Changes a key.
+    fn change(&mut self, key: &[u8], change: Option<(Value, Expiry)>) {
+        let database = self.database.get();
+        let changes = if database.is_first() {
+            &mut self.changes
+        } else {
+            self.changes_elsewhere.entry(database).or_default()
+        };
+        changes.insert(key.to_vec(), change);
     }
 
     /// True if a key with this expiry may be gone by the time that the body is executed at.
@@ -124,16 +167,51 @@ impl<F: EntryRef> EntryRef for OverlayEntry<'_, F> {
     }
 }
 
-impl<K: Keys> Keys for WriteOverlay<'_, K> {
+impl<D: Databases> Databases for WriteOverlay<'_, D> {
+    type Keys = Self;
+
+    fn database(&self, database: Database) -> &Self {
+        self.database.set(database);
+        self
+    }
+}
+
+impl<D: Databases> DatabasesMut for WriteOverlay<'_, D> {
+    fn database_mut(&mut self, database: Database) -> &mut Self {
+        self.database.set(database);
+        self
+    }
+
+    fn move_key(&mut self, name: &[u8], from: Database, to: Database) {
+        if let Some(found) = self.database(from).copy(name) {
+            self.database_mut(from).change(name, None);
+            self.database_mut(to).change(name, Some(found));
+        }
+    }
+
+    fn swap(&mut self, _first: Database, _second: Database) {
+        self.is_certain.set(false);
+    }
+
+    fn clear_all(&mut self) {
+        self.is_certain.set(false);
+    }
+
+    fn record_versions(&mut self) {
+        self.is_certain.set(false);
+    }
+}
+
+impl<D: Databases> Keys for WriteOverlay<'_, D> {
     type EntryRef<'a>
-        = OverlayEntry<'a, K::EntryRef<'a>>
+        = OverlayEntry<'a, <D::Keys as Keys>::EntryRef<'a>>
     where
         Self: 'a;
 
     fn get(&self, key: &[u8]) -> Option<Self::EntryRef<'_>> {
-        let found = match self.changes.get(key) {
+        let found = match self.changed(key) {
             Some(change) => change.as_ref().map(|(value, expiry)| OverlayEntry::Changed(value, *expiry)),
-            None => self.keys.get(key).map(OverlayEntry::Kept),
+            None => self.keys().get(key).map(OverlayEntry::Kept),
         }?;
         if self.may_expire(found.expiry()) {
             self.is_certain.set(false);
@@ -142,14 +220,14 @@ impl<K: Keys> Keys for WriteOverlay<'_, K> {
     }
 
     fn version(&self, key: &[u8]) -> Version {
-        if self.changes.contains_key(key) {
+        if self.changed(key).is_some() {
             // Nobody has said yet which entry that will be.
             self.is_certain.set(false);
             return Version::UNKNOWN;
         }
         // It may be gone by the time that the body is executed at.
         let _ = self.get(key);
-        let version = self.keys.version(key);
+        let version = self.keys().version(key);
         // It may be known by then.
         if version == Version::UNKNOWN {
             self.is_certain.set(false);
@@ -176,13 +254,13 @@ impl<K: Keys> Keys for WriteOverlay<'_, K> {
     }
 }
 
-impl<K: Keys> KeysMut for WriteOverlay<'_, K> {
+impl<D: Databases> KeysMut for WriteOverlay<'_, D> {
     fn set(&mut self, key: &[u8], value: &[u8], expiry: Expiry) {
-        self.changes.insert(key.to_vec(), Some((Value::String(value.to_vec()), expiry)));
+        self.change(key, Some((Value::String(value.to_vec()), expiry)));
     }
 
     fn set_collection<C: Collection>(&mut self, key: &[u8], collection: C) {
-        self.changes.insert(key.to_vec(), Some((collection.into(), None)));
+        self.change(key, Some((collection.into(), None)));
     }
 
     fn edit<R>(
@@ -193,7 +271,7 @@ impl<K: Keys> KeysMut for WriteOverlay<'_, K> {
         let Some((value, expiry)) = self.copy(key) else { return Ok(None) };
         let Value::String(mut value) = value else { return Err(WrongType) };
         let result = change(&mut value);
-        self.changes.insert(key.to_vec(), Some((Value::String(value), expiry)));
+        self.change(key, Some((Value::String(value), expiry)));
         Ok(Some(result))
     }
 
@@ -206,32 +284,28 @@ impl<K: Keys> KeysMut for WriteOverlay<'_, K> {
         let collection = C::of_mut(&mut value).ok_or(WrongType)?;
         let result = change(collection);
         let left = !collection.is_empty();
-        self.changes.insert(key.to_vec(), left.then_some((value, expiry)));
+        self.change(key, left.then_some((value, expiry)));
         Ok(result)
     }
 
     fn set_expiry(&mut self, key: &[u8], expiry: Expiry) {
         if let Some((value, _)) = self.copy(key) {
-            self.changes.insert(key.to_vec(), Some((value, expiry)));
+            self.change(key, Some((value, expiry)));
         }
     }
 
     fn remove(&mut self, key: &[u8]) {
-        self.changes.insert(key.to_vec(), None);
+        self.change(key, None);
     }
 
     fn rename(&mut self, from: &[u8], to: &[u8]) {
         if let Some(found) = self.copy(from) {
-            self.changes.insert(from.to_vec(), None);
-            self.changes.insert(to.to_vec(), Some(found));
+            self.change(from, None);
+            self.change(to, Some(found));
         }
     }
 
     fn clear(&mut self) {
-        self.is_certain.set(false);
-    }
-
-    fn record_versions(&mut self) {
         self.is_certain.set(false);
     }
 }

@@ -1,4 +1,4 @@
-//! The tables of the in-memory engine: keys, and those that expire.
+//! The tables of a database of the in-memory engine: keys, and those that expire.
 //!
 //! A key is *due* if its expiry is at or before log time. A due key does not exist: no command sees it, and the digest of
 //! the state leaves it out. Its record goes later, some records with each advance of log time, because the event loop
@@ -14,7 +14,7 @@ use crate::entry::{ALLOCATION_BYTES, ENTRY_BYTES, Entry, Key, Table, is_due};
 use crate::hash::KeyHashBuilder;
 use crate::leftovers::Leftovers;
 use crate::listing::Listing;
-use crate::removals::{ALL, Recorded, Removals, part_of};
+use crate::removals::{ALL, Recorded, Removals, SWAPPED, part_of};
 use crate::stamp::Stamp;
 use core::cell::Cell;
 use core::hash::BuildHasher as _;
@@ -25,7 +25,7 @@ use indexmap::map::raw_entry_v1::{RawEntryApiV1, RawEntryMut};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use syros_commands::access::{Expiry, Keys, KeysMut, Version};
-use syros_types::{Prng, WallTime};
+use syros_types::{Database, Prng, WallTime};
 use syros_values::{Collection, Garbage, Kind, Value, WrongType};
 
 /// How many records of due keys go at a time. All replicas of a group must have the same pace.
@@ -66,6 +66,8 @@ const DRAWS_MAX: u32 = 64;
 /// the sequence of changes alone, never by hashes.
 #[derive(Clone, Debug)]
 pub(crate) struct Keyspace {
+    /// Which database it is.
+    database: Database,
     entries: Table,
     /// The keys that have an expiry, the earliest first. Untouched by those that have none.
     expiries: BTreeSet<(NonZeroU64, Box<[u8]>)>,
@@ -101,6 +103,7 @@ impl Keyspace {
     pub(crate) fn new(hash_seed: u64, pace: RemovalPace) -> Self {
         let entries = IndexMap::with_hasher(KeyHashBuilder::new(hash_seed));
         Self {
+            database: Database::FIRST,
             entries,
             expiries: BTreeSet::new(),
             content_bytes: 0,
@@ -115,6 +118,32 @@ impl Keyspace {
             listing: None,
             garbage: Box::default(),
             leftovers: Box::default(),
+        }
+    }
+
+    /// An empty one that is another database of the same engine.
+    pub(crate) fn sibling(&self, database: Database) -> Self {
+        let mut sibling = Self {
+            database,
+            entries: IndexMap::with_hasher(*self.entries.hasher()),
+            number: self.number,
+            ..Self::new(0, self.pace)
+        };
+        sibling.set_time(self.time);
+        sibling.record_from(self.recorded().map(|recorded| recorded.from));
+        sibling
+    }
+
+    /// Has this one and another database change their keys. What is kept of keys that do not exist stays.
+    pub(crate) fn swap(&mut self, other: &mut Self) {
+        let has_keys = self.count() > 0 || other.count() > 0;
+        core::mem::swap(self, other);
+        core::mem::swap(&mut self.database, &mut other.database);
+        core::mem::swap(&mut self.recorded, &mut other.recorded);
+        for database in [self, other] {
+            if let Some(recorded) = database.recorded.as_mut().filter(|_| has_keys) {
+                recorded.removals.record(SWAPPED, database.number);
+            }
         }
     }
 
@@ -163,6 +192,24 @@ impl Keyspace {
         self.recorded.as_deref()
     }
 
+    /// Versions are recorded from this entry on, if from any.
+    pub(crate) fn record_from(&mut self, from: Option<u64>) {
+        self.set_recorded(from.map(|from| Recorded { from, removals: Removals::EMPTY }));
+    }
+
+    /// Has versions recorded from the present log entry on, if they are not.
+    pub(crate) fn record_versions(&mut self) {
+        if self.recorded.is_none() && self.number > 0 {
+            self.record_from(Some(self.number));
+        }
+    }
+
+    /// True if it has anything that a snapshot has to tell.
+    pub(crate) fn has_state(&self) -> bool {
+        !self.entries.is_empty()
+            || self.recorded.as_ref().is_some_and(|recorded| !recorded.removals.is_empty())
+    }
+
     /// Since when versions are recorded, and which entries have removed keys.
     pub(crate) fn set_recorded(&mut self, recorded: Option<Recorded>) {
         self.recorded = recorded.map(Box::new);
@@ -171,7 +218,7 @@ impl Keyspace {
     /// A key has been removed, or has got an expiry.
     fn record_removal(&mut self, key: &[u8]) {
         if let Some(recorded) = &mut self.recorded {
-            recorded.removals.record(part_of(key), self.number);
+            recorded.removals.record(part_of(self.database, key), self.number);
         }
     }
 
@@ -236,6 +283,22 @@ impl Keyspace {
         self.entries.insert(Key::from_slice(key), entry);
     }
 
+    /// Removes a key, whose entry another key gets.
+    pub(crate) fn give(&mut self, key: &[u8]) -> Option<Entry> {
+        let entry = self.take(key)?;
+        self.record_removal(key);
+        Some(entry)
+    }
+
+    /// Gives a key the entry that another has had.
+    pub(crate) fn receive(&mut self, key: &[u8], mut entry: Entry) {
+        if entry.expiry.is_some() {
+            self.record_removal(key);
+        }
+        entry.changed = self.entry();
+        self.put(key, entry);
+    }
+
     /// Tells the snapshot under way of a key that is about to be removed, and of the last one, which
     /// moves to its position.
     fn preserve_removed(&mut self, key: &[u8]) {
@@ -266,10 +329,27 @@ impl Keyspace {
         if has_more { None } else { self.listing.take().map(|listing| *listing) }
     }
 
-    /// Begins a snapshot of the keys as they are.
-    pub(crate) fn begin_snapshot(&mut self) {
+    /// True if a listing is under way.
+    pub(crate) const fn is_listing(&self) -> bool {
+        self.listing.is_some()
+    }
+
+    /// Abandons the listing under way, if there is one.
+    pub(crate) fn end_listing(&mut self) {
+        self.listing = None;
+    }
+
+    /// Begins a snapshot of the keys as they are. That of the first database says which others have anything.
+    pub(crate) fn begin_snapshot(&mut self, others: u16) {
         self.end_snapshot();
-        self.capture = Some(Box::new(Capture::new(self.entries.len(), self.time, self.recorded())));
+        let place = (self.database, others);
+        let capture = Capture::new(place, self.entries.len(), self.time, self.recorded());
+        self.capture = Some(Box::new(capture));
+    }
+
+    /// What the database was when the snapshot under way began, if there is one.
+    pub(crate) fn captured(&self) -> Option<Database> {
+        self.capture.as_ref().map(|capture| capture.database())
     }
 
     /// See [`Engine::snapshot_block`](crate::Engine::snapshot_block).
@@ -439,8 +519,8 @@ impl Keys for Keyspace {
     fn version(&self, key: &[u8]) -> Version {
         match (&self.recorded, self.get(key)) {
             (None, _) => Version::UNKNOWN,
-            (Some(_), Some(found)) => found.stamp().version(),
-            (Some(recorded), None) => Version::of_absent(recorded.removals.of(key)),
+            (Some(recorded), Some(found)) => found.stamp().version(recorded.removals.swapped()),
+            (Some(recorded), None) => Version::of_absent(recorded.removals.of(part_of(self.database, key))),
         }
     }
 
@@ -616,13 +696,8 @@ impl KeysMut for Keyspace {
     }
 
     fn rename(&mut self, from: &[u8], to: &[u8]) {
-        if let Some(mut entry) = self.take(from) {
-            self.record_removal(from);
-            if entry.expiry.is_some() {
-                self.record_removal(to);
-            }
-            entry.changed = self.entry();
-            self.put(to, entry);
+        if let Some(entry) = self.give(from) {
+            self.receive(to, entry);
         }
     }
 
@@ -652,12 +727,6 @@ impl KeysMut for Keyspace {
         self.counted.set((NonZeroU64::MIN, 0));
         self.has_due = false;
         self.content_bytes = 0;
-    }
-
-    fn record_versions(&mut self) {
-        if self.recorded.is_none() && self.number > 0 {
-            self.set_recorded(Some(Recorded { from: self.number, removals: Removals::EMPTY }));
-        }
     }
 }
 

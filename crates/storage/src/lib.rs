@@ -6,6 +6,7 @@
 
 mod capture;
 pub mod conformance;
+mod databases;
 mod detached;
 mod digest;
 mod disk;

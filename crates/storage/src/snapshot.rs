@@ -8,18 +8,22 @@
 //! with the head of that, and others with its parts, each of which says how many elements are before it. Before the record
 //! of a key stands which log entry has changed it last, if that is known. If versions of keys are recorded, the entry that
 //! they are recorded from comes behind the header, and those that have removed keys, by their parts
-//! ([`removals`](crate::removals)). Tags are fixed for ever. A disk engine does not know how many keys it has before it has seen them all: its
+//! ([`removals`](crate::removals)).
+//!
+//! What is of another database than the first stands behind the number of that database, up to the end of the block or the
+//! next such number. In a snapshot of an engine in memory each database that has anything has a header and an end of its own,
+//! and behind the first header stands which others there are. Tags are fixed for ever. A disk engine does not know how many keys it has before it has seen them all: its
 //! header leaves the number to the end, and positions count up.
 
-use crate::removals::ALL;
+use crate::removals::PLACES;
 use crate::stamp::Stamp;
 use core::fmt;
 use core::num::NonZeroU64;
 use syros_commands::access::Expiry;
 use syros_commands::limits::EXPIRY_MS_MAX;
-use syros_types::WallTime;
 use syros_types::limits::{KEY_BYTES_MAX, VALUE_BYTES_MAX};
 use syros_types::varint::{InvalidVarint, put_varint, take_varint};
+use syros_types::{Database, WallTime};
 use syros_values::{InvalidValue, Kind, Value, ValueBuilder};
 
 pub(crate) mod tag {
@@ -35,6 +39,8 @@ pub(crate) mod tag {
     pub(crate) const CHANGED: u8 = 10;
     pub(crate) const REMOVAL: u8 = 11;
     pub(crate) const RECORDED: u8 = 12;
+    pub(crate) const DATABASE: u8 = 32;
+    pub(crate) const OTHER_DATABASES: u8 = 33;
 }
 
 /// Most bytes of the record of a key with a string besides the key and the string: two tags, and the varints of the entry,
@@ -96,6 +102,10 @@ pub enum DamagedSnapshot {
     SecondRecorded,
     /// There is no such part of all hashes, no entry has removed a key of it, or it is there twice.
     Removal(u64),
+    /// There is no database of this number, or it must not be said here.
+    Database(u64),
+    /// The databases are not those that belong to the first one.
+    OtherDatabases,
     /// There are more keys or fewer than the end says.
     Count {
         /// Number of keys.
@@ -141,6 +151,8 @@ impl fmt::Display for DamagedSnapshot {
             Self::OtherEngine => f.write_str("it is the snapshot of another kind of engine"),
             Self::SecondRecorded => f.write_str("two entries begin to record versions"),
             Self::Removal(part) => write!(f, "the entry that removed keys of part {part} is wrong"),
+            Self::Database(number) => write!(f, "database {number} is not expected"),
+            Self::OtherDatabases => f.write_str("the databases do not belong together"),
             Self::Count { found, expected } => write!(f, "there are {found} keys instead of {expected}"),
             Self::Digest { found, expected } => {
                 write!(f, "the digest is {found:016x} instead of {expected:016x}")
@@ -202,6 +214,20 @@ pub(crate) fn put_removal(out: &mut Vec<u8>, part: usize, entry: u64) {
     out.push(tag::REMOVAL);
     put_varint(out, part as u64);
     put_varint(out, entry);
+}
+
+/// What follows is of this database.
+pub(crate) fn put_database(out: &mut Vec<u8>, database: Database) {
+    out.push(tag::DATABASE);
+    put_varint(out, u64::from(database.number()));
+}
+
+/// Which other databases have anything, a bit for each number; nothing if there are none.
+pub(crate) fn put_other_databases(out: &mut Vec<u8>, others: u16) {
+    if others > 0 {
+        out.push(tag::OTHER_DATABASES);
+        put_varint(out, u64::from(others));
+    }
 }
 
 /// A key with a string.
@@ -320,6 +346,8 @@ pub(crate) enum Record<'a> {
     CountedEnd { count: u64, digest: u64 },
     Removal { part: usize, entry: u64 },
     Recorded { from: u64 },
+    Database { database: Database },
+    OtherDatabases { others: u16 },
 }
 
 impl<'a> Record<'a> {
@@ -356,10 +384,21 @@ impl<'a> Record<'a> {
             tag::RECORDED => Self::Recorded { from: take_entry(input)? },
             tag::REMOVAL => {
                 let part = take_varint(input)?;
-                let place = usize::try_from(part).ok().filter(|place| *place <= ALL);
+                let place = usize::try_from(part).ok().filter(|place| *place < PLACES);
                 Self::Removal {
                     part: place.ok_or(DamagedSnapshot::Removal(part))?,
                     entry: take_entry(input)?,
+                }
+            }
+            tag::DATABASE => {
+                let number = take_varint(input)?;
+                let database = u8::try_from(number).ok().and_then(Database::new);
+                Self::Database { database: database.ok_or(DamagedSnapshot::Database(number))? }
+            }
+            tag::OTHER_DATABASES => {
+                let others = u16::try_from(take_varint(input)?).ok().filter(|others| others & 1 == 0);
+                Self::OtherDatabases {
+                    others: others.filter(|others| *others > 0).ok_or(DamagedSnapshot::OtherDatabases)?,
                 }
             }
             tag::HEADER => Self::Header { count: take_varint(input)?, time: WallTime(take_varint(input)?) },

@@ -17,8 +17,8 @@ impl Stamp {
         self.expiry.map(NonZeroU64::get)
     }
 
-    /// The version of a key that exists.
-    pub(crate) const fn version(self) -> Version {
-        Version::of_present(self.entry)
+    /// The version of a key that exists, in a database that this entry has swapped with another, or 0.
+    pub(crate) fn version(self, swapped: u64) -> Version {
+        Version::of_present(self.entry.max(swapped))
     }
 }

@@ -3,7 +3,7 @@
 use syros_commands::Reply;
 use syros_storage::conformance::{self, Generator, body_of};
 use syros_storage::{Census, DiskEngine, Engine, MemoryStore, ReadView, Store as _};
-use syros_types::{Prng, WallTime};
+use syros_types::{Database, Prng, WallTime};
 
 fn make() -> DiskEngine<MemoryStore> {
     DiskEngine::open(MemoryStore::new()).expect("a store in memory").0
@@ -197,8 +197,9 @@ fn a_census_counts_the_keys_that_exist() {
         let words: Vec<&[u8]> = words.iter().map(|word| word.as_bytes()).collect();
         engine.apply(WallTime(time), &body_of(&words), &mut Vec::new());
     };
-    let census =
-        |engine: &DiskEngine<MemoryStore>, most| Census::take(engine.shared(), most).expect("memory");
+    let census = |engine: &DiskEngine<MemoryStore>, most| {
+        Census::take(engine.shared(), Database::FIRST, most).expect("memory")
+    };
     assert_eq!(census(&engine, 9), Census { keys: 0, expiring: 0, is_exact: true });
     for turn in 0..2 {
         for number in 0..5_000 {

@@ -114,7 +114,7 @@ fn bodies(seed: u64) -> Bodies {
         for _ in 0..operations {
             let words = if prng.chance(1, 6) { set_several(&mut prng, now) } else { generator.command() };
             let words: Vec<&[u8]> = words.iter().map(Vec::as_slice).collect();
-            body.extend(body_if_data(&words).unwrap_or_default());
+            body.extend(body_if_data(&words, generator.database()).unwrap_or_default());
         }
         if !body.is_empty() {
             bodies.push((WallTime(now), body));

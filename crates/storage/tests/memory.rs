@@ -3,7 +3,7 @@
 use syros_commands::{Parsed, Reply, lookup, parse};
 use syros_storage::conformance::{self, Generator, body_if_data};
 use syros_storage::{Engine, MemoryEngine, RemovalPace};
-use syros_types::{Prng, WallTime};
+use syros_types::{Database, Prng, WallTime};
 
 /// The engine of which these are the blocks.
 fn load(hash_seed: u64, blocks: &[Vec<u8>]) -> MemoryEngine {
@@ -52,7 +52,7 @@ fn many_keys_that_expire_at_once_go_in_steps() {
         Reply::decode_all(&reply).expect("a reply").remove(0)
     };
     engine.advance(WallTime(1_001_000));
-    assert_eq!((engine.len(), engine.expiring_len()), (1, 0));
+    assert_eq!((engine.len(), engine.expiring_len(Database::FIRST)), (1, 0));
     assert!(engine.expired() <= 1000, "{} at once", engine.expired());
     let stays = || Reply::Bulk(b"stays".to_vec());
     assert_eq!(read(&engine, &[b"DBSIZE"]), Reply::Integer(1));
@@ -221,7 +221,9 @@ fn restored_memory_is_accounted_for() {
             let group = lookup(&words[0]).map_or("", |spec| spec.group);
             let is_of_strings = group == "string" || group == "generic";
             let words: Vec<&[u8]> = words.iter().map(Vec::as_slice).collect();
-            if let Some(body) = body_if_data(&words).filter(|_| has_collections || is_of_strings) {
+            if let Some(body) =
+                body_if_data(&words, generator.database()).filter(|_| has_collections || is_of_strings)
+            {
                 engine.apply(WallTime(step * 50_000), &body, &mut Vec::new());
             }
             engine.begin_snapshot();

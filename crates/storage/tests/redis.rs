@@ -35,7 +35,7 @@ use syros_commands::{
 };
 use syros_storage::conformance::Generator;
 use syros_storage::{Engine, MemoryEngine};
-use syros_types::{Prng, WallTime};
+use syros_types::{Database, Prng, WallTime};
 
 /// How far apart the two executions of a command may be; a loaded machine is slow.
 const TOLERANCE_MS: i64 = 5000;
@@ -288,12 +288,12 @@ fn pop_like(engine: &mut MemoryEngine, operation: &Operation<'_>, key: &[u8], th
     }
     let words = [&[&b"SREM"[..], key], &taken.iter().map(Vec::as_slice).collect::<Vec<_>>()[..]].concat();
     let Ok(Parsed::Data(removal)) = parse(&words) else { panic!("{words:?}") };
-    let removed = execute(engine, &removal).integer();
+    let removed = execute(engine, &removal.in_database(operation.database)).integer();
     removed == Some(taken.len() as i64) && members(&ours).len() == taken.len() && ours.len() == theirs.len()
 }
 
 /// True if a command goes by the order of members that have different scores, or asks what only later versions know.
-fn is_undefined(engine: &mut MemoryEngine, words: &[&[u8]]) -> bool {
+fn is_undefined(engine: &mut MemoryEngine, words: &[&[u8]], database: Database) -> bool {
     let Ok(Parsed::Data(operation)) = parse(words) else { return words.len() > 3 && is_rank(words[0]) };
     let (key, interval) = match operation.command {
         Command::ZCount(ZCount { key, interval }) | Command::ZRemRange(ZRemRange { key, interval }) => {
@@ -309,7 +309,7 @@ fn is_undefined(engine: &mut MemoryEngine, words: &[&[u8]]) -> bool {
     }
     let question = [&b"ZRANGE"[..], key, b"0", b"-1", b"WITHSCORES"];
     let Ok(Parsed::Data(question)) = parse(&question) else { return false };
-    let Answer::Array(members) = execute(engine, &question) else { return false };
+    let Answer::Array(members) = execute(engine, &question.in_database(database)) else { return false };
     let mut scores = members.iter().skip(1).step_by(2);
     let first = scores.next();
     scores.any(|score| Some(score) != first)
@@ -333,14 +333,19 @@ fn compare(seed: u64, steps: usize) {
     let wrong_type = Answer::of(ReplyRef::Error(ExecutionError::WrongType.text().as_bytes()));
     let bit_offset = Answer::of(ReplyRef::Error(&CommandError::BitOffset.text()));
     let not_strings = Answer::of(ReplyRef::Error(ExecutionError::NotStrings.text().as_bytes()));
+    let mut database = Database::FIRST;
     for step in 0..steps {
+        if step % 5 == 0 {
+            database = generator.database();
+            server.call(&[b"SELECT", database.number().to_string().as_bytes()]);
+        }
         let words = generator.command();
         let words: Vec<&[u8]> = words.iter().map(Vec::as_slice).collect();
         if words[0].eq_ignore_ascii_case(b"DBSIZE") {
             // Redis counts keys that have expired until it comes across them.
             server.call(&[b"SCAN", b"0", b"COUNT", b"1000000"]);
         }
-        if is_undefined(&mut engine, &words) {
+        if is_undefined(&mut engine, &words, database) {
             continue;
         }
         let theirs = server.call(&words);
@@ -364,11 +369,11 @@ fn compare(seed: u64, steps: usize) {
                 errors += 1;
             }
             Ok(Parsed::Data(operation @ Operation { command: Command::SPop(SPop { key, .. }), .. })) => {
-                let agree = pop_like(&mut engine, &operation, key, &theirs);
+                let agree = pop_like(&mut engine, &operation.in_database(database), key, &theirs);
                 assert!(agree, "seed {seed}, step {step}: {:?}\ntheirs {theirs:?}", shown());
             }
             Ok(Parsed::Data(operation)) => {
-                let ours = execute(&mut engine, &operation);
+                let ours = execute(&mut engine, &operation.in_database(database));
                 let agree = agree(&operation.command, &ours, &theirs);
                 assert!(agree, "seed {seed}, step {step}: {:?}\nours {ours:?}\ntheirs {theirs:?}", shown());
                 if ours.is_error() { errors += 1 } else { values += 1 }
@@ -376,10 +381,11 @@ fn compare(seed: u64, steps: usize) {
             Ok(Parsed::Local(local)) => panic!("the generator made {local:?}"),
         }
     }
-    assert_eq!(
-        execute(&mut engine, &Operation::new(Keys { pattern: b"*" })).sorted(),
-        server.call(&[b"KEYS", b"*"]).sorted()
-    );
+    for database in Database::all() {
+        server.call(&[b"SELECT", database.number().to_string().as_bytes()]);
+        let all = Operation::new(Keys { pattern: b"*" }).in_database(database);
+        assert_eq!(execute(&mut engine, &all).sorted(), server.call(&[b"KEYS", b"*"]).sorted());
+    }
     assert!(errors > steps / 20 && values > steps / 2, "{errors} errors, {values} values");
 }
 

@@ -1,5 +1,7 @@
 //! Hashing of words and keys by multiplying and folding.
 
+use crate::{Database, mix};
+
 /// The two halves of the product, combined: the step that wyhash is made of. Fixed for ever, because hashes that are
 /// stored, sent and compared between processes come from it.
 #[must_use]
@@ -9,7 +11,7 @@ pub const fn fold(a: u64, b: u64) -> u64 {
     (product as u64) ^ ((product >> 64) as u64)
 }
 
-/// Hash of a key: fixed for ever and everywhere, so that every replica and client agrees on what
+/// Hash of a key of the [first database](Database::FIRST), or of any bytes: fixed for ever and everywhere, so that every replica and client agrees on what
 /// overlaps. Multiply-and-fold over 8-byte words, after wyhash; not resistant to crafted collisions,
 /// which would only cost their author the fast path.
 #[must_use]
@@ -27,6 +29,14 @@ pub fn key_hash(key: &[u8]) -> u64 {
     let rest = words.remainder();
     tail[..rest.len()].copy_from_slice(rest);
     fold(fold(hash ^ u64::from_le_bytes(tail), K1) ^ K0, K1)
+}
+
+/// Hash of the key of this name in a database: fixed for ever. In the first one it is the [hash](key_hash) of the name.
+#[must_use]
+#[inline]
+pub fn key_hash_in(database: Database, name: &[u8]) -> u64 {
+    let hash = key_hash(name);
+    if database.is_first() { hash } else { mix(hash ^ mix(database.number() as u64)) }
 }
 
 #[cfg(test)]
@@ -47,5 +57,18 @@ mod tests {
         assert_eq!(golden, GOLDEN);
         assert_ne!(key_hash(b"a"), key_hash(b"a\0"));
     }
+
+    #[test]
+    fn hashes_of_equal_names_in_two_databases_differ() {
+        let mut hashes: alloc::vec::Vec<u64> =
+            Database::all().map(|database| key_hash_in(database, b"a")).collect();
+        assert_eq!(hashes[0], key_hash(b"a"));
+        // Fixed for ever, as those of the first database are.
+        assert_eq!((hashes[1], hashes[15]), GOLDEN_IN_OTHERS);
+        hashes.sort_unstable();
+        hashes.dedup();
+        assert_eq!(hashes.len(), Database::COUNT);
+    }
+    const GOLDEN_IN_OTHERS: (u64, u64) = (0x145c_a7f2_71d9_0ac6, 0x4237_ceea_dd25_c43e);
     const GOLDEN: [u64; 3] = [0x832f_f0d4_5093_5050, 0x3560_7cf0_29fc_1bcc, 0x75f0_ec7a_75c0_b610];
 }

@@ -7,6 +7,7 @@ extern crate alloc;
 
 mod class;
 mod configuration;
+mod database;
 mod fast_rule;
 mod hash;
 mod ids;
@@ -27,8 +28,9 @@ pub use configuration::{
     Configuration, ConfigurationEpoch, ConfigurationId, GroupId, Incarnation, NodeId, OtherConfiguration,
     Roster,
 };
+pub use database::Database;
 pub use fast_rule::FastRule;
-pub use hash::{fold, key_hash};
+pub use hash::{fold, key_hash, key_hash_in};
 pub use ids::{OpNumber, OperationId, ReplicaId, SessionId, View};
 pub use prng::{Prng, mix};
 pub use protocol::{Execution, Protocol, UnknownProtocol};

@@ -1,9 +1,11 @@
 //! What commands need of a store of keys. Commands are executed over these traits; engines implement them.
 
+mod databases;
 mod names;
 mod operand;
 mod version;
 
+pub use databases::{Databases, DatabasesMut};
 pub use names::Names;
 pub use operand::Operand;
 pub use version::Version;
@@ -64,7 +66,7 @@ pub trait EntryRef {
     fn expiry(&self) -> Expiry;
 }
 
-/// Keys with values and expiries, in some order of their own, to be read. A key that has expired does not exist.
+/// Keys of one database with values and expiries, in some order of their own, to be read. A key that has expired does not exist.
 pub trait Keys {
     /// What [`Keys::get`] finds.
     type EntryRef<'a>: EntryRef
@@ -103,7 +105,7 @@ pub trait Keys {
     fn random(&self, prng: &mut Prng, visit: impl FnOnce(&[u8])) -> bool;
 }
 
-/// Keys that can be changed.
+/// Keys of one database that can be changed.
 pub trait KeysMut: Keys {
     /// Gives a key a string and an expiry, whatever kind of value it had.
     fn set(&mut self, key: &[u8], value: &[u8], expiry: Expiry);
@@ -149,7 +151,4 @@ pub trait KeysMut: Keys {
 
     /// Removes all keys.
     fn clear(&mut self);
-
-    /// Has versions of keys recorded from the present log entry on, if they are not.
-    fn record_versions(&mut self);
 }

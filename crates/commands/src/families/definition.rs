@@ -1,11 +1,11 @@
 //! What the file of an operation has to say: a [`Definition`], and a [`ReadCommand`] or an [`UpdateCommand`].
 
 use super::specification::CommandSpec;
-use crate::access::{Keys, KeysMut, Operand};
+use crate::access::{DatabasesMut, Keys, KeysMut, Operand};
 use crate::arguments::Arguments;
 use crate::encoding::Encoding;
 use crate::error::ExecutionError;
-use syros_types::{Class, WallTime};
+use syros_types::{Class, Database, WallTime};
 
 /// What a key takes beside its name and its value, about.
 pub(crate) const KEY_BYTES: usize = 64;
@@ -116,6 +116,22 @@ pub(crate) trait UpdateCommand<'a>: Definition<'a> {
     /// # Errors
     /// [`ExecutionError`]; nothing has changed then, and what was added to `reply` is to be dropped.
     fn apply<K: KeysMut>(&self, keys: &mut K, now_ms: u64, reply: &mut Vec<u8>) -> ExecutionResult;
+
+    /// Executes it at log time `now_ms` in this database, and appends its reply: [`UpdateCommand::apply`], unless it
+    /// concerns more than that database.
+    ///
+    /// # Errors
+    /// As [`UpdateCommand::apply`].
+    #[inline]
+    fn apply_to<D: DatabasesMut>(
+        &self,
+        databases: &mut D,
+        database: Database,
+        now_ms: u64,
+        reply: &mut Vec<u8>,
+    ) -> ExecutionResult {
+        self.apply(databases.database_mut(database), now_ms, reply)
+    }
 }
 
 /// What a read sees besides the keys.
@@ -144,6 +160,14 @@ pub(crate) enum KeyNames<'a> {
         list: Arguments<'a>,
         step: usize,
     },
+    /// Two: one in the operation's database, and one in another, which may be the same.
+    Across {
+        /// In the operation's database.
+        from: &'a [u8],
+        /// In the other one.
+        to: &'a [u8],
+        database: Database,
+    },
     /// None: it concerns all keys there are.
     All,
 }
@@ -155,7 +179,9 @@ impl<'a> KeyNames<'a> {
         match *self {
             Self::One(key) => Some(key),
             Self::Every { list, step } if list.len() == step => list.iter().next(),
-            Self::Every { .. } | Self::Two(..) | Self::OneAndAll(..) | Self::All => None,
+            Self::Every { .. } | Self::Two(..) | Self::OneAndAll(..) | Self::Across { .. } | Self::All => {
+                None
+            }
         }
     }
 
@@ -163,19 +189,19 @@ impl<'a> KeyNames<'a> {
     pub(crate) const fn len(&self) -> usize {
         match self {
             Self::One(_) => 1,
-            Self::Two(..) => 2,
+            Self::Two(..) | Self::Across { .. } => 2,
             Self::OneAndAll(_, list) => 1 + list.len(),
             Self::Every { list, step } => list.len() / *step,
             Self::All => 0,
         }
     }
 
-    /// Visits those that are named.
+    /// Visits those that are named, in whichever database.
     #[inline]
     pub(crate) fn each(&self, mut visit: impl FnMut(&'a [u8])) {
         match *self {
             Self::One(key) => visit(key),
-            Self::Two(first, second) => {
+            Self::Two(first, second) | Self::Across { from: first, to: second, .. } => {
                 visit(first);
                 visit(second);
             }

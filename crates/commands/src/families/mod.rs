@@ -56,7 +56,14 @@ use crate::error::ExecutionError;
 use crate::primitive::Malformed;
 use definition::{Definition, ExecutionResult, KeyNames, ReadCommand, UpdateCommand, View};
 use specification::CommandSpec;
-use syros_types::Class;
+use syros_types::{Class, Database};
+
+impl Command<'_> {
+    /// True if it concerns all databases, whichever one the client uses. SWAPDB names its own.
+    pub(crate) const fn is_of_all_databases(&self) -> bool {
+        matches!(self, Self::FlushAll(_) | Self::SwapDb(_) | Self::RecordVersions(_))
+    }
+}
 
 /// Makes of the list of all commands what has an arm or an entry for each of them. An operation is named by the path of
 /// its type, from its family on; behind a bar stands the constant that is the opcode of a second form. The commands of a
@@ -236,16 +243,19 @@ macro_rules! commands {
                 }
             }
 
-            /// Executes it.
-            pub(crate) fn apply<K: access::KeysMut>(
+            /// Executes it in this database.
+            pub(crate) fn apply<D: access::DatabasesMut>(
                 &self,
-                keys: &mut K,
+                databases: &mut D,
+                database: Database,
                 view: View,
                 reply: &mut Vec<u8>,
             ) -> ExecutionResult {
                 match self {
-                    $(Self::$read(operation) => operation.read(keys, view, reply),)*
-                    $(Self::$update(operation) => operation.apply(keys, view.now.as_millis(), reply),)*
+                    $(Self::$read(operation) => operation.read(databases.database(database), view, reply),)*
+                    $(Self::$update(operation) => {
+                        operation.apply_to(databases, database, view.now.as_millis(), reply)
+                    })*
                 }
             }
         }
@@ -319,6 +329,7 @@ commands! {
         bitmaps::setbit::SetBit<'a>,
         generic::del::Del<'a>,
         generic::expire::Expire<'a>,
+        generic::move_key::Move<'a>,
         generic::persist::Persist<'a>,
         generic::rename::Rename<'a>,
         generic::rename::RenameNx<'a>,
@@ -340,6 +351,8 @@ commands! {
         hyperloglog::pfadd::PfAdd<'a>,
         hyperloglog::pfmerge::PfMerge<'a>,
         server::flushall::FlushAll,
+        server::flushall::FlushDb,
+        server::swapdb::SwapDb,
         sets::sadd::SAdd<'a>,
         sets::sinterstore::SInterStore<'a> | OPCODE_UNION | OPCODE_DIFFERENCE,
         sets::smove::SMove<'a>,

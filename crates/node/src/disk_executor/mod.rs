@@ -16,7 +16,7 @@ use syros_protocol::replica::Event;
 use syros_protocol::replica::PlantedBug;
 use syros_storage::execution::{Dispatcher, Executed, Item, ItemProgress, ReadWay, Task, Worker};
 use syros_storage::{Census, Cut, Pressure, ReadView, Reader, Shared, Store, StoreError};
-use syros_types::{Description, Footprint, Instant, Now, OpNumber, OperationId, View, WallTime};
+use syros_types::{Database, Description, Footprint, Instant, Now, OpNumber, OperationId, View, WallTime};
 
 use crate::checkpoints::Checkpoints;
 use crate::read_job::{EvaluateJob, ReadJob, ReadOutcome};
@@ -110,7 +110,7 @@ pub enum Report<S: Store> {
     /// What had expired is removed.
     Purged,
     /// Keys were counted for all requests up to this one.
-    Counted(u64, Result<Census, StoreError>),
+    Counted(u64, Result<[Census; Database::COUNT], StoreError>),
 }
 
 /// Something that the driver of the replica has to act on.
@@ -132,7 +132,7 @@ pub enum ExecutorEvent<S: Store> {
     /// A checkpoint failed: [`Checkpoints::failed`] is to be called.
     Failed(OpNumber, StoreError),
     /// A census that began after the request with this number; or why there is none.
-    Counted(u64, Result<Census, StoreError>),
+    Counted(u64, Result<[Census; Database::COUNT], StoreError>),
 }
 
 /// What has become of an item.

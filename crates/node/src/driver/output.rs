@@ -6,7 +6,7 @@ use syros_protocol::record::{Record, Ticket};
 use syros_protocol::replica::TraceEvent;
 use syros_storage::execution::Executed;
 use syros_storage::{Census, DiskEngine, Store, StoreError};
-use syros_types::{OpNumber, View};
+use syros_types::{Database, OpNumber, View};
 
 use crate::disk_executor::DiskExecutor;
 use crate::long_reads::LongReply;
@@ -77,7 +77,7 @@ pub enum Output<S: Store> {
         engine: Option<Box<DiskEngine<S>>>,
     },
     /// The keys of an engine on disk were counted for all requests up to this one; or why not.
-    Counted(u64, Result<Census, StoreError>),
+    Counted(u64, Result<[Census; Database::COUNT], StoreError>),
     /// Somebody puts together the answer to a long read, and hands it to
     /// [`ReplicaDriver::on_put_together`](super::ReplicaDriver::on_put_together).
     PutTogether(LongReply),

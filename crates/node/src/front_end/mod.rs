@@ -306,6 +306,7 @@ impl RedisFrontEnd {
         redis.plant(match self.planted {
             Some(PlantedBug::RepliesOutOfOrder) => Some(syros_resp::PlantedBug::RepliesOutOfOrder),
             Some(PlantedBug::LockReleasedEarly) => Some(syros_resp::PlantedBug::LockReleasedEarly),
+            Some(PlantedBug::DatabaseForgotten) => Some(syros_resp::PlantedBug::DatabaseForgotten),
             _ => None,
         });
     }

@@ -158,6 +158,7 @@ planted_bugs! {
     MixedEpochAnswers = "mixed-epoch-answers": "A client counts answers of different configurations together.";
     RepliesOutOfOrder = "replies-out-of-order": "A reply to a Redis client does not wait for the replies to earlier commands.";
     LockReleasedEarly = "lock-released-early": "A Redis connection submits a command when an earlier update of its keys has been submitted, not when it has ended.";
+    DatabaseForgotten = "database-forgotten": "A command of a Redis client joins one that waits on a key of the same name in another database, and is executed there.";
     CompletionToPlace = "completion-to-place": "The end of an operation goes to the connection that has the place of the one that asked for it, which may be gone.";
     UnknownIsDone = "unknown-is-done": "A Redis client is told OK for an update of which nobody knows whether it was executed.";
     FormationByQuorum = "formation-by-quorum": "A group is formed when a quorum of new directories have heard of each other.";

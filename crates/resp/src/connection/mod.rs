@@ -434,6 +434,7 @@ impl CommandPipeline {
                 self.reply(|_, out| write_simple(out, b"OK"));
             }
             Ok(Parsed::Data(operation)) if operation.class() == Class::Read => {
+                let operation = operation.in_database(self.session.database);
                 self.add((number, &operation), request_bytes, Some(policy), context);
             }
             Ok(_) => {
@@ -475,10 +476,11 @@ impl CommandPipeline {
 
     fn understood(&mut self, words: &[&[u8]], request_bytes: usize, context: &Context<'_>) {
         let (number, mut parsed) = parse_numbered(words);
-        if let Ok(Parsed::Data(operation)) = &mut parsed
-            && let Some(seed) = operation.seed_mut()
-        {
-            *seed = self.session.seeds.next_u64();
+        if let Ok(Parsed::Data(operation)) = &mut parsed {
+            *operation = operation.in_database(self.session.database);
+            if let Some(seed) = operation.seed_mut() {
+                *seed = self.session.seeds.next_u64();
+            }
         }
         match parsed {
             Ok(Parsed::Local(command)) if transactions::is_immediate(command) => {

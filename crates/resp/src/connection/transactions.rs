@@ -8,7 +8,8 @@
 //! once, and dooms the transaction. Other errors, such as those of options, are elements of the array, as those of the
 //! execution are: the other commands are executed.
 //!
-//! If keys are watched, the body begins with the condition that none of them has changed. What the connection answers by
+//! If keys are watched, the body begins with the condition that none of them has changed: an operation for each of their
+//! databases. A SELECT is answered by the connection; the operations queued behind it have its database. What the connection answers by
 //! itself then counts only if the condition holds: until that is known, no further input is looked at.
 
 use super::{Answer, CommandPipeline, Shown, Slot};
@@ -41,8 +42,19 @@ pub(super) struct Transaction {
     is_partial: bool,
     /// The client gets no reply.
     is_silent: bool,
-    /// It depends on watched keys: what the session was before it, and how its reply is written.
-    condition: Option<(Box<Session>, Protocol)>,
+    /// It depends on watched keys.
+    condition: Option<Condition>,
+}
+
+/// What a transaction needs that may execute nothing.
+#[derive(Debug)]
+struct Condition {
+    /// What the session was before it.
+    before: Box<Session>,
+    /// How its reply is written.
+    protocol: Protocol,
+    /// How many operations the condition is whose replies have not been looked at.
+    left: u32,
 }
 
 impl Transaction {
@@ -93,7 +105,7 @@ impl CommandPipeline {
         if self.queue.is_some() {
             return self.reply(|_, out| write_error(out, b"ERR MULTI calls can not be nested"));
         }
-        self.queue = Some(Queue::watching(self.watched.len(), self.watched.bytes()));
+        self.queue = Some(Queue::watching(self.session.database, self.watched.len(), self.watched.bytes()));
         self.reply(|_, out| write_simple(out, b"OK"));
     }
 
@@ -168,9 +180,12 @@ impl CommandPipeline {
         if self.is_silent {
             (body, load) = without_replies(&body);
         }
-        let is_conditional = condition.is_some();
+        let mut conditions = 0;
         if let Some(mut condition) = condition {
-            operations(&condition).flatten().for_each(|operation| load.add(&operation));
+            for operation in operations(&condition).flatten() {
+                load.add(&operation);
+                conditions += 1;
+            }
             condition.extend_from_slice(&body);
             body = condition;
         }
@@ -179,8 +194,11 @@ impl CommandPipeline {
         }
         match self.schedule.add_transaction(body, load, self.session.read_policy) {
             Ok(slot) => {
-                let before = || (Box::new(self.session.clone()), self.session.protocol);
-                let condition = is_conditional.then(before);
+                let condition = (conditions > 0).then(|| Condition {
+                    before: Box::new(self.session.clone()),
+                    protocol: self.session.protocol,
+                    left: conditions,
+                });
                 self.expect_transaction((slot, condition), number, &commands, context);
             }
             Err(malformed) => self.refuse(None, format!("ERR internal error: {malformed}").as_bytes()),
@@ -200,7 +218,7 @@ impl CommandPipeline {
     /// From now on the reply to a transaction that has been submitted is waited for.
     fn expect_transaction(
         &mut self,
-        (slot, condition): (u64, Option<(Box<Session>, Protocol)>),
+        (slot, condition): (u64, Option<Condition>),
         number: usize,
         commands: &[Queued],
         context: &Context<'_>,
@@ -265,12 +283,14 @@ impl CommandPipeline {
                 Some(GroupEnd::Failure) => return self.answer_as_one(),
                 Some(GroupEnd::Replies) => {}
             }
-            if let Some((_, protocol)) = transaction.condition {
+            while let Some(condition) = transaction.condition.as_mut().filter(|condition| condition.left > 0)
+            {
                 let mut answer = Vec::new();
-                self.schedule.answer(slot, protocol, &mut answer);
+                self.schedule.answer(slot, condition.protocol, &mut answer);
                 if !answer.starts_with(b"+") {
                     return self.answer_as_one();
                 }
+                condition.left -= 1;
             }
             if transaction.is_silent {
                 transaction.condition = None;
@@ -304,15 +324,15 @@ impl CommandPipeline {
         let out = self.output.tail();
         let start = out.len();
         match (self.schedule.take_end(slot), &condition) {
-            (Some(Completion::Done | Completion::Reply(_)) | None, Some((_, protocol))) => {
-                write_nil_array(out, *protocol);
+            (Some(Completion::Done | Completion::Reply(_)) | None, Some(condition)) => {
+                write_nil_array(out, condition.protocol);
             }
             // It has been executed, and nobody wants to know.
             (Some(Completion::Done | Completion::Reply(_)) | None, None) => {}
             (Some(failure), _) => write_failure(&failure, out),
         }
-        if let Some((session, _)) = condition {
-            self.session = *session;
+        if let Some(condition) = condition {
+            self.session = *condition.before;
         }
         if is_silent {
             out.truncate(start);

@@ -30,8 +30,10 @@ impl CommandPipeline {
         }
         self.session.statistics.on_call(number);
         let keys: Vec<Vec<u8>> = keys.iter().map(|key| key.to_vec()).collect();
-        let slot = self.ask(Watching::question(&keys));
-        self.watching = Some(Watching { slot, keys, step: WatchStep::First, is_silent: self.is_silent });
+        let database = self.session.database;
+        let slot = self.ask(Watching::question(database, &keys));
+        let (step, is_silent) = (WatchStep::First, self.is_silent);
+        self.watching = Some(Watching { slot, database, keys, step, is_silent });
         self.slots.push_back(Slot::Watch);
     }
 
@@ -59,7 +61,8 @@ impl CommandPipeline {
             (WatchStep::First | WatchStep::Again, Completion::Reply(reply)) => match watching.versions(reply)
             {
                 Some(versions) => {
-                    self.watched.add(std::mem::take(&mut watching.keys), &versions);
+                    let keys = std::mem::take(&mut watching.keys);
+                    self.watched.add(watching.database, keys, &versions);
                     return self.end_watch(&watching, |out| write_simple(out, b"OK"));
                 }
                 None if watching.step == WatchStep::First => (WatchStep::Recording, Watching::recording()),
@@ -69,7 +72,7 @@ impl CommandPipeline {
                 }
             },
             (WatchStep::Recording, Completion::Done | Completion::Reply(_)) => {
-                (WatchStep::Again, Watching::question(&watching.keys))
+                (WatchStep::Again, Watching::question(watching.database, &watching.keys))
             }
             _ => return self.end_watch(&watching, |out| write_failure(&completion, out)),
         };

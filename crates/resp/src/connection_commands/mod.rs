@@ -12,8 +12,8 @@ use crate::writer::{
     Protocol, write_array, write_bulk, write_error, write_integer, write_simple, write_verbatim,
 };
 use std::sync::Arc;
-use syros_commands::{CommandError, CommandSpec, ConnectionCommand, SubcommandSpec, parse_integer};
-use syros_types::{Prng, ReadPolicy, WallTime, key_hash, mix};
+use syros_commands::{CommandError, CommandSpec, ConnectionCommand, SubcommandSpec, parse_database};
+use syros_types::{Database, Prng, ReadPolicy, WallTime, key_hash, mix};
 
 /// Whether a client wants replies: CLIENT REPLY.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -40,6 +40,8 @@ pub(crate) struct Session {
     pub(crate) identity: Identity,
     pub(crate) connected_at: WallTime,
     pub(crate) protocol: Protocol,
+    /// What SELECT has chosen.
+    pub(crate) database: Database,
     /// What READ has chosen for this connection.
     pub(crate) read_policy: Option<ReadPolicy>,
     pub(crate) replies: Replies,
@@ -62,6 +64,7 @@ impl Session {
             identity,
             connected_at: now,
             protocol: Protocol::Resp2,
+            database: Database::FIRST,
             read_policy: None,
             replies: Replies::Wanted,
             gives_up_counts: false,
@@ -97,7 +100,7 @@ pub(crate) fn answer(
         ConnectionCommand::Ping => ping(words, out),
         ConnectionCommand::Echo => write_bulk(out, words[1]),
         ConnectionCommand::Time => time(context.now, out),
-        ConnectionCommand::Select => select(words[1], out),
+        ConnectionCommand::Select => select(words[1], session, out),
         ConnectionCommand::Info => write_info(&words[1..], session, context, out),
         ConnectionCommand::Hello => hello::answer(words, session, out),
         ConnectionCommand::Client => client::answer(words, session, context.now, out),
@@ -105,6 +108,7 @@ pub(crate) fn answer(
         ConnectionCommand::Config => config::answer(words, session, context.info, out),
         ConnectionCommand::Reset => {
             session.protocol = Protocol::Resp2;
+            session.database = Database::FIRST;
             session.read_policy = None;
             session.gives_up_counts = false;
             if session.replies == Replies::Off {
@@ -147,16 +151,13 @@ fn time(now: WallTime, out: &mut Vec<u8>) {
     write_bulk(out, (now.0 % 1_000_000).to_string().as_bytes());
 }
 
-fn select(word: &[u8], out: &mut Vec<u8>) {
-    match parse_integer(word) {
-        Some(0) => write_simple(out, b"OK"),
-        Some(index) if i32::try_from(index).is_ok() => write_error(out, b"ERR DB index is out of range"),
-        Some(_) => {
-            let (min, max) = (i32::MIN, i32::MAX);
-            let text = format!("ERR value is out of range, value must between {min} and {max}");
-            write_error(out, text.as_bytes());
+fn select(word: &[u8], session: &mut Session, out: &mut Vec<u8>) {
+    match parse_database(word) {
+        Ok(database) => {
+            session.database = database;
+            write_simple(out, b"OK");
         }
-        None => write_command_error(out, &CommandError::NotInteger),
+        Err(error) => write_command_error(out, &error),
     }
 }
 

@@ -10,28 +10,29 @@ use std::sync::Arc;
 use syros_commands::access::Version;
 use syros_commands::families::{
     Append, Del, Draws, Exists, FieldPart, Get, GetDel, HDel, HGetAll, HRandField, HScan, HSet, HSetNx,
-    IncrBy, MGet, MSet, Rename, SAdd, SCard, SInter, SInterCard, SInterStore, SMIsMember, SMembers, SMove,
-    SPop, SRandMember, SScan, Set, SetOperator, StrLen, Unchanged, Versions,
+    IncrBy, MGet, MSet, Move, Rename, SAdd, SCard, SInter, SInterCard, SInterStore, SMIsMember, SMembers,
+    SMove, SPop, SRandMember, SScan, Set, SetOperator, StrLen, SwapDb, Unchanged, Versions,
 };
 use syros_commands::{
     Command, Condition, Operation, Reply, describe, operations, put_array, put_bulk, put_error, put_integer,
     put_map, put_nil, put_ok, put_pairs, put_set,
 };
 use syros_resp::{Completion, Connection, Context, Identity, ServerInfo, ServerReport, Submission};
-use syros_types::WallTime;
+use syros_types::{Database, WallTime};
 
 pub(crate) struct Server;
 
 impl ServerInfo for Server {
     fn report(&self) -> ServerReport {
-        ServerReport {
+        let mut report = ServerReport {
             version: "0.1.0".into(),
             clients_max: 10_000,
-            keys: 3,
             role: "leader".into(),
             status: "normal".into(),
             ..ServerReport::default()
-        }
+        };
+        report.databases[0].keys = 3;
+        report
     }
     fn reset_statistics(&self) {}
 }
@@ -58,9 +59,9 @@ pub(crate) fn requests(lines: &[&str]) -> Vec<u8> {
     lines.iter().flat_map(|line| request(&line.split(' ').collect::<Vec<_>>())).collect()
 }
 
-/// Keys and values.
+/// Keys and values of the first database, and others.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct TestStore(pub(crate) BTreeMap<Vec<u8>, Vec<u8>>, Changes);
+pub(crate) struct TestStore(pub(crate) BTreeMap<Vec<u8>, Vec<u8>>, Changes, BTreeMap<Database, TestStore>);
 
 /// Which body has changed a key last.
 #[derive(Clone, Debug, Default)]
@@ -123,11 +124,65 @@ impl TestStore {
 
     fn execute_one(&mut self, operation: &Operation<'_>, out: &mut Vec<u8>) {
         let before = out.len();
-        self.execute_command(&operation.command, out);
+        self.execute_in(operation.database, &operation.command, out);
         if operation.blind {
             out.truncate(before);
             put_ok(out);
         }
+    }
+
+    /// Executes a command in a database.
+    fn execute_in(&mut self, database: Database, command: &Command<'_>, out: &mut Vec<u8>) {
+        match *command {
+            Command::FlushAll(_) => {
+                self.clear();
+                let numbers: Vec<Database> = self.2.keys().copied().collect();
+                numbers.iter().for_each(|database| self.of(*database).clear());
+                put_ok(out);
+            }
+            Command::SwapDb(SwapDb { first, second }) => {
+                if first != second {
+                    let all = std::mem::take(&mut self.of(first).0);
+                    let others = std::mem::replace(&mut self.of(second).0, all);
+                    self.of(first).0 = others;
+                    // Keys that exist in either have changed.
+                    let names = |store: &Self| store.0.keys().cloned().collect::<Vec<_>>();
+                    for name in [names(self.of(first)), names(self.of(second))].concat() {
+                        for database in [first, second] {
+                            let store = self.of(database);
+                            store.1.keys.insert(name.clone(), store.1.body);
+                        }
+                    }
+                }
+                put_ok(out);
+            }
+            Command::Move(Move { to, .. }) if to == database => {
+                put_error(out, b"ERR source and destination objects are the same");
+            }
+            Command::Move(Move { key, to }) => {
+                let is_free = !self.of(to).0.contains_key(key);
+                let moved = if is_free { self.of(database).remove(key) } else { None };
+                put_integer(out, i64::from(moved.is_some()));
+                moved.map(|value| self.of(to).insert(key, value));
+            }
+            _ => self.of(database).execute_command(command, out),
+        }
+    }
+
+    /// The keys of a database.
+    fn of(&mut self, database: Database) -> &mut Self {
+        if database.is_first() {
+            return self;
+        }
+        let Changes { is_recorded, body, .. } = self.1;
+        let other = self.2.entry(database).or_default();
+        (other.1.is_recorded, other.1.body) = (is_recorded, body);
+        other
+    }
+
+    fn clear(&mut self) {
+        let keys: Vec<Vec<u8>> = self.0.keys().cloned().collect();
+        keys.iter().for_each(|key| drop(self.remove(key)));
     }
 
     fn put_value(&self, key: &[u8], out: &mut Vec<u8>) {
@@ -203,9 +258,8 @@ impl TestStore {
                 }
                 None => put_error(out, b"ERR no such key"),
             },
-            Command::FlushAll(_) => {
-                let keys: Vec<Vec<u8>> = self.0.keys().cloned().collect();
-                keys.iter().for_each(|key| drop(self.remove(key)));
+            Command::FlushDb(_) => {
+                self.clear();
                 put_ok(out);
             }
             Command::Versions(Versions { keys }) => {

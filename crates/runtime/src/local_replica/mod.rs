@@ -25,7 +25,7 @@ use syros_protocol::message::{Describe, Message, Peer, RoleName};
 use syros_protocol::record::Ticket;
 use syros_protocol::replica::{Durability, Event, Replica};
 use syros_storage::{Census, DiskEngine};
-use syros_types::{ConfigurationId, Instant, Now, OpNumber, ReplicaId, View};
+use syros_types::{ConfigurationId, Database, Instant, Now, OpNumber, ReplicaId, View};
 use syros_wal::{FileDisk, GroupCommit, Options};
 
 pub(crate) use log::DelayedSend;
@@ -261,11 +261,11 @@ impl LocalReplica {
     }
 
     /// How many keys there are, and how many of these have an expiry; of an engine on disk, when they were counted last.
-    pub(crate) fn census(&self) -> Census {
+    pub(crate) fn census(&self) -> [Census; Database::COUNT] {
         match (self.memory(), self.driver.executor(), &self.engine_threads) {
             (Some(memory), ..) => memory.engine().census(),
             (_, Some(executor), EngineThreads::OnDisk(disk)) => disk.census(executor.shared()),
-            _ => Census::default(),
+            _ => [Census::default(); Database::COUNT],
         }
     }
 

@@ -31,6 +31,8 @@ pub struct FrontEndWorld {
     pub quorum_timeout: u64,
     /// How long a process that is told to end answers clients.
     pub drain_timeout: u64,
+    /// Redis clients use so many databases, with keys of the same names.
+    pub databases: u64,
 }
 
 /// Operations of a world with values of megabytes.
@@ -71,10 +73,18 @@ impl Swarm {
             client_memory: draw.of(&[60_000, 1 << 20, 1 << 30]),
             quorum_timeout: draw.of(&[200 * MILLI, 2_000 * MILLI]) / speed,
             drain_timeout: draw.of(&[50 * MILLI, 5_000 * MILLI]) / speed,
+            databases: self.databases_of_clients(),
         });
         if draw.one_in(4) {
             self.make_values_large(draw.of(&[1_500, 1_500, 8_000, 1 << 20]));
         }
+    }
+
+    /// How many databases Redis clients use. Where operations concern all keys it is one: of each other database the judge
+    /// would have to know how many keys it has.
+    fn databases_of_clients(&self) -> u64 {
+        let mut draw = Draw(Prng::new(self.seed ^ 0x5397_0a11_5eed_db16));
+        if self.workload.all_keys_percent > 0 { 1 } else { draw.between(1, 3) }
     }
 
     /// In one world of fifty there are nine replicas, and in one of fifty values are large.

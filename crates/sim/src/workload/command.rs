@@ -4,8 +4,9 @@ use super::collections;
 use syros_checker::collections::CollectionOperation;
 use syros_commands::families::{Append, DbSize, Del, FlushAll, Get, IncrBy, Keys, MGet, MSet, Set, SetNx};
 use syros_commands::{Arguments, Command, Deadline, Lifetime, Operation};
+use syros_types::Database;
 
-/// One command of an operation. Keys are numbers; [`key_name`] gives their bytes.
+/// One command of an operation. Keys are numbers; [`key_name`] gives their bytes, and [`database_of`] their database.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ClientCommand {
     /// GET.
@@ -88,10 +89,19 @@ fn last_millisecond(millis: u64) -> String {
     (millis - 1).to_string()
 }
 
+/// From this bit on the number of a key has that of its database. Keys of one name in two databases differ in it.
+const DATABASE_BIT: u32 = 24;
+
 /// The bytes of a key.
 #[must_use]
 pub fn key_name(key: u64) -> Vec<u8> {
-    format!("k{key}").into_bytes()
+    format!("k{}", key & ((1 << DATABASE_BIT) - 1)).into_bytes()
+}
+
+/// The database of a key.
+#[must_use]
+pub fn database_of(key: u64) -> Database {
+    u8::try_from(key >> DATABASE_BIT).ok().and_then(Database::new).unwrap_or_default()
 }
 
 /// The key of these bytes; `None` if no key has them.
@@ -101,6 +111,37 @@ pub fn key_of(name: &[u8]) -> Option<u64> {
 }
 
 impl ClientCommand {
+    /// The same on keys of the same names in this database. What concerns all keys stays as it is.
+    pub(crate) fn in_database(mut self, database: Database) -> Self {
+        let bits = u64::from(database.number()) << DATABASE_BIT;
+        match &mut self {
+            Self::FlushAll | Self::DbSize | Self::Keys => {}
+            Self::MGet(keys) => keys.iter_mut().for_each(|key| *key |= bits),
+            Self::MSet(pairs) => pairs.iter_mut().for_each(|(key, _)| *key |= bits),
+            Self::Rename(from, to) => {
+                *from |= bits;
+                *to |= bits;
+            }
+            Self::Get(key)
+            | Self::Set(key, _)
+            | Self::SetFor(key, ..)
+            | Self::GetSet(key, _)
+            | Self::SetNx(key, _)
+            | Self::IncrBy { key, .. }
+            | Self::Append { key, .. }
+            | Self::Collection { key, .. }
+            | Self::Expire { key, .. }
+            | Self::Persist { key, .. }
+            | Self::Del { key, .. } => *key |= bits,
+        }
+        self
+    }
+
+    /// The database of its keys.
+    pub(crate) fn database(&self) -> Database {
+        self.key().map_or(Database::FIRST, database_of)
+    }
+
     /// The first key it names; `None` if it concerns all keys.
     #[must_use]
     pub fn key(&self) -> Option<u64> {
@@ -208,7 +249,10 @@ impl ClientCommand {
 
     /// Appends the step's encoding to a body.
     pub fn encode(&self, out: &mut Vec<u8>) {
-        let mut put = |command: Command<'_>, blind: bool| Operation { command, blind }.encode(out);
+        let database = self.database();
+        let mut put = |command: Command<'_>, blind: bool| {
+            Operation { blind, ..Operation::new(command) }.in_database(database).encode(out);
+        };
         match self {
             Self::Get(key) => put(Get { key: &key_name(*key) }.into(), false),
             Self::FlushAll => put(FlushAll.into(), false),
@@ -246,17 +290,17 @@ impl ClientCommand {
                 put(Del { keys: Arguments::new(&[&key_name(*key)]) }.into(), *blind);
             }
             Self::Collection { .. } | Self::Rename(..) | Self::Expire { .. } | Self::Persist { .. } => {
-                put_parsed(&self.words(), out);
+                put_parsed(&self.words(), database, out);
             }
         }
     }
 }
 
-/// Appends the encoding of what a server makes of a command.
-pub(crate) fn put_parsed(words: &[Vec<u8>], out: &mut Vec<u8>) {
+/// Appends the encoding of what a server makes of a command in this database.
+pub(crate) fn put_parsed(words: &[Vec<u8>], database: Database, out: &mut Vec<u8>) {
     let words: Vec<&[u8]> = words.iter().map(Vec::as_slice).collect();
     if let Ok(syros_commands::Parsed::Data(operation)) = syros_commands::parse(&words) {
-        operation.encode(out);
+        operation.in_database(database).encode(out);
     }
 }
 

@@ -12,6 +12,7 @@ use crate::tally::Occurrence;
 use crate::workload::ClientCommand;
 use syros_protocol::client::{Config, Outcome};
 use syros_protocol::replica;
+use syros_types::Database;
 
 /// What happens on the connection of a Redis client.
 #[derive(Clone, Debug)]
@@ -122,11 +123,20 @@ impl World {
         for _ in 0..=self.dice.redis.below(pipeline) {
             steps.extend(self.workload.next(slot));
         }
+        let databases = self.front_end_of(slot).map_or(1, |world| world.databases);
+        if databases > 1 {
+            steps = steps.into_iter().map(|step| step.in_database(self.draw_database(databases))).collect();
+        }
         self.send_pipeline(slot, steps);
         let closes = self.front_end_of(slot).map_or(0, |world| world.close_percent);
         if self.dice.redis.chance(closes, 100) {
             self.close_some_connection(slot);
         }
+    }
+
+    /// One of the first so many databases.
+    fn draw_database(&mut self, databases: u64) -> Database {
+        Database::all().nth(self.dice.redis.below(databases) as usize).unwrap_or_default()
     }
 
     /// One of the clients of a front end is about to go.

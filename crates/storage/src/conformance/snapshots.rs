@@ -1,10 +1,10 @@
 //! Snapshots taken while bodies are applied, and engines restored from them.
 
-use super::{Generator, body_if_data, body_of};
+use super::{Generator, body_if_data};
 use crate::Engine;
 use syros_commands::families::RecordVersions;
 use syros_commands::{Operation, Reply};
-use syros_types::{OpNumber, Prng, WallTime};
+use syros_types::{Database, OpNumber, Prng, WallTime};
 
 /// Most bytes that a block may have above what was asked for: one record with the longest value that
 /// [`Updates`] is likely to make, and the engine's own framing.
@@ -45,6 +45,8 @@ struct Updates {
     names: u64,
     /// One command in so many empties the engine.
     flush_one_in: u64,
+    /// Some commands are on other databases than the first.
+    has_databases: bool,
 }
 
 impl Updates {
@@ -53,7 +55,8 @@ impl Updates {
         let names = 1 + prng.below(400);
         let flush_one_in = 100 + prng.below(3000);
         let generator = Generator::new(!seed, 1..4000, 1..2_000_000);
-        Self { prng, generator, now: 0, entry: 0, names, flush_one_in }
+        let has_databases = seed % 3 > 0;
+        Self { prng, generator, now: 0, entry: 0, names, flush_one_in, has_databases }
     }
 
     fn next(&mut self) -> EngineCall {
@@ -69,6 +72,7 @@ impl Updates {
         }
         let words = self.words();
         let words: Vec<&[u8]> = words.iter().map(Vec::as_slice).collect();
+        let database = if self.has_databases { self.generator.database() } else { Database::FIRST };
         self.entry += 1;
         // In some rounds versions are recorded from some time on.
         if self.entry == 100 && self.names.is_multiple_of(2) {
@@ -77,17 +81,22 @@ impl Updates {
             return EngineCall::Apply(OpNumber(self.entry), time, body);
         }
         let apply = |body| EngineCall::Apply(OpNumber(self.entry), time, body);
-        body_if_data(&words).map_or(EngineCall::Advance(time), apply)
+        body_if_data(&words, database).map_or(EngineCall::Advance(time), apply)
     }
 
     fn words(&mut self) -> Vec<Vec<u8>> {
         if self.prng.chance(1, self.flush_one_in) {
-            return vec![b"FLUSHALL".to_vec()];
+            let flush = if self.has_databases && self.prng.chance(1, 2) { "FLUSHDB" } else { "FLUSHALL" };
+            return vec![flush.into()];
         }
         if self.prng.chance(1, 4) {
             let words = self.generator.command();
             // Emptying has its own rate.
-            let flush = words.iter().any(|word| word.to_ascii_uppercase().starts_with(b"FLUSH"));
+            let is_of_databases = |word: &[u8]| !self.has_databases && (word == b"MOVE" || word == b"SWAPDB");
+            let flush = words.iter().any(|word| {
+                let word = word.to_ascii_uppercase();
+                word.starts_with(b"FLUSH") || is_of_databases(&word)
+            });
             return if flush { vec![b"DBSIZE".to_vec()] } else { words };
         }
         let [key, other] = [self.key(), self.key()];
@@ -123,12 +132,22 @@ impl Updates {
     }
 }
 
+/// The reply to a command in a database.
+fn ask<E: Engine>(engine: &E, words: &[&[u8]], database: Database) -> Vec<u8> {
+    let body = body_if_data(words, database).expect("a command on data");
+    let mut reply = Vec::new();
+    engine.read(WallTime(0), &body, &mut reply);
+    reply
+}
+
 /// The first expiry of any key, as PEXPIRETIME tells it.
 fn first_expiry<E: Engine>(engine: &E) -> Option<WallTime> {
+    Database::all().filter_map(|database| first_expiry_in(engine, database)).min()
+}
+
+fn first_expiry_in<E: Engine>(engine: &E, database: Database) -> Option<WallTime> {
     let ask = |words: &[&[u8]]| {
-        let mut reply = Vec::new();
-        engine.read(WallTime(0), &body_of(words), &mut reply);
-        Reply::decode_all(&reply).ok().and_then(|mut replies| replies.pop())
+        Reply::decode_all(&ask(engine, words, database)).ok().and_then(|mut replies| replies.pop())
     };
     let Some(Reply::Array(keys)) = ask(&[b"KEYS", b"*"]) else { panic!("KEYS: no array") };
     let expiry = |key: Reply| match key {
@@ -144,14 +163,14 @@ fn first_expiry<E: Engine>(engine: &E) -> Option<WallTime> {
 /// Everything about the state, positions included, that anybody can ask for.
 fn observe<E: Engine>(engine: &E) -> (u64, WallTime, usize, Vec<Vec<u8>>) {
     let length = engine.len() as u64;
-    let scans = (0..length + 1).map(|cursor| format!("SCAN {cursor} COUNT 3"));
-    let read = |command: String| {
+    let scans = |database| (0..length + 1).map(move |cursor| (database, format!("SCAN {cursor} COUNT 3")));
+    let all = |database| scans(database).chain([(database, "KEYS *".to_string())]);
+    let read = |(database, command): (Database, String)| {
         let words: Vec<&[u8]> = command.split(' ').map(str::as_bytes).collect();
-        let mut reply = Vec::new();
-        engine.read(WallTime(0), &body_of(&words), &mut reply);
-        reply
+        ask(engine, &words, database)
     };
-    let replies = scans.chain(["KEYS *".to_string()]).map(read).collect();
+    // The generator uses no others.
+    let replies = Database::all().take(3).flat_map(all).map(read).collect();
     (engine.digest(), engine.time(), engine.len(), replies)
 }
 

@@ -198,7 +198,7 @@ fn test_at_random<E: Engine>(make: &impl Fn() -> E, seed: u64, steps: usize) {
         for _ in 0..1 + prng.below(4).saturating_sub(1) {
             let words = generator.command();
             let words: Vec<&[u8]> = words.iter().map(Vec::as_slice).collect();
-            body.extend(body_if_data(&words).unwrap_or_default());
+            body.extend(body_if_data(&words, generator.database()).unwrap_or_default());
         }
         engine.begin_entry(OpNumber(number));
         if body.is_empty() {
@@ -220,6 +220,6 @@ fn test_at_random<E: Engine>(make: &impl Fn() -> E, seed: u64, steps: usize) {
             assert!(version >> 1 <= number);
         }
     }
-    // Four in ten commands are reads or mistakes, and others change keys that are not looked at.
-    assert!(changes > steps / 4, "{changes} changes");
+    // Four in ten commands are reads or mistakes, and others change keys that are not looked at, or in other databases.
+    assert!(changes > steps / 8, "{changes} changes");
 }

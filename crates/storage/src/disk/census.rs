@@ -1,14 +1,15 @@
 //! How many keys there are, for INFO: counted where few keys are, estimated from a part of them where many are.
 
 use super::Shared;
-use super::layout::data_begin;
+use super::layout::{Space, data_begin};
 use crate::store::{Store, StoreError};
 use core::ops::ControlFlow;
+use syros_types::Database;
 
 /// Positions are less than this.
 const POSITIONS: u128 = 1 << 63;
 
-/// How many keys exist, and how many of these have an expiry.
+/// How many keys of a database exist, and how many of these have an expiry.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Census {
     /// Keys.
@@ -24,17 +25,40 @@ impl Census {
     /// this number.
     pub const COUNTED_MAX: u64 = 1_000_000;
 
-    /// Counts keys from the first position on, up to `counted_max`. The order of keys is that of a hash: if the
+    /// Counts the keys of all databases, up to `counted_max` of each: see [`Census::take`].
+    ///
+    /// # Errors
+    /// What the disk says.
+    pub fn take_all<S: Store>(
+        shared: &Shared<S>,
+        counted_max: u64,
+    ) -> Result<[Self; Database::COUNT], StoreError> {
+        let mut all = [Self { is_exact: true, ..Self::default() }; Database::COUNT];
+        for (database, space) in shared.spaces_in_use() {
+            all[database.index()] = Self::of_space(shared, space, counted_max)?;
+        }
+        Ok(all)
+    }
+
+    /// Counts keys of a database from the first position on, up to `counted_max`. The order of keys is that of a hash: if the
     /// census ends early, the part of all positions that it has passed is about the part of all keys that it has counted.
     ///
     /// Lanes may go on meanwhile. The census counts a key that a lane sets or removes, or not.
     ///
     /// # Errors
     /// What the disk says.
-    pub fn take<S: Store>(shared: &Shared<S>, counted_max: u64) -> Result<Self, StoreError> {
-        let (generation, now_ms) = (shared.generation(), shared.time().as_millis());
+    pub fn take<S: Store>(
+        shared: &Shared<S>,
+        database: Database,
+        counted_max: u64,
+    ) -> Result<Self, StoreError> {
+        Self::of_space(shared, shared.space(database), counted_max)
+    }
+
+    fn of_space<S: Store>(shared: &Shared<S>, space: Space, counted_max: u64) -> Result<Self, StoreError> {
+        let now_ms = shared.time().as_millis();
         let (mut keys, mut expiring, mut passed) = (0, 0, None);
-        shared.walk(None, (generation, now_ms), &data_begin(generation), |position, _, _, stamp| {
+        shared.walk(None, (space, now_ms), &data_begin(space), |position, _, _, stamp| {
             if keys >= counted_max {
                 passed = Some(position);
                 return ControlFlow::Break(());

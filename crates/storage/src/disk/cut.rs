@@ -1,32 +1,34 @@
 //! A snapshot being cut into blocks, on any thread, while the engine goes on.
 
 use super::Shared;
-use super::layout::{StoreKey, Stored, data_begin, data_key};
+use super::layout::{Space, StoreKey, Stored, data_begin, data_key};
 use crate::Digest;
 use crate::snapshot::{
-    put_collection_key, put_counted_end, put_key, put_open_header, put_recorded, put_removal, tag,
+    put_collection_key, put_counted_end, put_database, put_key, put_open_header, put_recorded, put_removal,
+    tag,
 };
 use crate::store::{Store, StoreError};
 use core::fmt;
 use core::ops::ControlFlow;
 use std::sync::Arc;
-use syros_types::WallTime;
+use syros_types::{Database, WallTime};
 
 /// The state of an engine as it was at one moment, to be taken in blocks. As long as it is there, the store keeps
 /// what was overwritten or removed since.
 pub struct Cut<S: Store> {
     shared: Arc<Shared<S>>,
     view: S::View,
-    generation: u32,
+    /// The databases of which blocks have not taken all keys, the first of them last, and where their keys lie.
+    databases: Vec<(Database, Space)>,
     time: WallTime,
     header_written: bool,
-    /// Where the next block begins in the store.
-    from: StoreKey,
+    /// Where the next block begins in the store, unless that is where the keys of the next database begin.
+    from: Option<StoreKey>,
     count: u64,
     /// The entry that versions are recorded from; 0 if they are not.
     recorded_from: u64,
     /// The entries that have removed keys; those that blocks have taken are gone.
-    removals: Vec<(usize, u64)>,
+    removals: Vec<(Database, usize, u64)>,
     digest: Digest,
 }
 
@@ -40,15 +42,19 @@ impl<S: Store> Cut<S> {
     /// The state as it is now. No lane may be at work, and nothing uncommitted.
     pub fn new(shared: &Arc<Shared<S>>) -> Self {
         let time = shared.time();
+        let mut databases: Vec<_> = shared.spaces_in_use().collect();
+        databases.reverse();
+        let removals =
+            |database| shared.removals.iter(database).map(move |(place, entry)| (database, place, entry));
         Self {
             view: shared.store.view(),
-            generation: shared.generation(),
-            from: data_begin(shared.generation()),
+            databases,
+            from: None,
             time,
             header_written: false,
             count: 0,
             recorded_from: shared.recorded_from(),
-            removals: shared.removals.iter().collect(),
+            removals: Database::all().rev().flat_map(removals).collect(),
             digest: Digest::new(time),
             shared: Arc::clone(shared),
         }
@@ -59,7 +65,15 @@ impl<S: Store> Cut<S> {
     /// # Errors
     /// What the disk says.
     pub fn block(&mut self, bytes: usize, block: &mut Vec<u8>) -> Result<bool, StoreError> {
-        let Self { shared, view, generation, time, header_written, from, count, digest, .. } = self;
+        let Self { shared, view, databases, time, header_written, from, count, digest, .. } = self;
+        // A block begins in the first one.
+        let mut entered = Database::FIRST;
+        let mut enter = |database: Database, digest: &mut Digest, block: &mut Vec<u8>| {
+            digest.enter(database);
+            if core::mem::replace(&mut entered, database) != database {
+                put_database(block, database);
+            }
+        };
         let end = block.len().saturating_add(bytes);
         if !*header_written {
             *header_written = true;
@@ -67,36 +81,44 @@ impl<S: Store> Cut<S> {
             put_recorded(block, self.recorded_from);
             digest.add_recorded(self.recorded_from);
         }
-        while let Some((part, entry)) = self.removals.pop() {
-            put_removal(block, part, entry);
-            digest.add_removal(part, entry);
+        while let Some((database, place, entry)) = self.removals.pop() {
+            enter(database, digest, block);
+            put_removal(block, place, entry);
+            digest.add_removal(place, entry);
             if block.len() >= end {
                 return Ok(true);
             }
         }
-        let mut more = false;
-        shared.walk(Some(view), (*generation, time.as_millis()), &from.clone(), |_, key, value, stamp| {
-            match value {
-                Stored::String(string) => put_key(block, *count, key, string, stamp),
-                Stored::Collection(encoded) => {
-                    put_collection_key(block, tag::COLLECTION, *count, key, stamp);
-                    block.extend_from_slice(encoded);
+        while let Some((database, space)) = databases.last().copied() {
+            let mut more = false;
+            let begin = from.take().unwrap_or_else(|| data_begin(space));
+            shared.walk(Some(view), (space, time.as_millis()), &begin, |_, key, value, stamp| {
+                enter(database, digest, block);
+                match value {
+                    Stored::String(string) => put_key(block, *count, key, string, stamp),
+                    Stored::Collection(encoded) => {
+                        put_collection_key(block, tag::COLLECTION, *count, key, stamp);
+                        block.extend_from_slice(encoded);
+                    }
                 }
+                digest.add_stamped(key, value.fingerprint(), stamp);
+                *count += 1;
+                if block.len() >= end {
+                    // Nothing is between a key and the same with a zero after it.
+                    let mut next = data_key(space, key);
+                    next.push(0);
+                    *from = Some(next);
+                    more = true;
+                    return ControlFlow::Break(());
+                }
+                ControlFlow::Continue(())
+            })?;
+            if more {
+                return Ok(true);
             }
-            digest.add_stamped(key, value.fingerprint(), stamp);
-            *count += 1;
-            if block.len() >= end {
-                // Nothing is between a key and the same with a zero after it.
-                *from = data_key(*generation, key);
-                from.push(0);
-                more = true;
-                return ControlFlow::Break(());
-            }
-            ControlFlow::Continue(())
-        })?;
-        if !more {
-            put_counted_end(block, *count, digest.finish());
+            databases.pop();
         }
-        Ok(more)
+        put_counted_end(block, *count, digest.finish());
+        Ok(false)
     }
 }

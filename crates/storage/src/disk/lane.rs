@@ -2,26 +2,32 @@
 
 use super::Shared;
 use super::layout::{
-    Changes, StoreKey, data_key, encode_operand, expiry_key, is_long, merged, record, record_of, value_record,
+    Changes, Space, StoreKey, data_key, encode_operand, expiry_key, is_long, merged, record, record_of,
+    value_record,
 };
 use super::reader::{Read, ReadPoint, each, random, scan};
 use crate::hash::KeyHashBuilder;
-use crate::removals::{ALL, part_of};
+use crate::removals::{ALL, SWAPPED, part_of};
 use crate::stamp::Stamp;
 use crate::store::{Change, Store};
+use core::cell::Cell;
 use core::fmt;
 use core::ops::ControlFlow;
 use core::sync::atomic::Ordering;
 use std::sync::Arc;
-use syros_commands::access::{EntryRef as _, Expiry, Keys, KeysMut, Operand, Version};
+use syros_commands::access::{
+    Databases, DatabasesMut, EntryRef as _, Expiry, Keys, KeysMut, Operand, Version,
+};
 use syros_commands::execution;
-use syros_types::{OpNumber, Prng, WallTime};
+use syros_types::{Database, OpNumber, Prng, WallTime};
 use syros_values::{Collection, Kind, WrongType};
 
 /// Executes bodies whose keys no other lane has anything to do with at the same time. What it has executed it sees
 /// itself at once, and everybody once it is committed.
 pub struct Lane<S: Store> {
     shared: Arc<Shared<S>>,
+    /// The one that its keys are of.
+    database: Cell<Database>,
     now_ms: u64,
     /// The log entry whose bodies it executes.
     number: u64,
@@ -30,10 +36,12 @@ pub struct Lane<S: Store> {
     /// The entry that versions are recorded from, if that has not been committed.
     recorded_from: Option<u64>,
     /// The parts of the hashes that it has removed keys of, with the entries, and not committed.
-    removals: Vec<(usize, u64)>,
+    removals: Vec<(Database, usize, u64)>,
     /// What has not been committed.
     changes: Changes,
-    /// A FLUSHALL has not been committed: the changes are of the next generation.
+    /// Where the keys of the databases lie, if that has changed and is not committed.
+    spaces: Option<Box<[Space; Database::COUNT]>>,
+    /// All keys there were have been removed, and that is not committed.
     has_cleared: bool,
     /// The earliest expiry among the changes.
     first_expiry: Expiry,
@@ -75,12 +83,14 @@ impl<S: Store> Lane<S> {
         let changes = Changes::with_hasher(KeyHashBuilder::new(0));
         Self {
             shared,
+            database: Cell::new(Database::FIRST),
             now_ms: 0,
             number: 0,
             entry: 0,
             recorded_from: None,
             removals: Vec::new(),
             changes,
+            spaces: None,
             has_cleared: false,
             first_expiry: None,
             bytes: 0,
@@ -107,30 +117,56 @@ impl<S: Store> Lane<S> {
 
     /// Lets everybody see what was executed.
     pub fn commit(&mut self) {
-        if self.changes.is_empty() && !self.has_cleared && self.recorded_from.is_none() {
+        if self.changes.is_empty() && self.spaces.is_none() && self.recorded_from.is_none() {
             return;
         }
         let written = self.shared.store.write(self.changes.drain(..));
         self.shared.succeeded(written);
         self.bytes = 0;
         // Not before: who reads sees the old generation, or all of the next one.
+        if let Some(spaces) = self.spaces.take() {
+            self.shared.set_spaces(*spaces);
+        }
         if core::mem::take(&mut self.has_cleared) {
-            self.shared.clear();
+            self.shared.forget_expiries();
         }
         // Not before: see `Reader::version`.
         if let Some(number) = self.recorded_from.take() {
             self.shared.recorded_from.store(number, Ordering::Release);
         }
-        self.removals.drain(..).for_each(|(part, entry)| self.shared.removals.record(part, entry));
+        self.removals.drain(..).for_each(|(database, place, entry)| {
+            self.shared.removals.record(database, place, entry);
+        });
         // Not before: whoever looks for the first one would miss it.
         if let Some(expiry) = self.first_expiry.take() {
             self.shared.record_expiry(expiry);
         }
     }
 
-    /// The generation of its keys.
-    fn generation(&self) -> u32 {
-        self.shared.generation() + u32::from(self.has_cleared)
+    /// Where its keys lie.
+    fn space(&self) -> Space {
+        self.space_of(self.database.get())
+    }
+
+    /// Where the keys of a database lie.
+    fn space_of(&self, database: Database) -> Space {
+        match &self.spaces {
+            None => self.shared.space(database),
+            Some(spaces) => spaces[database.index()],
+        }
+    }
+
+    /// Where the keys of the databases lie, to be changed.
+    fn spaces_mut(&mut self) -> &mut [Space; Database::COUNT] {
+        let shared = &self.shared;
+        self.spaces.get_or_insert_with(|| Box::new(shared.spaces()))
+    }
+
+    /// Notes something at a place of the removals of a database.
+    fn record_at(&mut self, database: Database, place: usize) {
+        if self.entry > 0 {
+            self.removals.push((database, place, self.entry));
+        }
     }
 
     fn change(&mut self, key: StoreKey, change: Change) {
@@ -148,9 +184,8 @@ impl<S: Store> Lane<S> {
 
     /// A key has been removed, or has got an expiry.
     fn record_removal(&mut self, key: &[u8]) {
-        if self.entry > 0 {
-            self.removals.push((part_of(key), self.entry));
-        }
+        let database = self.database.get();
+        self.record_at(database, part_of(database, key));
     }
 
     /// Gives a key a record and the expiry that is in it.
@@ -158,17 +193,84 @@ impl<S: Store> Lane<S> {
         if expiry.is_some() {
             self.record_removal(key);
         }
-        let generation = self.generation();
+        let space = self.space();
         if let Some(expiry) = expiry {
-            self.change(expiry_key(generation, expiry, key), Change::Put(Vec::new()));
+            self.change(expiry_key(space, expiry, key), Change::Put(Vec::new()));
             self.first_expiry = Some(self.first_expiry.map_or(expiry, |first| first.min(expiry)));
         }
-        self.change(data_key(generation, key), Change::Put(record));
+        self.change(data_key(space, key), Change::Put(record));
     }
 
     /// Gives a key another record, with the same expiry, whose own entry is there already.
     fn replace(&mut self, key: &[u8], record: Vec<u8>) {
-        self.change(data_key(self.generation(), key), Change::Put(record));
+        self.change(data_key(self.space(), key), Change::Put(record));
+    }
+}
+
+impl<S: Store> Databases for Lane<S> {
+    type Keys = Self;
+
+    fn database(&self, database: Database) -> &Self {
+        self.database.set(database);
+        self
+    }
+}
+
+impl<S: Store> DatabasesMut for Lane<S> {
+    fn database_mut(&mut self, database: Database) -> &mut Self {
+        self.database.set(database);
+        if !database.is_first() {
+            // Builds that know one database must not go on with this store.
+            self.shared.record_databases();
+        }
+        self
+    }
+
+    fn move_key(&mut self, name: &[u8], from: Database, to: Database) {
+        self.database_mut(from);
+        if let Some(found) = self.get(name) {
+            let expiry = found.expiry();
+            let record = record_of(name, self.stamp(expiry), found.stored());
+            drop(found);
+            self.remove(name);
+            self.database_mut(to).put(name, record, expiry);
+        }
+    }
+
+    fn swap(&mut self, first: Database, second: Database) {
+        if first == second {
+            return;
+        }
+        self.shared.record_databases();
+        if !self.database(first).is_empty() || !self.database(second).is_empty() {
+            self.record_at(first, SWAPPED);
+            self.record_at(second, SWAPPED);
+        }
+        self.spaces_mut().swap(first.index(), second.index());
+    }
+
+    fn clear_all(&mut self) {
+        let in_use: Vec<Database> = self.shared.spaces_in_use().map(|(database, _)| database).collect();
+        for database in in_use {
+            // What has no keys stays as it is, like what has never been in use.
+            if database.is_first() || !self.database(database).is_empty() {
+                self.record_at(database, ALL);
+            }
+        }
+        self.changes.clear();
+        self.bytes = 0;
+        self.first_expiry = None;
+        self.spaces_mut().iter_mut().for_each(|space| *space = space.next());
+        self.has_cleared = true;
+    }
+
+    fn record_versions(&mut self) {
+        if self.number > 0 && self.recorded_from.is_none() && self.shared.recorded_from() == 0 {
+            // Builds that record no versions must not go on with this store.
+            self.shared.record_mark();
+            self.recorded_from = Some(self.number);
+            self.entry = self.number;
+        }
     }
 }
 
@@ -176,7 +278,7 @@ impl<S: Store> Keys for Lane<S> {
     type EntryRef<'a> = Read<Value<'a, S::Value>>;
 
     fn get(&self, key: &[u8]) -> Option<Read<Value<'_, S::Value>>> {
-        let store_key = data_key(self.generation(), key);
+        let store_key = data_key(self.space(), key);
         let stored = || self.shared.succeeded(self.shared.store.get(&store_key)).flatten();
         let value = match self.changes.get(&store_key) {
             Some(Change::Put(record)) => Value::Changed(record),
@@ -194,11 +296,17 @@ impl<S: Store> Keys for Lane<S> {
         if self.recorded_from.is_none() && self.shared.recorded_from() == 0 {
             return Version::UNKNOWN;
         }
-        let here = part_of(key);
-        let removed = self.removals.iter().filter(|(part, _)| [here, ALL].contains(part));
-        let removed = removed.map(|(_, entry)| *entry).max().unwrap_or(0);
-        let absent = Version::of_absent(removed.max(self.shared.removals.of(key)));
-        self.get(key).map_or(absent, |found| found.stamp().version())
+        let database = self.database.get();
+        let uncommitted = |places: [usize; 2]| {
+            let here = |at: &&(Database, usize, u64)| at.0 == database && places.contains(&at.1);
+            self.removals.iter().filter(here).map(|(_, _, entry)| *entry).max().unwrap_or(0)
+        };
+        let removals = &self.shared.removals;
+        let part = part_of(database, key);
+        let swapped = uncommitted([SWAPPED; 2]).max(removals.swapped(database));
+        let removed = uncommitted([part, ALL]).max(removals.of(database, part)).max(swapped);
+        let absent = Version::of_absent(removed);
+        self.get(key).map_or(absent, |found| found.stamp().version(swapped))
     }
 
     fn each(&self, visit: impl FnMut(&[u8]) -> ControlFlow<()>) {
@@ -222,12 +330,7 @@ impl<S: Store> Lane<S> {
 
     /// All keys as they are after what has been executed, committed or not.
     fn read_point(&self) -> ReadPoint<'_, S> {
-        ReadPoint {
-            view: None,
-            changes: Some(&self.changes),
-            generation: self.generation(),
-            now_ms: self.now(),
-        }
+        ReadPoint { view: None, changes: Some(&self.changes), space: self.space(), now_ms: self.now() }
     }
 }
 
@@ -282,7 +385,7 @@ impl<S: Store> KeysMut for Lane<S> {
         if is_long(key) {
             return false;
         }
-        let key = data_key(self.generation(), key);
+        let key = data_key(self.space(), key);
         if self.entry > 0 {
             self.shared.record_mark();
         }
@@ -314,7 +417,7 @@ impl<S: Store> KeysMut for Lane<S> {
     fn remove(&mut self, key: &[u8]) {
         self.record_removal(key);
         // Of a key that does not exist a record may be left.
-        self.change(data_key(self.generation(), key), Change::Delete);
+        self.change(data_key(self.space(), key), Change::Delete);
     }
 
     fn rename(&mut self, from: &[u8], to: &[u8]) {
@@ -328,21 +431,30 @@ impl<S: Store> KeysMut for Lane<S> {
     }
 
     fn clear(&mut self) {
-        self.changes.clear();
-        self.bytes = 0;
-        self.first_expiry = None;
-        if self.entry > 0 {
-            self.removals.push((ALL, self.entry));
+        let database = self.database.get();
+        self.record_at(database, ALL);
+        let space = self.space();
+        self.spaces_mut()[database.index()] = space.next();
+        if self.shared.has_databases() {
+            // The others keep theirs.
+            self.changes.retain(|key, _| !space.has(key));
+        } else {
+            self.changes.clear();
+            self.bytes = 0;
+            self.first_expiry = None;
+            self.has_cleared = true;
         }
-        self.has_cleared = true;
     }
+}
 
-    fn record_versions(&mut self) {
-        if self.number > 0 && self.recorded_from.is_none() && self.shared.recorded_from() == 0 {
-            // Builds that record no versions must not go on with this store.
-            self.shared.record_mark();
-            self.recorded_from = Some(self.number);
-            self.entry = self.number;
-        }
+impl<S: Store> Lane<S> {
+    /// True if its keys are none.
+    fn is_empty(&self) -> bool {
+        let mut is_empty = true;
+        self.each(|_| {
+            is_empty = false;
+            ControlFlow::Break(())
+        });
+        is_empty
     }
 }

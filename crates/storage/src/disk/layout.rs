@@ -4,9 +4,14 @@
 //! |---|---|
 //! | `d`, generation, position, key | [mark, entry,] expiry, string; or [mark, entry,] mark, expiry, collection |
 //! | `e`, generation, expiry, position, key | |
+//! | `D`, slot, generation, position, key | as under `d` |
+//! | `E`, slot, generation, expiry, position, key | |
 //! | `m`, name | about the whole state: `state`, `head`, and `versions` if they are recorded |
 //!
-//! Generation: 4 bytes, big-endian; FLUSHALL begins the next. Position: 8 bytes, big-endian: half of the key's
+//! The keys of a database lie in a *slot*, a number below 16: those of slot 0 under `d` and `e`, those of the others under
+//! `D` and `E`. At first each database has the slot of its own number; SWAPDB exchanges slots.
+//!
+//! Generation: 4 bytes, big-endian; FLUSHDB and FLUSHALL begin the next one of a slot. Position: 8 bytes, big-endian: half of the key's
 //! hash, so that SCAN's cursors are positions and its order has nothing to do with the keys. Expiry: milliseconds since
 //! the Unix epoch, 8 bytes, big-endian, in a key; a varint, 0 for none, in a value.
 //!
@@ -31,9 +36,9 @@ use sha2::{Digest as _, Sha256};
 use smallvec::SmallVec;
 use std::borrow::Cow;
 use syros_commands::access::Operand;
-use syros_types::key_hash;
 use syros_types::limits::KEY_BYTES_MAX;
 use syros_types::varint::{put_varint, take_varint};
+use syros_types::{Database, key_hash};
 use syros_values::{Kind, Value};
 
 /// A key of the store: usual ones need no allocation.
@@ -46,16 +51,67 @@ const DATA: u8 = b'd';
 const EXPIRIES: u8 = b'e';
 const META: u8 = b'm';
 
+/// The same of other slots than the first.
+const DATA_ELSEWHERE: u8 = b'D';
+const EXPIRIES_ELSEWHERE: u8 = b'E';
+
+/// Where the keys of a database lie.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Space {
+    /// Below [`Database::COUNT`].
+    pub(super) slot: u8,
+    pub(super) generation: u32,
+}
+
+impl Space {
+    /// Where the keys of a database lie that has never been swapped or emptied.
+    pub(super) const fn of(database: Database) -> Self {
+        Self { slot: database.number(), generation: 0 }
+    }
+
+    /// The next generation of the slot, in which there are no keys.
+    pub(super) const fn next(self) -> Self {
+        Self { generation: self.generation + 1, ..self }
+    }
+
+    /// Both as one number.
+    pub(super) const fn to_bits(self) -> u64 {
+        (self.slot as u64) << 32 | self.generation as u64
+    }
+
+    /// What [`Space::to_bits`] makes a number of.
+    pub(super) const fn from_bits(bits: u64) -> Self {
+        Self { slot: (bits >> 32) as u8, generation: bits as u32 }
+    }
+
+    /// What its keys of the store begin with that have this tag in the first slot.
+    #[inline]
+    fn head(self, first: u8, elsewhere: u8) -> StoreKey {
+        let mut out = StoreKey::new();
+        if self.slot == 0 {
+            out.push(first);
+        } else {
+            out.extend_from_slice(&[elsewhere, self.slot]);
+        }
+        out.extend_from_slice(&self.generation.to_be_bytes());
+        out
+    }
+
+    /// True if this key of the store is that of a record in it, or of an expiry.
+    pub(super) fn has(self, key: &[u8]) -> bool {
+        key.starts_with(&self.head(DATA, DATA_ELSEWHERE))
+            || key.starts_with(&self.head(EXPIRIES, EXPIRIES_ELSEWHERE))
+    }
+}
+
 /// What the record of a collection begins with.
 const COLLECTION: [u8; 2] = [0x80, 0];
 
 /// What a record begins with that says which entry has changed its key last.
 const CHANGED: [u8; 2] = [0x81, 0];
 
-/// Bytes before the key in a data key.
-const DATA_HEAD: usize = 1 + 4 + 8;
-/// Bytes before the key in an expiry's key.
-const EXPIRY_HEAD: usize = 1 + 4 + 8 + 8;
+/// Most bytes before the key in an expiry's key.
+const EXPIRY_HEAD: usize = 2 + 4 + 8 + 8;
 
 /// Longest key that is its own name.
 const NAME_BYTES_MAX: usize = 32 * 1024;
@@ -84,63 +140,57 @@ pub(super) fn position(key: &[u8]) -> u64 {
 }
 
 /// The key of a record.
-pub(super) fn data_key(generation: u32, key: &[u8]) -> StoreKey {
-    named_data_key(generation, position(key), &name(key))
+pub(super) fn data_key(space: Space, key: &[u8]) -> StoreKey {
+    named_data_key(space, position(key), &name(key))
 }
 
 /// The key of the record of a key with this position and name.
-pub(super) fn named_data_key(generation: u32, position: u64, name: &[u8]) -> StoreKey {
-    let mut out = data_from(generation, position);
+pub(super) fn named_data_key(space: Space, position: u64, name: &[u8]) -> StoreKey {
+    let mut out = data_from(space, position);
     out.extend_from_slice(name);
     out
 }
 
 /// Where the records from a position on begin.
-pub(super) fn data_from(generation: u32, position: u64) -> StoreKey {
-    let mut out = StoreKey::new();
-    out.push(DATA);
-    out.extend_from_slice(&generation.to_be_bytes());
+pub(super) fn data_from(space: Space, position: u64) -> StoreKey {
+    let mut out = space.head(DATA, DATA_ELSEWHERE);
     out.extend_from_slice(&position.to_be_bytes());
     out
 }
 
-/// Where the records of a generation begin.
-pub(super) fn data_begin(generation: u32) -> StoreKey {
-    data_from(generation, 0)
+/// Where the records of a space begin.
+pub(super) fn data_begin(space: Space) -> StoreKey {
+    data_from(space, 0)
 }
 
-/// Position and name, if this is the key of a record of this generation.
-pub(super) fn parse_data_key(generation: u32, key: &[u8]) -> Option<(u64, &[u8])> {
-    let (head, name) = key.split_at_checked(DATA_HEAD)?;
-    let is_record = head[0] == DATA && head[1..5] == generation.to_be_bytes();
-    let position = u64::from_be_bytes(head[5..].try_into().ok()?);
-    is_record.then_some((position, name))
+/// Position and name, if this is the key of a record of this space.
+pub(super) fn parse_data_key(space: Space, key: &[u8]) -> Option<(u64, &[u8])> {
+    let rest = key.strip_prefix(space.head(DATA, DATA_ELSEWHERE).as_slice())?;
+    let (position, name) = rest.split_first_chunk()?;
+    Some((u64::from_be_bytes(*position), name))
 }
 
 /// The key under which the expiry of a key is found in the order of time.
-pub(super) fn expiry_key(generation: u32, expiry: NonZeroU64, key: &[u8]) -> StoreKey {
-    let mut out = expiries_from(generation, expiry.get());
+pub(super) fn expiry_key(space: Space, expiry: NonZeroU64, key: &[u8]) -> StoreKey {
+    let mut out = expiries_from(space, expiry.get());
     out.extend_from_slice(&position(key).to_be_bytes());
     out.extend_from_slice(&name(key));
     out
 }
 
 /// Where the expiries from a moment on begin.
-pub(super) fn expiries_from(generation: u32, ms: u64) -> StoreKey {
-    let mut out = StoreKey::new();
-    out.push(EXPIRIES);
-    out.extend_from_slice(&generation.to_be_bytes());
+pub(super) fn expiries_from(space: Space, ms: u64) -> StoreKey {
+    let mut out = space.head(EXPIRIES, EXPIRIES_ELSEWHERE);
     out.extend_from_slice(&ms.to_be_bytes());
     out
 }
 
-/// Moment, position and name, if this is the key of an expiry of this generation.
-pub(super) fn parse_expiry_key(generation: u32, key: &[u8]) -> Option<(u64, u64, &[u8])> {
-    let (head, name) = key.split_at_checked(EXPIRY_HEAD)?;
-    let is_expiry = head[0] == EXPIRIES && head[1..5] == generation.to_be_bytes();
-    let ms = u64::from_be_bytes(head[5..13].try_into().ok()?);
-    let position = u64::from_be_bytes(head[13..].try_into().ok()?);
-    is_expiry.then_some((ms, position, name))
+/// Moment, position and name, if this is the key of an expiry of this space.
+pub(super) fn parse_expiry_key(space: Space, key: &[u8]) -> Option<(u64, u64, &[u8])> {
+    let rest = key.strip_prefix(space.head(EXPIRIES, EXPIRIES_ELSEWHERE).as_slice())?;
+    let (ms, rest) = rest.split_first_chunk()?;
+    let (position, name) = rest.split_first_chunk()?;
+    Some((u64::from_be_bytes(*ms), u64::from_be_bytes(*position), name))
 }
 
 /// The key of something about the whole state.
@@ -376,28 +426,51 @@ mod tests {
 
     #[test]
     fn keys_can_be_read_back_and_keep_their_order() {
-        let key = data_key(7, b"name");
-        assert_eq!(parse_data_key(7, &key), Some((position(b"name"), &b"name"[..])));
-        assert_eq!(parse_data_key(8, &key), None);
-        let expiry = NonZeroU64::new(1234).expect("not 0");
-        let key = expiry_key(7, expiry, b"name");
-        assert_eq!(parse_expiry_key(7, &key), Some((1234, position(b"name"), &b"name"[..])));
-        assert_eq!(parse_expiry_key(7, &data_key(7, b"a name that is long enough")), None);
-        assert!(expiries_from(7, 1234) <= key && key < expiries_from(7, 1235));
-        assert!(data_from(7, position(b"name")) <= data_key(7, b"name"));
-        assert!(data_key(7, b"name") < data_from(7, position(b"name") + 1));
-        assert!(data_from(7, u64::MAX) < data_begin(8));
+        for slot in [0, 3] {
+            let (space, next) = (Space { slot, generation: 7 }, Space { slot, generation: 8 });
+            let key = data_key(space, b"name");
+            assert_eq!(parse_data_key(space, &key), Some((position(b"name"), &b"name"[..])));
+            assert_eq!(parse_data_key(next, &key), None);
+            assert_eq!(parse_data_key(Space { slot: 4, generation: 7 }, &key), None);
+            let expiry = NonZeroU64::new(1234).expect("not 0");
+            let key = expiry_key(space, expiry, b"name");
+            assert_eq!(parse_expiry_key(space, &key), Some((1234, position(b"name"), &b"name"[..])));
+            assert_eq!(parse_expiry_key(space, &data_key(space, b"a name that is long enough")), None);
+            assert!(expiries_from(space, 1234) <= key && key < expiries_from(space, 1235));
+            assert!(data_from(space, position(b"name")) <= data_key(space, b"name"));
+            assert!(data_key(space, b"name") < data_from(space, position(b"name") + 1));
+            assert!(data_from(space, u64::MAX) < data_begin(next));
+            assert!(space.has(&key) && space.has(&data_key(space, b"")) && !next.has(&key));
+            assert_eq!(Space::from_bits(space.to_bits()), space);
+        }
+    }
+
+    /// Stores on disk have these keys.
+    #[test]
+    fn keys_have_golden_bytes() {
+        let position = position(b"k").to_be_bytes();
+        let (first, third) = (Space { slot: 0, generation: 258 }, Space { slot: 3, generation: 258 });
+        let expiry = NonZeroU64::new(300).expect("not 0");
+        assert_eq!(data_key(first, b"k")[..], [&b"d\0\0\x01\x02"[..], &position, b"k"].concat());
+        assert_eq!(data_key(third, b"k")[..], [&b"D\x03\0\0\x01\x02"[..], &position, b"k"].concat());
+        let at = 300u64.to_be_bytes();
+        let key = expiry_key(first, expiry, b"k");
+        assert_eq!(key[..], [&b"e\0\0\x01\x02"[..], &at, &position, b"k"].concat());
+        let key = expiry_key(third, expiry, b"k");
+        assert_eq!(key[..], [&b"E\x03\0\0\x01\x02"[..], &at, &position, b"k"].concat());
     }
 
     #[test]
     fn a_long_key_has_a_name_and_is_in_its_record() {
         let mut keys = [vec![b'k'; KEY_BYTES_MAX], vec![b'k'; KEY_BYTES_MAX]];
         keys[1][KEY_BYTES_MAX - 1] = b'l';
-        let names = keys.each_ref().map(|key| data_key(1, key));
-        assert_ne!(names[0][DATA_HEAD..], names[1][DATA_HEAD..], "two keys, two names");
+        let space = Space { slot: 15, generation: 1 };
+        let names = keys.each_ref().map(|key| data_key(space, key));
+        let name_of = |key| parse_data_key(space, key).map(|(_, name)| name);
+        assert_ne!(name_of(&names[0]), name_of(&names[1]), "two keys, two names");
         for (key, name) in keys.iter().zip(&names) {
             assert!(name.len() < usize::from(u16::MAX));
-            let (_, name) = parse_data_key(1, name).expect("a key of a record");
+            let (_, name) = parse_data_key(space, name).expect("a key of a record");
             let record = record(key, until(7), b"value");
             let parsed = parse_record(&record, is_long(name));
             assert_eq!((parsed.stamp, &record[parsed.start..]), (until(7), &b"value"[..]));

@@ -1,7 +1,7 @@
 //! From the blocks of a snapshot to an engine.
 
 use super::DiskEngine;
-use super::layout::{StoreKey, data_key, expiry_key, record, value_record};
+use super::layout::{Space, StoreKey, data_key, expiry_key, record, value_record};
 use crate::removals::Removals;
 use crate::snapshot::Record;
 use crate::store::{Change, Store, StoreError};
@@ -9,7 +9,7 @@ use crate::{DamagedSnapshot, Digest, Engine as _};
 use core::fmt;
 use core::num::NonZeroU64;
 use core::sync::atomic::Ordering;
-use syros_types::{WallTime, key_hash};
+use syros_types::{Database, WallTime, key_hash};
 
 /// Why a disk engine could not be restored.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -59,7 +59,9 @@ pub struct DiskLoader<S: Store> {
     first_expiry: Option<NonZeroU64>,
     has_marks: bool,
     recorded_from: u64,
-    removals: Removals,
+    removals: [Removals; Database::COUNT],
+    /// A record of another database than the first has been read.
+    has_databases: bool,
     damage: Option<LoadError>,
 }
 
@@ -74,7 +76,8 @@ impl<S: Store> DiskLoader<S> {
             first_expiry: None,
             has_marks: false,
             recorded_from: 0,
-            removals: Removals::EMPTY,
+            removals: [const { Removals::EMPTY }; Database::COUNT],
+            has_databases: false,
             damage: None,
         }
     }
@@ -93,8 +96,15 @@ impl<S: Store> DiskLoader<S> {
     fn take(&mut self, block: &[u8]) -> Result<(), LoadError> {
         let mut changes: Vec<(StoreKey, Change)> = Vec::new();
         let mut rest = block;
+        let mut database = Database::FIRST;
+        self.digest.enter(database);
         while !rest.is_empty() {
             match Record::take(&mut rest)? {
+                Record::Database { database: next } => {
+                    database = next;
+                    self.has_databases = true;
+                    self.digest.enter(database);
+                }
                 Record::OpenHeader { time } => {
                     if self.time.replace(time).is_some() {
                         return Err(DamagedSnapshot::SecondHeader.into());
@@ -108,12 +118,14 @@ impl<S: Store> DiskLoader<S> {
                 Record::Key { key, value, stamp, .. } => {
                     self.has_marks |= stamp.entry > 0;
                     self.digest.add_stamped(key, key_hash(value), stamp);
-                    self.key(key, stamp.expiry, record(key, stamp, value), &mut changes);
+                    let record = record(key, stamp, value);
+                    self.key((database, key), stamp.expiry, record, &mut changes);
                 }
                 Record::Collection { key, value, stamp, .. } => {
                     self.has_marks = true;
                     self.digest.add_stamped(key, value.fingerprint(), stamp);
-                    self.key(key, stamp.expiry, value_record(key, stamp, &value), &mut changes);
+                    let record = value_record(key, stamp, &value);
+                    self.key((database, key), stamp.expiry, record, &mut changes);
                 }
                 Record::Recorded { from } => {
                     self.has_marks = true;
@@ -124,12 +136,14 @@ impl<S: Store> DiskLoader<S> {
                 }
                 Record::Removal { part, entry } => {
                     self.digest.add_removal(part, entry);
-                    if self.removals.has(part) {
+                    let removals = &mut self.removals[database.index()];
+                    if removals.has(part) {
                         return Err(DamagedSnapshot::Removal(part as u64).into());
                     }
-                    self.removals.record(part, entry);
+                    removals.record(part, entry);
                 }
                 Record::Header { .. }
+                | Record::OtherDatabases { .. }
                 | Record::End { .. }
                 | Record::CollectionHead { .. }
                 | Record::CollectionPart { .. } => return Err(DamagedSnapshot::OtherEngine.into()),
@@ -147,17 +161,18 @@ impl<S: Store> DiskLoader<S> {
     /// Adds what has to be written for a key.
     fn key(
         &mut self,
-        key: &[u8],
+        (database, key): (Database, &[u8]),
         expiry: Option<NonZeroU64>,
         record: Vec<u8>,
         changes: &mut Vec<(StoreKey, Change)>,
     ) {
         self.count += 1;
+        let space = Space::of(database);
         if let Some(expiry) = expiry {
             self.first_expiry = Some(self.first_expiry.map_or(expiry, |first| first.min(expiry)));
-            changes.push((expiry_key(0, expiry, key), Change::Put(Vec::new())));
+            changes.push((expiry_key(space, expiry, key), Change::Put(Vec::new())));
         }
-        changes.push((data_key(0, key), Change::Put(record)));
+        changes.push((data_key(space, key), Change::Put(record)));
     }
 
     /// The engine that was captured: from here on the two give equal answers to equal bodies.
@@ -183,11 +198,18 @@ impl<S: Store> DiskLoader<S> {
             return Err(DamagedSnapshot::Expired(expiry.get()).into());
         }
         let (mut engine, _) = DiskEngine::open(self.store)?;
+        if self.has_databases {
+            engine.shared().record_databases();
+            engine.shared().find_next_expiry();
+        }
         if self.has_marks {
             engine.shared().record_mark();
         }
         engine.shared().recorded_from.store(self.recorded_from, Ordering::Release);
-        self.removals.iter().for_each(|(part, entry)| engine.shared().removals.record(part, entry));
+        for (database, removals) in Database::all().zip(&self.removals) {
+            let shared = engine.shared();
+            removals.iter().for_each(|(place, entry)| shared.removals.record(database, place, entry));
+        }
         engine.advance(time);
         Ok(engine)
     }

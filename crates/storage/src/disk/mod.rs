@@ -22,7 +22,7 @@ pub use loader::{DiskLoader, LoadError};
 pub use reader::{ReadView, Reader};
 
 use crate::memory::moment;
-use crate::removals::SharedRemovals;
+use crate::removals::{PLACES, SharedRemovals};
 use crate::stamp::Stamp;
 use crate::store::{Change, Store, StoreError};
 use crate::{Digest, Engine};
@@ -30,13 +30,13 @@ use core::num::NonZeroU64;
 use core::ops::ControlFlow;
 use core::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use layout::{
-    StoreKey, Stored, data_begin, expiries_from, is_long, meta_key, named_data_key, parse_data_key,
+    Space, StoreKey, Stored, data_begin, expiries_from, is_long, meta_key, named_data_key, parse_data_key,
     parse_expiry_key, parse_record,
 };
 use std::sync::{Arc, OnceLock};
-use syros_commands::access::{Expiry, Keys as _};
+use syros_commands::access::{Databases as _, Expiry, Keys as _};
 use syros_types::varint::{put_varint, take_varint};
-use syros_types::{OpNumber, WallTime};
+use syros_types::{Database, OpNumber, WallTime};
 
 /// The format of stores, in the store itself, as long as all values are strings.
 const FORMAT: u8 = 1;
@@ -44,6 +44,10 @@ const FORMAT: u8 = 1;
 /// The format of stores in which there has been a collection, or a record that says which entry has changed its key.
 /// Builds that know of neither refuse it.
 const FORMAT_WITH_MARKS: u8 = 2;
+
+/// The format of stores in which another database than the first has been written to. Builds that know one database refuse
+/// it.
+const FORMAT_WITH_DATABASES: u8 = 3;
 
 /// Expired keys removed at a time. They are looked up one by one; whoever waits for it waits no longer than
 /// for so many reads of the disk.
@@ -61,11 +65,14 @@ pub struct Shared<S: Store> {
     store: S,
     /// Log time of what readers may see.
     time: AtomicU64,
-    generation: AtomicU32,
-    /// Records of generations before this one may be in the store, and in no checkpoint that counts.
-    forget_before: AtomicU32,
-    /// The generation of the last checkpoint that was sealed.
-    sealed_generation: AtomicU32,
+    /// Where the keys of each database lie: see [`Space::to_bits`].
+    spaces: [AtomicU64; Database::COUNT],
+    /// Records of generations of a slot before this one may be in the store, and in no checkpoint that counts.
+    forget_before: [AtomicU32; Database::COUNT],
+    /// The generations of the slots in the last checkpoint that was sealed.
+    sealed_generations: [AtomicU32; Database::COUNT],
+    /// Another database than the first has been in use, at some time.
+    has_databases: AtomicBool,
     /// No key expires before this, in milliseconds, but for those before log time.
     next_expiry: AtomicU64,
     /// No expiry before this one is in the store, in milliseconds.
@@ -107,8 +114,33 @@ impl<S: Store> Shared<S> {
         WallTime(self.time.load(Ordering::Acquire))
     }
 
-    fn generation(&self) -> u32 {
-        self.generation.load(Ordering::Acquire)
+    /// Where the keys of a database lie.
+    #[inline]
+    fn space(&self, database: Database) -> Space {
+        Space::from_bits(self.spaces[database.index()].load(Ordering::Acquire))
+    }
+
+    /// The same of all databases.
+    fn spaces(&self) -> [Space; Database::COUNT] {
+        self.spaces.each_ref().map(|space| Space::from_bits(space.load(Ordering::Acquire)))
+    }
+
+    /// The databases that have been in use, and where their keys lie.
+    fn spaces_in_use(&self) -> impl Iterator<Item = (Database, Space)> {
+        let count = if self.has_databases() { Database::COUNT } else { 1 };
+        Database::all().zip(self.spaces()).take(count)
+    }
+
+    /// True if another database than the first has been in use.
+    fn has_databases(&self) -> bool {
+        self.has_databases.load(Ordering::Acquire)
+    }
+
+    /// Another database than the first is about to be written to. To be called before that can be part of a checkpoint.
+    fn record_databases(&self) {
+        if !self.has_databases.load(Ordering::Relaxed) {
+            self.has_databases.store(true, Ordering::Release);
+        }
     }
 
     /// Lets readers see what was executed at this log time and before.
@@ -152,16 +184,17 @@ impl<S: Store> Shared<S> {
     fn find_next_expiry(&self) {
         // What is noted meanwhile counts.
         self.next_expiry.store(NEVER, Ordering::Release);
-        let generation = self.generation();
-        let from = expiries_from(generation, self.time().as_millis() + 1);
-        let mut first = None;
-        let walked = self.store.walk(None, &from, |key, _| {
-            first = parse_expiry_key(generation, key).map(|(ms, ..)| ms);
-            ControlFlow::Break(())
-        });
-        self.succeeded(walked);
-        if let Some(first) = first {
-            self.next_expiry.fetch_min(first, Ordering::AcqRel);
+        for (_, space) in self.spaces_in_use() {
+            let from = expiries_from(space, self.time().as_millis() + 1);
+            let mut first = None;
+            let walked = self.store.walk(None, &from, |key, _| {
+                first = parse_expiry_key(space, key).map(|(ms, ..)| ms);
+                ControlFlow::Break(())
+            });
+            self.succeeded(walked);
+            if let Some(first) = first {
+                self.next_expiry.fetch_min(first, Ordering::AcqRel);
+            }
         }
     }
 
@@ -172,23 +205,25 @@ impl<S: Store> Shared<S> {
 
     /// Removes the records of some keys that have expired. No lane may be at work, and nothing uncommitted.
     pub fn purge(&self) {
-        let (generation, now_ms) = (self.generation(), self.time().as_millis());
+        let now_ms = self.time().as_millis();
         let mut due: Vec<(u64, StoreKey, StoreKey)> = Vec::new();
         let mut rest = NEVER;
-        let from = expiries_from(generation, 0);
-        let walked = self.store.walk(None, &from, |key, _| {
-            let Some((ms, position, name)) = parse_expiry_key(generation, key) else {
-                return ControlFlow::Break(());
-            };
-            if ms > now_ms || due.len() == PURGED_MAX {
-                rest = ms;
-                return ControlFlow::Break(());
+        for (_, space) in self.spaces_in_use() {
+            let from = expiries_from(space, 0);
+            let walked = self.store.walk(None, &from, |key, _| {
+                let Some((ms, position, name)) = parse_expiry_key(space, key) else {
+                    return ControlFlow::Break(());
+                };
+                if ms > now_ms || due.len() == PURGED_MAX {
+                    rest = rest.min(ms);
+                    return ControlFlow::Break(());
+                }
+                due.push((ms, StoreKey::from_slice(key), named_data_key(space, position, name)));
+                ControlFlow::Continue(())
+            });
+            if self.succeeded(walked).is_none() {
+                return;
             }
-            due.push((ms, StoreKey::from_slice(key), named_data_key(generation, position, name)));
-            ControlFlow::Continue(())
-        });
-        if self.succeeded(walked).is_none() {
-            return;
         }
         let mut changes = Vec::with_capacity(2 * due.len());
         for (ms, expiry_key, data_key) in due {
@@ -210,10 +245,15 @@ impl<S: Store> Shared<S> {
         self.expired.load(Ordering::Relaxed)
     }
 
-    /// Begins the next generation, in which there are no keys. No lane may be at work.
-    fn clear(&self) {
-        let next = self.generation() + 1;
-        self.generation.store(next, Ordering::Release);
+    /// From now on the keys of the databases lie here. No lane may be at work.
+    fn set_spaces(&self, spaces: [Space; Database::COUNT]) {
+        for (place, space) in self.spaces.iter().zip(spaces) {
+            place.store(space.to_bits(), Ordering::Release);
+        }
+    }
+
+    /// There are no keys. No lane may be at work.
+    fn forget_expiries(&self) {
         self.next_expiry.store(NEVER, Ordering::Release);
         self.purged_before.store(NEVER, Ordering::Release);
     }
@@ -224,16 +264,15 @@ impl<S: Store> Shared<S> {
     /// # Errors
     /// What the disk says.
     pub fn seal(&self, head: &[u8]) -> Result<(), StoreError> {
-        let generation = self.generation();
-        let has_marks = self.has_marks.load(Ordering::Acquire);
-        let mut state = vec![if has_marks { FORMAT_WITH_MARKS } else { FORMAT }];
-        state.extend_from_slice(&generation.to_le_bytes());
-        state.extend_from_slice(&self.time().0.to_le_bytes());
+        let spaces = self.spaces();
+        let state = self.state_bytes(&spaces);
         let mut versions = Vec::new();
         put_varint(&mut versions, self.recorded_from());
-        for (part, entry) in self.removals.iter() {
-            put_varint(&mut versions, part as u64);
-            put_varint(&mut versions, entry);
+        for database in Database::all() {
+            for (place, entry) in self.removals.iter(database) {
+                put_varint(&mut versions, (database.index() * PLACES + place) as u64);
+                put_varint(&mut versions, entry);
+            }
         }
         let mut changes = vec![("state", state), ("head", head.to_vec())];
         if self.recorded_from() > 0 {
@@ -242,8 +281,30 @@ impl<S: Store> Shared<S> {
         let changes = changes.into_iter().map(|(name, value)| (meta_key(name), Change::Put(value)));
         self.store.write(changes)?;
         self.store.seal()?;
-        self.sealed_generation.store(generation, Ordering::Release);
+        for space in spaces {
+            let sealed = &self.sealed_generations[usize::from(space.slot)];
+            sealed.store(space.generation, Ordering::Release);
+        }
         Ok(())
+    }
+
+    /// What a checkpoint says of the state besides its keys.
+    fn state_bytes(&self, spaces: &[Space; Database::COUNT]) -> Vec<u8> {
+        let time = self.time().0.to_le_bytes();
+        if self.has_databases() {
+            let mut state = vec![FORMAT_WITH_DATABASES];
+            state.extend_from_slice(&time);
+            for space in spaces {
+                state.push(space.slot);
+                state.extend_from_slice(&space.generation.to_le_bytes());
+            }
+            return state;
+        }
+        let has_marks = self.has_marks.load(Ordering::Acquire);
+        let mut state = vec![if has_marks { FORMAT_WITH_MARKS } else { FORMAT }];
+        state.extend_from_slice(&spaces[0].generation.to_le_bytes());
+        state.extend_from_slice(&time);
+        state
     }
 
     /// Makes durable what was sealed. Others may go on meanwhile.
@@ -251,33 +312,39 @@ impl<S: Store> Shared<S> {
     /// # Errors
     /// What the disk says.
     pub fn flush(&self) -> Result<(), StoreError> {
-        let durable = self.sealed_generation.load(Ordering::Acquire);
+        let durable = self.sealed_generations.each_ref().map(|sealed| sealed.load(Ordering::Acquire));
         self.store.flush()?;
-        self.forget_before.fetch_max(durable, Ordering::AcqRel);
+        for (before, durable) in self.forget_before.iter().zip(durable) {
+            before.fetch_max(durable, Ordering::AcqRel);
+        }
         Ok(())
     }
 
-    /// Gives back the space of what FLUSHALL has removed, and merges runs; false if there was nothing to do.
+    /// Gives back the space of what FLUSHDB and FLUSHALL have removed, and merges runs; false if there was nothing to do.
     ///
     /// # Errors
     /// What the disk says.
     pub fn compact(&self) -> Result<bool, StoreError> {
-        let before = self.forget_before.load(Ordering::Acquire);
-        if before > 0 {
-            self.store.forget(&data_begin(0), &data_begin(before))?;
-            self.store.forget(&expiries_from(0, 0), &expiries_from(before, 0))?;
-            // Unless another generation has ended meanwhile.
-            let _ = self.forget_before.compare_exchange(before, 0, Ordering::AcqRel, Ordering::Acquire);
+        for (slot, forget_before) in (0..).zip(&self.forget_before) {
+            let before = forget_before.load(Ordering::Acquire);
+            if before > 0 {
+                let first = Space { slot, generation: 0 };
+                let until = Space { slot, generation: before };
+                self.store.forget(&data_begin(first), &data_begin(until))?;
+                self.store.forget(&expiries_from(first, 0), &expiries_from(until, 0))?;
+                // Unless another generation has ended meanwhile.
+                let _ = forget_before.compare_exchange(before, 0, Ordering::AcqRel, Ordering::Acquire);
+            }
         }
         self.store.compact()
     }
 
-    /// Visits all records of keys that exist, in the order of positions, in a view or as they are: position, key,
+    /// Visits all records of keys of a space that exist, in the order of positions, in a view or as they are: position, key,
     /// value and stamp.
     fn walk(
         &self,
         view: Option<&S::View>,
-        at: (u32, u64),
+        at: (Space, u64),
         from: &[u8],
         mut visit: impl FnMut(u64, &[u8], Stored<'_>, Stamp) -> ControlFlow<()>,
     ) -> Result<(), StoreError> {
@@ -285,15 +352,15 @@ impl<S: Store> Shared<S> {
     }
 }
 
-/// Visits the record of a store's key if it is of a key of this generation that exists at this time; breaks off behind
-/// the last of the generation.
+/// Visits the record of a store's key if it is of a key of this space that exists at this time; breaks off behind the last
+/// of the space.
 fn visit_record(
-    (generation, now_ms): (u32, u64),
+    (space, now_ms): (Space, u64),
     key: &[u8],
     record: &[u8],
     visit: &mut impl FnMut(u64, &[u8], Stored<'_>, Stamp) -> ControlFlow<()>,
 ) -> ControlFlow<()> {
-    let Some((position, name)) = parse_data_key(generation, key) else {
+    let Some((position, name)) = parse_data_key(space, key) else {
         return ControlFlow::Break(());
     };
     let parsed = parse_record(record, is_long(name));
@@ -301,6 +368,48 @@ fn visit_record(
         return ControlFlow::Continue(());
     }
     visit(position, parsed.key(record, name), parsed.value(record), parsed.stamp)
+}
+
+/// What a checkpoint says of the state besides its keys.
+struct StoredState {
+    spaces: [Space; Database::COUNT],
+    time: u64,
+    has_marks: bool,
+    has_databases: bool,
+}
+
+impl StoredState {
+    fn parse(state: Option<&[u8]>) -> Result<Self, StoreError> {
+        let mut spaces = [Space::default(); Database::COUNT];
+        Database::all().zip(&mut spaces).for_each(|(database, space)| *space = Space::of(database));
+        let of_state = |problem: &[u8]| {
+            let problem = format!("its state is {problem:?}, which this version does not know");
+            StoreError::other("read the store", problem)
+        };
+        let number = |bytes: &[u8]| bytes.try_into().map_or(0, u64::from_le_bytes);
+        let generation = |bytes: &[u8]| bytes.try_into().map_or(0, u32::from_le_bytes);
+        match state {
+            None => Ok(Self { spaces, time: 0, has_marks: false, has_databases: false }),
+            Some([format @ (FORMAT | FORMAT_WITH_MARKS), rest @ ..]) if rest.len() == 4 + 8 => {
+                let (first, time) = rest.split_at(4);
+                spaces[0].generation = generation(first);
+                let has_marks = *format == FORMAT_WITH_MARKS;
+                Ok(Self { spaces, time: number(time), has_marks, has_databases: false })
+            }
+            Some(state @ [FORMAT_WITH_DATABASES, rest @ ..]) if rest.len() == 8 + 5 * Database::COUNT => {
+                let (time, places) = rest.split_at(8);
+                let mut slots = 0u16;
+                for (space, place) in spaces.iter_mut().zip(places.chunks_exact(5)) {
+                    *space = Space { slot: place[0], generation: generation(&place[1..]) };
+                    slots |= 1u16.checked_shl(u32::from(space.slot)).unwrap_or(0);
+                }
+                // Each slot is that of one database.
+                let state = if slots == u16::MAX { Ok(()) } else { Err(of_state(state)) };
+                state.map(|()| Self { spaces, time: number(time), has_marks: true, has_databases: true })
+            }
+            Some(other) => Err(of_state(other)),
+        }
+    }
 }
 
 /// An [`Engine`] whose data lies in a [`Store`]: memory is needed for what the store caches and has not flushed.
@@ -322,26 +431,18 @@ impl<S: Store> DiskEngine<S> {
     /// What the disk says, or that the store is of a later version.
     pub fn open(store: S) -> Result<(Self, Option<Vec<u8>>), StoreError> {
         let state = store.get(&meta_key("state"))?;
-        let (generation, time, has_marks) = match state.as_ref().map(AsRef::as_ref) {
-            None => (0, 0, false),
-            Some([format @ (FORMAT | FORMAT_WITH_MARKS), rest @ ..]) if rest.len() == 12 => {
-                let (generation, time) = rest.split_at(4);
-                let generation = generation.try_into().map_or(0, u32::from_le_bytes);
-                let time = time.try_into().map_or(0, u64::from_le_bytes);
-                (generation, time, *format == FORMAT_WITH_MARKS)
-            }
-            Some(other) => {
-                let problem = format!("its state is {other:?}, which this version does not know");
-                return Err(StoreError::other("read the store", problem));
-            }
-        };
+        let StoredState { spaces, time, has_marks, has_databases } =
+            StoredState::parse(state.as_ref().map(AsRef::as_ref))?;
+        let mut generations = [0; Database::COUNT];
+        spaces.iter().for_each(|space| generations[usize::from(space.slot)] = space.generation);
         let head = store.get(&meta_key("head"))?.map(|head| head.as_ref().to_vec());
         let shared = Arc::new(Shared {
             store,
             time: AtomicU64::new(time),
-            generation: AtomicU32::new(generation),
-            forget_before: AtomicU32::new(generation),
-            sealed_generation: AtomicU32::new(generation),
+            spaces: spaces.map(|space| AtomicU64::new(space.to_bits())),
+            forget_before: generations.map(AtomicU32::new),
+            sealed_generations: generations.map(AtomicU32::new),
+            has_databases: AtomicBool::new(has_databases),
             next_expiry: AtomicU64::new(NEVER),
             purged_before: AtomicU64::new(0),
             expired: AtomicU64::new(0),
@@ -353,8 +454,11 @@ impl<S: Store> DiskEngine<S> {
         if let Some(versions) = shared.store.get(&meta_key("versions"))? {
             let mut rest = versions.as_ref();
             shared.recorded_from.store(take_varint(&mut rest).unwrap_or(0), Ordering::Release);
-            while let (Ok(part), Ok(entry)) = (take_varint(&mut rest), take_varint(&mut rest)) {
-                shared.removals.record(usize::try_from(part).unwrap_or(usize::MAX), entry);
+            while let (Ok(number), Ok(entry)) = (take_varint(&mut rest), take_varint(&mut rest)) {
+                let number = usize::try_from(number).unwrap_or(usize::MAX);
+                if let Some(database) = Database::all().nth(number / PLACES) {
+                    shared.removals.record(database, number % PLACES, entry);
+                }
             }
         }
         shared.find_next_expiry();
@@ -423,7 +527,8 @@ impl<S: Store> Engine for DiskEngine<S> {
     }
 
     fn len(&self) -> usize {
-        self.lane.count()
+        let count = |(database, _)| self.lane.database(database).count();
+        self.shared.spaces_in_use().map(count).sum()
     }
 
     fn memory_bytes(&self) -> usize {
@@ -434,15 +539,17 @@ impl<S: Store> Engine for DiskEngine<S> {
     fn digest(&self) -> u64 {
         let shared = &self.shared;
         let mut digest = Digest::new(shared.time());
-        let (generation, now_ms) = (shared.generation(), shared.time().as_millis());
-        let walked =
-            shared.walk(None, (generation, now_ms), &data_begin(generation), |_, key, value, stamp| {
+        digest.add_recorded(shared.recorded_from());
+        let now_ms = shared.time().as_millis();
+        for (database, space) in Database::all().zip(shared.spaces()) {
+            digest.enter(database);
+            let walked = shared.walk(None, (space, now_ms), &data_begin(space), |_, key, value, stamp| {
                 digest.add_stamped(key, value.fingerprint(), stamp);
                 ControlFlow::Continue(())
             });
-        shared.succeeded(walked);
-        digest.add_recorded(shared.recorded_from());
-        shared.removals.iter().for_each(|(part, entry)| digest.add_removal(part, entry));
+            shared.succeeded(walked);
+            shared.removals.iter(database).for_each(|(place, entry)| digest.add_removal(place, entry));
+        }
         digest.finish()
     }
 

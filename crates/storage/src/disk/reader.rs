@@ -1,26 +1,29 @@
 //! Reads of what has been executed, from any thread.
 
 use super::layout::{
-    Changes, Parsed, Stored, data_begin, data_from, data_key, is_long, parse_record, position,
+    Changes, Parsed, Space, Stored, data_begin, data_from, data_key, is_long, parse_record, position,
 };
 use super::{Shared, overlay, visit_record};
 use crate::evaluate::evaluate;
 use crate::memory::moment;
+use crate::removals::part_of;
 use crate::stamp::Stamp;
 use crate::store::Store;
 use core::cell::{Cell, OnceCell};
 use core::num::NonZeroU64;
 use core::ops::ControlFlow;
 use std::sync::Arc;
-use syros_commands::access::{EntryRef, Expiry, Keys, Version};
+use syros_commands::access::{Databases, EntryRef, Expiry, Keys, Version};
 use syros_commands::execution;
-use syros_types::{Prng, WallTime};
+use syros_types::{Database, Prng, WallTime};
 use syros_values::{Collection, Kind, Value, WrongType};
 
 /// Reads what has been executed up to log time.
 #[derive(Debug)]
 pub struct Reader<S: Store> {
     shared: Arc<Shared<S>>,
+    /// The one that its keys are of.
+    database: Cell<Database>,
     /// Log time when the read began, in milliseconds.
     now_ms: Cell<u64>,
     /// The first expiry of what the last read has seen, in milliseconds.
@@ -83,7 +86,8 @@ impl<V: AsRef<[u8]>> EntryRef for Read<V> {
 impl<S: Store> Reader<S> {
     /// Reads from this engine.
     pub const fn new(shared: Arc<Shared<S>>) -> Self {
-        Self { shared, now_ms: Cell::new(0), first_expiry: Cell::new(None) }
+        let database = Cell::new(Database::FIRST);
+        Self { shared, database, now_ms: Cell::new(0), first_expiry: Cell::new(None) }
     }
 
     /// See [`Engine::read`](crate::Engine::read).
@@ -130,19 +134,19 @@ impl<S: Store> Reader<S> {
     }
 }
 
-/// What of a store is looked at: all there is, or a view; of which generation; and when, for what expires.
+/// What of a store is looked at: all there is, or a view; where in it; and when, for what expires.
 pub(super) struct ReadPoint<'a, S: Store> {
     pub(super) view: Option<&'a S::View>,
     /// What a lane has changed and not committed. Of no view.
     pub(super) changes: Option<&'a Changes>,
-    pub(super) generation: u32,
+    pub(super) space: Space,
     pub(super) now_ms: u64,
 }
 
 impl<'a, S: Store> ReadPoint<'a, S> {
-    /// The store as it is.
-    pub(super) fn now(shared: &Shared<S>, now_ms: u64) -> Self {
-        Self { view: None, changes: None, generation: shared.generation(), now_ms }
+    /// The keys of a database as they are.
+    pub(super) fn now(shared: &Shared<S>, database: Database, now_ms: u64) -> Self {
+        Self { view: None, changes: None, space: shared.space(database), now_ms }
     }
 
     /// Visits the records of keys that exist, from a key of the store on: see [`Shared::walk`].
@@ -152,7 +156,7 @@ impl<'a, S: Store> ReadPoint<'a, S> {
         from: &[u8],
         mut visit: impl FnMut(u64, &[u8], Stored<'_>, Stamp) -> ControlFlow<()>,
     ) {
-        let at = (self.generation, self.now_ms);
+        let at = (self.space, self.now_ms);
         let walked = match self.changes.filter(|changes| !changes.is_empty()) {
             None => shared.walk(self.view, at, from, visit),
             Some(changes) => overlay::walk(&shared.store, changes.iter(), from, |key, record| {
@@ -167,7 +171,7 @@ impl<'a, S: Store> ReadPoint<'a, S> {
 /// may take long.
 pub struct ReadView<S: Store> {
     view: S::View,
-    generation: u32,
+    spaces: [Space; Database::COUNT],
     time: WallTime,
     next_expiry: Expiry,
 }
@@ -183,7 +187,7 @@ impl<S: Store> ReadView<S> {
     pub fn new(shared: &Shared<S>, time: WallTime) -> Self {
         let next_expiry = shared.next_expiry_ms();
         let time = time.max(shared.time());
-        Self { view: shared.store.view(), generation: shared.generation(), time, next_expiry }
+        Self { view: shared.store.view(), spaces: shared.spaces(), time, next_expiry }
     }
 
     /// See [`Engine::read`](crate::Engine::read). Returns a time at which none of what was seen has expired before.
@@ -194,13 +198,14 @@ impl<S: Store> ReadView<S> {
         body: &[u8],
         reply: &mut Vec<u8>,
     ) -> Option<WallTime> {
-        execution::read(&KeysAt { shared, moment: self }, now.max(self.time), body, reply);
+        let database = Cell::new(Database::FIRST);
+        execution::read(&KeysAt { shared, moment: self, database }, now.max(self.time), body, reply);
         self.next_expiry.map(moment)
     }
 
-    fn at(&self) -> ReadPoint<'_, S> {
-        let (view, generation) = (Some(&self.view), self.generation);
-        ReadPoint { view, changes: None, generation, now_ms: self.time.as_millis() }
+    fn at(&self, database: Database) -> ReadPoint<'_, S> {
+        let (view, space) = (Some(&self.view), self.spaces[database.index()]);
+        ReadPoint { view, changes: None, space, now_ms: self.time.as_millis() }
     }
 }
 
@@ -208,6 +213,23 @@ impl<S: Store> ReadView<S> {
 struct KeysAt<'a, S: Store> {
     shared: &'a Shared<S>,
     moment: &'a ReadView<S>,
+    /// The one that its keys are of.
+    database: Cell<Database>,
+}
+
+impl<S: Store> KeysAt<'_, S> {
+    fn at(&self) -> ReadPoint<'_, S> {
+        self.moment.at(self.database.get())
+    }
+}
+
+impl<S: Store> Databases for KeysAt<'_, S> {
+    type Keys = Self;
+
+    fn database(&self, database: Database) -> &Self {
+        self.database.set(database);
+        self
+    }
 }
 
 impl<S: Store> Keys for KeysAt<'_, S> {
@@ -217,7 +239,7 @@ impl<S: Store> Keys for KeysAt<'_, S> {
         Self: 'a;
 
     fn get(&self, key: &[u8]) -> Option<Read<Vec<u8>>> {
-        let store_key = data_key(self.moment.generation, key);
+        let store_key = data_key(self.at().space, key);
         let mut found = None;
         let walked = self.shared.store.walk(Some(&self.moment.view), &store_key, |first, record| {
             found = (first == store_key.as_slice()).then(|| record.to_vec());
@@ -233,15 +255,15 @@ impl<S: Store> Keys for KeysAt<'_, S> {
     }
 
     fn each(&self, visit: impl FnMut(&[u8]) -> ControlFlow<()>) {
-        each(self.shared, &self.moment.at(), visit);
+        each(self.shared, &self.at(), visit);
     }
 
     fn scan(&self, cursor: u64, count: u64, visit: impl FnMut(&[u8], Kind) -> ControlFlow<()>) -> u64 {
-        scan(self.shared, &self.moment.at(), cursor, count, visit)
+        scan(self.shared, &self.at(), cursor, count, visit)
     }
 
     fn random(&self, prng: &mut Prng, visit: impl FnOnce(&[u8])) -> bool {
-        random(self.shared, &self.moment.at(), prng, visit)
+        random(self.shared, &self.at(), prng, visit)
     }
 }
 
@@ -254,7 +276,7 @@ pub(super) fn scan<S: Store>(
     mut visit: impl FnMut(&[u8], Kind) -> ControlFlow<()>,
 ) -> u64 {
     let (mut visited, mut last, mut enough, mut next) = (0, None, count == 0, 0);
-    place.walk(shared, &data_from(place.generation, cursor), |at, key, value, _| {
+    place.walk(shared, &data_from(place.space, cursor), |at, key, value, _| {
         // Keys with one position cannot be told apart by a cursor. 0 would be the end.
         if enough && last != Some(at) && at != 0 {
             next = at;
@@ -274,7 +296,7 @@ pub(super) fn each<S: Store>(
     place: &ReadPoint<'_, S>,
     mut visit: impl FnMut(&[u8]) -> ControlFlow<()>,
 ) {
-    place.walk(shared, &data_begin(place.generation), |_, key, _, _| visit(key));
+    place.walk(shared, &data_begin(place.space), |_, key, _, _| visit(key));
 }
 
 /// Visits the first key from a place drawn by chance on: see [`Keys::random`].
@@ -299,11 +321,27 @@ pub(super) fn random<S: Store>(
     false
 }
 
+impl<S: Store> Reader<S> {
+    /// Its keys as they are.
+    fn point(&self) -> ReadPoint<'_, S> {
+        ReadPoint::now(&self.shared, self.database.get(), self.now_ms.get())
+    }
+}
+
+impl<S: Store> Databases for Reader<S> {
+    type Keys = Self;
+
+    fn database(&self, database: Database) -> &Self {
+        self.database.set(database);
+        self
+    }
+}
+
 impl<S: Store> Keys for Reader<S> {
     type EntryRef<'a> = Read<S::Value>;
 
     fn get(&self, key: &[u8]) -> Option<Read<S::Value>> {
-        let stored = self.shared.store.get(&data_key(self.shared.generation(), key));
+        let stored = self.shared.store.get(&data_key(self.shared.space(self.database.get()), key));
         let read = Read::new(key, self.shared.succeeded(stored)??, self.now_ms.get())?;
         self.saw(read.expiry());
         Some(read)
@@ -315,22 +353,25 @@ impl<S: Store> Keys for Reader<S> {
         if self.shared.recorded_from() == 0 {
             return Version::UNKNOWN;
         }
-        let absent = Version::of_absent(self.shared.removals.of(key));
-        self.get(key).map_or(absent, |found| found.stamp().version())
+        let database = self.database.get();
+        let removals = &self.shared.removals;
+        let absent = Version::of_absent(removals.of(database, part_of(database, key)));
+        let swapped = removals.swapped(database);
+        self.get(key).map_or(absent, |found| found.stamp().version(swapped))
     }
 
     fn each(&self, visit: impl FnMut(&[u8]) -> ControlFlow<()>) {
         self.saw_all();
-        each(&self.shared, &ReadPoint::now(&self.shared, self.now_ms.get()), visit);
+        each(&self.shared, &self.point(), visit);
     }
 
     fn scan(&self, cursor: u64, count: u64, visit: impl FnMut(&[u8], Kind) -> ControlFlow<()>) -> u64 {
         self.saw_all();
-        scan(&self.shared, &ReadPoint::now(&self.shared, self.now_ms.get()), cursor, count, visit)
+        scan(&self.shared, &self.point(), cursor, count, visit)
     }
 
     fn random(&self, prng: &mut Prng, visit: impl FnOnce(&[u8])) -> bool {
         self.saw_all();
-        random(&self.shared, &ReadPoint::now(&self.shared, self.now_ms.get()), prng, visit)
+        random(&self.shared, &self.point(), prng, visit)
     }
 }

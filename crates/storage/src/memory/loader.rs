@@ -7,7 +7,7 @@ use crate::removals::{Recorded, Removals};
 use crate::snapshot::{DamagedSnapshot, Record};
 use crate::stamp::Stamp;
 use std::collections::BTreeMap;
-use syros_types::WallTime;
+use syros_types::{Database, WallTime};
 use syros_values::{Value, ValueBuilder};
 
 /// A key, its value and what else is kept of it.
@@ -62,6 +62,19 @@ impl Assembly {
 /// nothing panics. Blocks that were damaged by chance are found out by the digest at the latest; what was
 /// forged on purpose, digest included, is found out only where no engine could be in such a state.
 pub struct Loader {
+    first: DatabaseLoader,
+    /// Other databases that have been read of.
+    others: BTreeMap<Database, DatabaseLoader>,
+    /// Which other databases there are, a bit for each.
+    named_others: Option<u16>,
+    hash_seed: u64,
+    pace: RemovalPace,
+    /// The first error: after it, what has been read may be incomplete.
+    damage: Option<DamagedSnapshot>,
+}
+
+/// What has been read of one database.
+struct DatabaseLoader {
     /// The keys at all positions before the first one that is missing.
     keys: Keyspace,
     /// What is behind the first missing position.
@@ -78,43 +91,22 @@ pub struct Loader {
     end: Option<u64>,
     /// The digest of what has been read, at time 0.
     digest: Digest,
-    /// The first error: after it, what has been read may be incomplete.
-    damage: Option<DamagedSnapshot>,
 }
 
-impl Loader {
-    pub(crate) fn new(hash_seed: u64, pace: RemovalPace) -> Self {
+impl DatabaseLoader {
+    fn new(hash_seed: u64, pace: RemovalPace, database: Database) -> Self {
+        let mut digest = Digest::new(WallTime(0));
+        digest.enter(database);
         Self {
-            keys: Keyspace::new(hash_seed, pace),
+            keys: Keyspace::new(hash_seed, pace).sibling(database),
             waiting: BTreeMap::new(),
             assemblies: BTreeMap::new(),
             header: None,
             recorded_from: 0,
             removals: Removals::EMPTY,
             end: None,
-            digest: Digest::new(WallTime(0)),
-            damage: None,
+            digest,
         }
-    }
-
-    /// Takes in one block. Takes time proportional to its length, and to that of records which waited
-    /// for those in it.
-    ///
-    /// # Errors
-    /// If it is no block of a snapshot, or contradicts those before it. Every later call then fails with
-    /// the same error.
-    pub fn block(&mut self, block: &[u8]) -> Result<(), DamagedSnapshot> {
-        if let Some(damage) = self.damage {
-            return Err(damage);
-        }
-        let mut rest = block;
-        while !rest.is_empty() {
-            if let Err(damage) = Record::take(&mut rest).and_then(|record| self.record(record)) {
-                self.damage = Some(damage);
-                return Err(damage);
-            }
-        }
-        Ok(())
     }
 
     fn record(&mut self, record: Record<'_>) -> Result<(), DamagedSnapshot> {
@@ -158,7 +150,10 @@ impl Loader {
                 self.removals.record(part, entry);
                 Ok(())
             }
-            Record::OpenHeader { .. } | Record::CountedEnd { .. } => Err(DamagedSnapshot::OtherEngine),
+            Record::OpenHeader { .. }
+            | Record::CountedEnd { .. }
+            | Record::Database { .. }
+            | Record::OtherDatabases { .. } => Err(DamagedSnapshot::OtherEngine),
         }
     }
 
@@ -226,15 +221,11 @@ impl Loader {
         }
     }
 
-    /// The engine that was captured. It is in the same state, with the same positions, log time and next
-    /// expiry: from here on the two give equal answers to equal bodies. It has no snapshot under way.
+    /// The keys, log time, and what is recorded of versions.
     ///
     /// # Errors
-    /// If the blocks are not all of one snapshot, or one of them was refused.
-    pub fn finish(self) -> Result<MemoryEngine, DamagedSnapshot> {
-        if let Some(damage) = self.damage {
-            return Err(damage);
-        }
+    /// If the blocks do not have all of the database.
+    fn finish(self) -> Result<(Keyspace, WallTime, Option<Recorded>), DamagedSnapshot> {
         let (count, time) = self.header.ok_or(DamagedSnapshot::NoHeader)?;
         if let Some(position) = self.assemblies.keys().next() {
             return Err(DamagedSnapshot::MissingPart(*position));
@@ -254,7 +245,86 @@ impl Loader {
             return Err(DamagedSnapshot::Digest { found, expected });
         }
         let recorded = Recorded { from: self.recorded_from, removals: self.removals };
-        Ok(MemoryEngine::restored(self.keys, time, (recorded.from > 0).then_some(recorded)))
+        Ok((self.keys, time, (recorded.from > 0).then_some(recorded)))
+    }
+}
+
+impl Loader {
+    pub(crate) fn new(hash_seed: u64, pace: RemovalPace) -> Self {
+        Self {
+            first: DatabaseLoader::new(hash_seed, pace, Database::FIRST),
+            others: BTreeMap::new(),
+            named_others: None,
+            hash_seed,
+            pace,
+            damage: None,
+        }
+    }
+
+    /// Takes in one block. Takes time proportional to its length, and to that of records which waited
+    /// for those in it.
+    ///
+    /// # Errors
+    /// If it is no block of a snapshot, or contradicts those before it. Every later call then fails with
+    /// the same error.
+    pub fn block(&mut self, block: &[u8]) -> Result<(), DamagedSnapshot> {
+        if let Some(damage) = self.damage {
+            return Err(damage);
+        }
+        self.take(block).inspect_err(|damage| self.damage = Some(*damage))
+    }
+
+    fn take(&mut self, block: &[u8]) -> Result<(), DamagedSnapshot> {
+        let mut database = Database::FIRST;
+        let mut rest = block;
+        while !rest.is_empty() {
+            match Record::take(&mut rest)? {
+                Record::Database { database: next } => database = next,
+                Record::OtherDatabases { others } => {
+                    if !database.is_first() || self.named_others.replace(others).is_some() {
+                        return Err(DamagedSnapshot::OtherDatabases);
+                    }
+                }
+                record => self.of(database).record(record)?,
+            }
+        }
+        Ok(())
+    }
+
+    /// What has been read of this database.
+    fn of(&mut self, database: Database) -> &mut DatabaseLoader {
+        if database.is_first() {
+            return &mut self.first;
+        }
+        let (hash_seed, pace) = (self.hash_seed, self.pace);
+        let begin = || DatabaseLoader::new(hash_seed, pace, database);
+        self.others.entry(database).or_insert_with(begin)
+    }
+
+    /// The engine that was captured. It is in the same state, with the same positions, log time and next
+    /// expiry: from here on the two give equal answers to equal bodies. It has no snapshot under way.
+    ///
+    /// # Errors
+    /// If the blocks are not all of one snapshot, or one of them was refused.
+    pub fn finish(self) -> Result<MemoryEngine, DamagedSnapshot> {
+        if let Some(damage) = self.damage {
+            return Err(damage);
+        }
+        let (keys, time, recorded) = self.first.finish()?;
+        let found = self.others.keys().fold(0, |bits, database| bits | 1 << database.number());
+        if found != self.named_others.unwrap_or(0) {
+            return Err(DamagedSnapshot::OtherDatabases);
+        }
+        let from = |recorded: &Option<Recorded>| recorded.as_ref().map(|recorded| recorded.from);
+        let mut others = Vec::with_capacity(self.others.len());
+        for (database, other) in self.others {
+            let (keys, other_time, other_recorded) = other.finish()?;
+            if (other_time, from(&other_recorded)) != (time, from(&recorded)) {
+                return Err(DamagedSnapshot::OtherDatabases);
+            }
+            others.push((database, keys, other_recorded));
+        }
+        Ok(MemoryEngine::restored(keys, others.into_iter(), time, recorded))
     }
 }
 
@@ -494,7 +564,13 @@ mod tests {
             (vec![tag::REMOVAL, 0, 0], D::Number),
             (vec![tag::RECORDED, 0], D::Number),
             (vec![tag::RECORDED, 1, tag::RECORDED, 1], D::SecondRecorded),
-            (vec![tag::REMOVAL, 0x81, 0x20, 1], D::Removal(4097)),
+            (vec![tag::REMOVAL, 0x82, 0x20, 1], D::Removal(4098)),
+            (vec![tag::DATABASE, 16], D::Database(16)),
+            (vec![tag::OTHER_DATABASES, 0], D::OtherDatabases),
+            (vec![tag::OTHER_DATABASES, 3], D::OtherDatabases),
+            (vec![tag::OTHER_DATABASES, 2, tag::OTHER_DATABASES, 2], D::OtherDatabases),
+            ([&[tag::OTHER_DATABASES, 2][..], &fine].concat(), D::OtherDatabases),
+            ([&fine[..], &[tag::DATABASE, 2], &fine].concat(), D::OtherDatabases),
             (vec![tag::REMOVAL, 0x80, 0x20, 1, tag::REMOVAL, 0x80, 0x20, 2], D::Removal(4096)),
             (collection(&[1, 1, 0]), D::Value(InvalidValue::Count(0))),
             (collection(&[0, 1, b'v']), D::Value(InvalidValue::Kind(0))),

@@ -4,6 +4,7 @@ mod loader;
 
 pub use loader::Loader;
 
+use crate::databases::MemoryDatabases;
 use crate::detached::DetachedRead;
 use crate::entry::Entry;
 use crate::evaluate::evaluate;
@@ -14,11 +15,11 @@ use crate::removals::Recorded;
 use crate::{Digest, Engine};
 use core::hint::black_box;
 use smallvec::SmallVec;
-use syros_commands::access::Keys as _;
+use syros_commands::access::{Databases as _, Keys as _};
 use syros_commands::execution;
 use syros_commands::families::Keys;
-use syros_commands::{Command, operations, put_error};
-use syros_types::{OpNumber, WallTime};
+use syros_commands::{Command, DatabaseKey, operations, put_error};
+use syros_types::{Database, OpNumber, WallTime};
 
 /// An [`Engine`] that keeps everything in memory.
 ///
@@ -27,7 +28,7 @@ use syros_types::{OpNumber, WallTime};
 /// their memory is given back within seconds.
 #[derive(Clone, Debug)]
 pub struct MemoryEngine {
-    keys: Keyspace,
+    databases: MemoryDatabases,
 }
 
 impl Default for MemoryEngine {
@@ -54,7 +55,7 @@ impl MemoryEngine {
     /// The same, with another pace at which the records of expired keys go.
     #[must_use]
     pub fn with_pace(seed: u64, pace: RemovalPace) -> Self {
-        Self { keys: Keyspace::new(seed, pace) }
+        Self { databases: MemoryDatabases::new(seed, pace) }
     }
 
     /// Begins to restore an engine from the blocks of a snapshot of any engine of this type. The seed of
@@ -85,10 +86,17 @@ impl MemoryEngine {
         type Few<T> = SmallVec<[T; MemoryEngine::TOUCHED_AT_ONCE]>;
         let bodies: Few<&[u8]> = bodies.take(Self::TOUCHED_AT_ONCE).collect();
         bodies.iter().for_each(|body| fetch(body));
-        let keys: Few<&[u8]> =
+        let keys: Few<DatabaseKey<'_>> =
             bodies.iter().filter_map(|body| operations(body).next()?.ok()?.single_key()).collect();
-        let positions: Few<usize> = keys.iter().filter_map(|key| self.keys.likely_position(key)).collect();
-        let places = || positions.iter().filter_map(|position| self.keys.at(*position));
+        let position = |key: &DatabaseKey<'_>| {
+            Some((key.database, self.databases.database(key.database).likely_position(key.name)?))
+        };
+        let positions: Few<(Database, usize)> = keys.iter().filter_map(position).collect();
+        let places = || {
+            let at =
+                |(database, position): &(Database, usize)| self.databases.database(*database).at(*position);
+            positions.iter().filter_map(at)
+        };
         places().for_each(|(key, entry)| {
             black_box((key.first().copied(), entry.expiry()));
         });
@@ -110,9 +118,10 @@ impl MemoryEngine {
             // It is answered with an error.
             let operation = operation.ok()?;
             if let Command::Keys(Keys { .. }) = operation.command {
-                return (self.keys.len() > Self::LISTED_AT_ONCE).then_some(LongRead::InSteps);
+                let keys = self.databases.database(operation.database);
+                return (keys.len() > Self::LISTED_AT_ONCE).then_some(LongRead::InSteps);
             }
-            work += operation.work_on(&self.keys);
+            work += operation.work_on(&self.databases);
         }
         (work > Self::WORK_AT_ONCE).then_some(LongRead::Detached)
     }
@@ -121,63 +130,79 @@ impl MemoryEngine {
     /// [`Engine::read`].
     #[must_use]
     pub fn detach(&self, now: WallTime, body: &[u8]) -> DetachedRead {
-        DetachedRead::new(now.max(self.keys.time()), body, &self.keys)
+        DetachedRead::new(now.max(self.databases.time()), body, &self.databases)
     }
 
     /// Bytes of memory of large collections that no key has any more, and that wait for [`MemoryEngine::give_back`].
     /// [`Engine::memory_bytes`] does not count them: with each update some of them go, at least as much as it adds.
     #[must_use]
     pub fn garbage_bytes(&self) -> u64 {
-        self.keys.garbage_bytes()
+        self.databases.garbage_bytes()
     }
 
     /// Gives back at most so many nodes of large collections that no key has any more, of about 1 KiB each. False if none
     /// are left. No answer, and nothing in a snapshot, depends on it.
     pub fn give_back(&mut self, nodes: usize) -> bool {
-        self.keys.give_back(nodes)
+        self.databases.give_back(nodes)
     }
 
     /// Something that no key needs any more and that takes long to drop, such as the table that FLUSHALL has emptied:
     /// better dropped by another thread.
     pub fn take_leftover(&mut self) -> Option<Box<dyn Send>> {
-        self.keys.take_leftover()
+        self.databases.take_leftover()
     }
 
     /// Begins to execute this body, a KEYS, on the keys as they are, while others are executed. If another is under way,
     /// it is abandoned.
     pub fn begin_keys(&mut self, body: &[u8]) {
-        self.keys.begin_listing(keys_pattern(body).unwrap_or_default());
+        let (database, pattern) = keys_pattern(body).unwrap_or_default();
+        self.databases.begin_listing(database, pattern);
     }
 
     /// Looks at [`MemoryEngine::LISTED_AT_ONCE`] more keys for the KEYS under way; what it has found, when it is complete
     /// or if none is under way.
     pub fn go_on_keys(&mut self) -> Option<ListedKeys> {
-        self.keys.go_on_listing(Self::LISTED_AT_ONCE).map(ListedKeys)
+        self.databases.go_on_listing(Self::LISTED_AT_ONCE).map(ListedKeys)
     }
 
     /// [`Engine::evaluate`], known to be wrong: as if no key expired before the update is executed.
     #[cfg(feature = "planted-bugs")]
     pub fn evaluate_as_lasting(&self, body: &[u8], reply: &mut Vec<u8>) -> bool {
-        crate::evaluate::evaluate_as_lasting(&self.keys, self.keys.time(), body, reply)
+        crate::evaluate::evaluate_as_lasting(&self.databases, self.databases.time(), body, reply)
     }
 
-    /// How many keys have an expiry.
+    /// How many keys a database has.
     #[must_use]
-    pub fn expiring_len(&self) -> usize {
-        self.keys.expiring_len()
+    pub fn database_len(&self, database: Database) -> usize {
+        self.databases.database(database).count()
+    }
+
+    /// How many keys of a database have an expiry.
+    #[must_use]
+    pub fn expiring_len(&self, database: Database) -> usize {
+        self.databases.database(database).expiring_len()
     }
 
     /// How many keys have expired since this engine was made.
     #[must_use]
-    pub const fn expired(&self) -> u64 {
-        self.keys.expired()
+    pub fn expired(&self) -> u64 {
+        self.databases.expired()
     }
 
-    /// An engine with these keys at this time.
-    pub(crate) fn restored(mut keys: Keyspace, time: WallTime, recorded: Option<Recorded>) -> Self {
-        keys.set_time(time);
-        keys.set_recorded(recorded);
-        Self { keys }
+    /// An engine with these keys of the first database, and of others, at this time.
+    pub(crate) fn restored(
+        first: Keyspace,
+        others: impl Iterator<Item = (Database, Keyspace, Option<Recorded>)>,
+        time: WallTime,
+        recorded: Option<Recorded>,
+    ) -> Self {
+        let mut databases = MemoryDatabases::of_first(first);
+        for (database, keys, recorded) in others {
+            databases.set(database, keys, recorded);
+        }
+        databases.set_recorded(recorded);
+        databases.set_time(time);
+        Self { databases }
     }
 }
 
@@ -204,11 +229,12 @@ impl ListedKeys {
     }
 }
 
-/// The pattern, if this body is one KEYS and nothing else.
-fn keys_pattern(body: &[u8]) -> Option<&[u8]> {
+/// The database and the pattern, if this body is one KEYS and nothing else.
+fn keys_pattern(body: &[u8]) -> Option<(Database, &[u8])> {
     let mut all = operations(body);
-    match (all.next()?.ok()?.command, all.next()) {
-        (Command::Keys(Keys { pattern }), None) => Some(pattern),
+    let first = all.next()?.ok()?;
+    match (first.command, all.next()) {
+        (Command::Keys(Keys { pattern }), None) => Some((first.database, pattern)),
         _ => None,
     }
 }
@@ -232,35 +258,36 @@ fn fetch(bytes: &[u8]) {
 
 impl Engine for MemoryEngine {
     fn begin_entry(&mut self, number: OpNumber) {
-        self.keys.begin_entry(number.0);
+        self.databases.begin_entry(number.0);
     }
 
     fn apply(&mut self, time: WallTime, body: &[u8], reply: &mut Vec<u8>) {
-        self.keys.advance(time, || operations(body).count());
-        if self.keys.garbage_bytes() > 0 {
-            self.keys.give_back(nodes_added(body));
+        self.databases.advance(time, || operations(body).count());
+        if self.databases.garbage_bytes() > 0 {
+            self.databases.give_back(nodes_added(body));
         }
-        let time = self.keys.time();
-        execution::apply(&mut self.keys, time, body, reply);
+        let time = self.databases.time();
+        execution::apply(&mut self.databases, time, body, reply);
     }
 
     fn read(&self, now: WallTime, body: &[u8], reply: &mut Vec<u8>) {
-        execution::read(&self.keys, now.max(self.keys.time()), body, reply);
+        execution::read(&self.databases, now.max(self.databases.time()), body, reply);
     }
 
     fn evaluate(&self, body: &[u8], reply: &mut Vec<u8>) -> bool {
-        evaluate(&self.keys, self.keys.time(), body, reply)
+        evaluate(&self.databases, self.databases.time(), body, reply)
     }
 
     fn first_expiry(&self, body: &[u8]) -> Option<WallTime> {
         // Of any key there is: most often there is none, and nothing to look up.
-        let any = self.keys.first_expiry().map(moment)?;
+        let any = self.databases.first_expiry().map(moment)?;
         let mut first = None;
         for operation in operations(body).flatten() {
             let mut earlier =
                 |moment: WallTime| first = Some(first.map_or(moment, |first: WallTime| first.min(moment)));
             let names_keys = operation.each_key(|key| {
-                if let Some(expiry) = self.keys.get(key).and_then(Entry::expiry) {
+                let found = self.databases.database(key.database).get(key.name);
+                if let Some(expiry) = found.and_then(Entry::expiry) {
                     earlier(moment(expiry));
                 }
             });
@@ -272,51 +299,54 @@ impl Engine for MemoryEngine {
     }
 
     fn advance(&mut self, time: WallTime) {
-        self.keys.advance(time, || 0);
+        self.databases.advance(time, || 0);
     }
 
     fn time(&self) -> WallTime {
-        self.keys.time()
+        self.databases.time()
     }
 
     fn next_expiry(&self) -> Option<WallTime> {
-        self.keys.next_advance()
+        self.databases.next_advance()
     }
 
     fn len(&self) -> usize {
-        self.keys.count()
+        self.databases.count()
     }
 
     fn memory_bytes(&self) -> usize {
-        size_of::<Self>() + self.keys.memory_bytes()
+        size_of::<Self>() + self.databases.memory_bytes()
     }
 
     fn digest(&self) -> u64 {
-        let mut digest = Digest::new(self.keys.time());
-        for (key, entry) in self.keys.iter() {
-            digest.add_stamped(key, entry.value().fingerprint(), entry.stamp());
-        }
-        if let Some(recorded) = self.keys.recorded() {
-            digest.add_recorded(recorded.from);
-            recorded.removals.iter().for_each(|(part, entry)| digest.add_removal(part, entry));
+        let mut digest = Digest::new(self.databases.time());
+        digest.add_recorded(self.databases.first().recorded().map_or(0, |recorded| recorded.from));
+        for (database, keys) in self.databases.iter() {
+            digest.enter(database);
+            for (key, entry) in keys.iter() {
+                digest.add_stamped(key, entry.value().fingerprint(), entry.stamp());
+            }
+            if let Some(recorded) = keys.recorded() {
+                recorded.removals.iter().for_each(|(place, entry)| digest.add_removal(place, entry));
+            }
         }
         digest.finish()
     }
 
     fn begin_snapshot(&mut self) {
-        self.keys.begin_snapshot();
+        self.databases.begin_snapshot();
     }
 
     fn snapshot_block(&mut self, bytes: usize, block: &mut Vec<u8>) -> bool {
-        self.keys.snapshot_block(bytes, block)
+        self.databases.snapshot_block(bytes, block)
     }
 
     fn snapshot_waiting_bytes(&self) -> usize {
-        self.keys.snapshot_waiting_bytes()
+        self.databases.snapshot_waiting_bytes()
     }
 
     fn end_snapshot(&mut self) {
-        self.keys.end_snapshot();
+        self.databases.end_snapshot();
     }
 }
 
@@ -327,6 +357,7 @@ mod tests {
     use crate::stamp::Stamp;
     use core::num::NonZeroU64;
     use syros_commands::Operation;
+    use syros_commands::access::DatabasesMut as _;
     use syros_commands::families::{FlushAll, GetDel, SetNx};
     use syros_values::Value;
 
@@ -352,7 +383,7 @@ mod tests {
             let mut engine = MemoryEngine::with_pace(0, pace);
             for number in 0..200 {
                 let expiry = NonZeroU64::new(if number % 3 == 0 { 1 + number * 20 } else { 0 });
-                engine.keys.append(
+                engine.databases.database_mut(Database::FIRST).append(
                     format!("k{number}").as_bytes(),
                     Value::String(vec![1]),
                     Stamp { expiry, entry: 0 },
@@ -369,7 +400,7 @@ mod tests {
             }
             let mut step = 0;
             let listed = loop {
-                if let Some(listed) = engine.keys.go_on_listing(1 + seed as usize % 7) {
+                if let Some(listed) = engine.databases.go_on_listing(1 + seed as usize % 7) {
                     break listed;
                 }
                 step += 1;
@@ -408,12 +439,12 @@ mod tests {
             engine.apply(WallTime(step * 50_000), &body, &mut Vec::new());
             bodies.push(body);
             if bodies.len() == 2 * MemoryEngine::TOUCHED_AT_ONCE {
-                let before = (engine.digest(), engine.keys.len());
+                let before = (engine.digest(), engine.databases.first().len());
                 engine.touch(bodies.iter().map(Vec::as_slice));
                 engine.touch(bodies.drain(..).rev().collect::<Vec<_>>().iter().map(Vec::as_slice));
-                assert_eq!((engine.digest(), engine.keys.len()), before);
-                engine.keys.check();
-                most = most.max(engine.keys.len());
+                assert_eq!((engine.digest(), engine.databases.first().len()), before);
+                engine.databases.check();
+                most = most.max(engine.databases.first().len());
             }
         }
         assert!(most > 5, "there was something to touch");
@@ -425,9 +456,13 @@ mod tests {
         let name = |number: usize| format!("key:{number:012}").into_bytes();
         let mut engine = MemoryEngine::new();
         for number in 0..KEYS {
-            assert!(engine.keys.append(&name(number), Value::String(vec![1]), Stamp::default()));
+            assert!(engine.databases.database_mut(Database::FIRST).append(
+                &name(number),
+                Value::String(vec![1]),
+                Stamp::default()
+            ));
         }
-        let found = |number| engine.keys.likely_position(&name(number));
+        let found = |number| engine.databases.first().likely_position(&name(number));
         let right = (0..KEYS).filter(|number| found(*number) == Some(*number)).count();
         let wrong = (KEYS..2 * KEYS).filter(|number| found(*number).is_some()).count();
         assert!(right > KEYS * 9 / 10 && wrong < KEYS / 10, "{right} and {wrong} of {KEYS}");
@@ -440,11 +475,11 @@ mod tests {
         for step in 0..20_000 {
             let Some(body) = generator.body() else { continue };
             engine.apply(WallTime(step * 50_000), &body, &mut Vec::new());
-            engine.keys.check();
+            engine.databases.check();
         }
         for _ in 0..100 {
             engine.advance(engine.next_expiry().unwrap_or_default());
-            engine.keys.check();
+            engine.databases.check();
         }
         assert_eq!(engine.next_expiry(), None);
     }

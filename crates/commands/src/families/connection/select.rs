@@ -11,6 +11,6 @@ pub(crate) const SPECS: &[CommandSpec] = &[CommandSpec {
     flags: &["loading", "stale", "fast"],
     categories: &["@fast", "@connection"],
     since: "1.0.0",
-    summary: "Chooses the database: there is only number 0.",
+    summary: "Chooses the database of the connection.",
     ..ROW
 }];

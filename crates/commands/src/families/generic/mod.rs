@@ -6,6 +6,7 @@ pub(crate) mod exists;
 pub(crate) mod expire;
 pub(crate) mod key_type;
 pub(crate) mod keys;
+pub(crate) mod move_key;
 pub(crate) mod persist;
 pub(crate) mod randomkey;
 pub(crate) mod rename;

@@ -1,7 +1,8 @@
-//! Commands on all the data there is.
+//! Commands on all keys of one database, or of several.
 
 pub(crate) mod dbsize;
 pub(crate) mod flushall;
+pub(crate) mod swapdb;
 
 use super::specification::CommandSpec;
 

@@ -10,7 +10,7 @@ mod hyperloglog;
 
 use super::body_if_data;
 use core::ops::Range;
-use syros_types::Prng;
+use syros_types::{Database, Prng};
 
 /// Draws commands on a few keys: with every option, with values that are numbers, text, empty or
 /// binary, and now and then with a mistake.
@@ -87,6 +87,8 @@ const STRINGS: &[&str] = &[
     "PEXPIRE %key %ms %expire",
     "PEXPIREAT %key %atms %expire",
     "PERSIST %key",
+    "MOVE %key %database",
+    "MOVE %key %database",
     "nosuch %key %value",
 ];
 
@@ -105,7 +107,11 @@ const FAMILIES: &[&[&str]] = &[
 const COLLECTIONS: &[&[&[u8]]] = &[hashes::KEYS, lists::KEYS, sets::KEYS, sorted_sets::KEYS];
 
 /// Commands that would leave too little to work with if they came as often as the others.
-const RARE_TEMPLATES: &[&str] = &["FLUSHALL", "FLUSHDB ASYNC", "flushall %value", "FLUSHDB sync %value"];
+const RARE_TEMPLATES: &[&str] =
+    &["FLUSHALL", "FLUSHDB ASYNC", "flushall %value", "FLUSHDB sync %value", "SWAPDB %database %database"];
+
+/// How many databases commands are on.
+const DATABASES: u64 = 3;
 
 const KEYS: &[&[u8]] = &[b"", b"a", b"b", b"c", b"ab", b"[x]", b"k*", b"key:1", b"key:2", b"\0\xff", b"a b"];
 
@@ -187,7 +193,16 @@ impl Generator {
     pub fn body(&mut self) -> Option<Vec<u8>> {
         let words = self.command();
         let words: Vec<&[u8]> = words.iter().map(Vec::as_slice).collect();
-        body_if_data(&words)
+        body_if_data(&words, self.database())
+    }
+
+    /// The database that the next command is executed in: most often the first one.
+    #[must_use]
+    pub fn database(&mut self) -> Database {
+        if self.prng.chance(2, 3) {
+            return Database::FIRST;
+        }
+        Database::all().nth(self.prng.below(DATABASES) as usize).unwrap_or_default()
     }
 
     /// The words of the next command.
@@ -238,6 +253,8 @@ impl Generator {
                 self.pick(&[&b"16777216"[..], b"-1", b"x", b"9223372036854775807"]).to_vec()
             }
             "%offset" => self.prng.below(40).to_string().into_bytes(),
+            "%database" if self.prng.chance(1, 10) => self.number(),
+            "%database" => self.prng.below(DATABASES).to_string().into_bytes(),
             "%cursor" if self.prng.chance(1, 2) => self.number(),
             "%cursor" => self.prng.below(8).to_string().into_bytes(),
             "%seconds" => self.expiry(false, 1000),

@@ -7,6 +7,7 @@ mod sets;
 mod sorted_sets;
 
 mod bitmaps;
+mod databases;
 mod hyperloglog;
 mod lcs;
 
@@ -25,17 +26,23 @@ use syros_commands::{
     Command, Condition, Deadline, ExpireCondition, Extended, Lifetime, Operation, Reply, TtlChange, Unit,
     glob_matches, parse_integer,
 };
-use syros_types::WallTime;
 use syros_types::limits::VALUE_BYTES_MAX;
+use syros_types::{Database, WallTime};
 
 /// A model of an engine. It does not implement SCAN step by step, nor the limits of replies.
 #[derive(Clone, Debug, Default)]
 pub struct Twin {
     time: WallTime,
-    keys: BTreeMap<Vec<u8>, (Content, Option<u64>)>,
+    /// Of the first database; while an operation is executed, of the one that it is executed in.
+    keys: Contents,
+    /// Of other databases.
+    others: BTreeMap<Database, Contents>,
     /// Keys at the start of the last operation but for reads: RANDOMKEY may have seen one of them.
     before: Vec<Vec<u8>>,
 }
+
+/// The keys of a database, with their values and expiries.
+type Contents = BTreeMap<Vec<u8>, (Content, Option<u64>)>;
 
 /// A value.
 #[derive(Clone, Debug)]
@@ -101,25 +108,28 @@ impl Twin {
     pub fn advance(&mut self, time: WallTime) {
         self.time = self.time.max(time);
         let now = self.time.as_millis();
-        self.keys.retain(|_, (_, expiry)| expiry.is_none_or(|expiry| expiry > now));
+        for keys in core::iter::once(&mut self.keys).chain(self.others.values_mut()) {
+            keys.retain(|_, (_, expiry)| expiry.is_none_or(|expiry| expiry > now));
+        }
     }
 
-    /// Number of keys.
+    /// Number of keys of all databases.
     #[must_use]
     pub fn len(&self) -> usize {
-        self.keys.len()
+        self.all().map(|(_, keys)| keys.len()).sum()
     }
 
     /// True if there are no keys.
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        self.keys.is_empty()
+        self.len() == 0
     }
 
     /// See [`Engine::next_expiry`](crate::Engine::next_expiry).
     #[must_use]
     pub fn next_expiry(&self) -> Option<WallTime> {
-        let earliest = self.keys.values().filter_map(|(_, expiry)| *expiry).min();
+        let values = self.all().flat_map(|(_, keys)| keys.values());
+        let earliest = values.filter_map(|(_, expiry)| *expiry).min();
         earliest.map(|ms| WallTime(ms.saturating_mul(1000)))
     }
 
@@ -127,7 +137,9 @@ impl Twin {
     #[must_use]
     pub fn digest(&self) -> u64 {
         let mut digest = Digest::new(self.time);
-        for (key, (content, expiry)) in self.keys.iter().rev() {
+        let all = self.all().flat_map(|(database, keys)| keys.iter().map(move |entry| (database, entry)));
+        for (database, (key, (content, expiry))) in all {
+            digest.enter(database);
             match content {
                 Content::String(value) => digest.add(key, value, *expiry),
                 Content::Hash(fields) => digest.add_value(key, fields.fingerprint(), *expiry),
@@ -140,7 +152,7 @@ impl Twin {
     }
 
     pub(super) fn contained_lately(&self, key: &[u8]) -> bool {
-        self.before.iter().any(|other| other == key) || self.keys.contains_key(key)
+        self.before.iter().any(|other| other == key) || self.all().any(|(_, keys)| keys.contains_key(key))
     }
 
     /// Executes an operation at the twin's log time; `now` is the time that TTL looks at. SCAN answers
@@ -148,10 +160,24 @@ impl Twin {
     #[must_use]
     pub fn execute(&mut self, now: WallTime, operation: &Operation<'_>) -> Reply {
         if !operation.command.is_read() {
-            self.before.extend(self.keys.keys().cloned());
+            let names: Vec<Vec<u8>> = self.all().flat_map(|(_, keys)| keys.keys().cloned()).collect();
+            self.before.extend(names);
             self.before.sort();
             self.before.dedup();
         }
+        let reply = self.update_databases(operation).unwrap_or_else(|| {
+            self.exchange(operation.database);
+            let reply = self.execute_here(now, operation);
+            self.exchange(operation.database);
+            reply
+        });
+        // What an update has set to expire in the past is gone.
+        self.advance(self.time);
+        if operation.blind { Reply::Ok } else { reply }
+    }
+
+    /// Executes an operation on `keys` alone.
+    fn execute_here(&mut self, now: WallTime, operation: &Operation<'_>) -> Reply {
         let saved = self.keys.clone();
         let reply = if self.has_wrong_type(&operation.command) {
             error("WRONGTYPE Operation against a key holding the wrong kind of value")
@@ -164,9 +190,7 @@ impl Twin {
             self.keys = saved;
         }
         self.keys.retain(|_, (content, _)| !content.is_empty());
-        // What an update has set to expire in the past is gone.
-        self.advance(self.time);
-        if operation.blind { Reply::Ok } else { reply }
+        reply
     }
 
     /// True if the command needs a key to be of another type than it is.
@@ -355,7 +379,7 @@ impl Twin {
             Command::Persist(Persist { key }) => {
                 one_if(self.keys.get_mut(key).and_then(|(_, expiry)| expiry.take()).is_some())
             }
-            Command::FlushAll(_) => {
+            Command::FlushDb(_) => {
                 self.keys.clear();
                 Reply::Ok
             }

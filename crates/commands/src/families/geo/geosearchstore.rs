@@ -95,7 +95,7 @@ impl<'a> UpdateCommand<'a> for GeoSearchStore<'a> {
             })
             .collect();
         members.sort_unstable_by_key(|(member, score)| (*score, *member));
-        put_integer(reply, store(keys, self.target, &members)?);
+        put_integer(reply, store(keys, self.target, &members));
         Ok(())
     }
 }

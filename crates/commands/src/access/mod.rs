@@ -62,7 +62,15 @@ pub trait EntryRef {
 
     /// The expiry.
     fn expiry(&self) -> Expiry;
+
+    /// About how many bytes the value takes where it is kept, and what is kept of the key beside its name and its value.
+    fn memory_bytes(&self) -> usize {
+        KEY_BYTES + self.string().map_or_else(|_| self.to_value().memory_bytes(), <[u8]>::len)
+    }
 }
+
+/// What a key takes beside its name and its value, about.
+const KEY_BYTES: usize = 64;
 
 /// Keys with values and expiries, in some order of their own, to be read. A key that has expired does not exist.
 pub trait Keys {

@@ -112,6 +112,10 @@ impl MemoryEngine {
             if let Command::Keys(Keys { .. }) = operation.command {
                 return (self.keys.len() > Self::LISTED_AT_ONCE).then_some(LongRead::InSteps);
             }
+            // It may look at any key, and a read apart has those that are named.
+            if operation.concerns_all_keys() {
+                return None;
+            }
             work += operation.work_on(&self.keys);
         }
         (work > Self::WORK_AT_ONCE).then_some(LongRead::Detached)

@@ -1,4 +1,4 @@
-//! GEOSEARCHSTORE.
+//! GEOSEARCHSTORE, which GEORADIUS with STORE is, too.
 
 use super::UPDATE;
 use super::search::{GeoSearch, Parts};

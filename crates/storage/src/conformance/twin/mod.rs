@@ -7,6 +7,7 @@ mod sets;
 mod sorted_sets;
 
 mod bitmaps;
+mod generic;
 mod hyperloglog;
 mod lcs;
 
@@ -273,6 +274,7 @@ impl Twin {
                 .or_else(|| self.read_sorted_set(command))
                 .or_else(|| self.read_bits(command))
                 .or_else(|| self.read_sketch(command))
+                .or_else(|| self.read_generic(command))
                 .unwrap_or(Reply::Nil),
         }
     }
@@ -448,6 +450,7 @@ impl Twin {
                 .or_else(|| self.update_sorted_set(command))
                 .or_else(|| self.update_bits(command))
                 .or_else(|| self.update_sketch(command))
+                .or_else(|| self.update_generic(command))
                 .unwrap_or_else(|| unreachable!("the twin does not know {command:?}")),
         }
     }

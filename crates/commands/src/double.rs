@@ -33,14 +33,24 @@ pub fn parse_double(text: &[u8]) -> Option<f64> {
 /// Reads a bound of a range as Redis does: as C's `strtod` reads a string that ends at a NUL. Nothing at all is zero, blanks
 /// before the number do not matter, and what is too large is infinite.
 pub(crate) fn parse_bound(text: &[u8]) -> Option<f64> {
+    read_bound(text).map(|number| number.value)
+}
+
+fn read_bound(text: &[u8]) -> Option<Number> {
     let text = text.split(|byte| *byte == 0).next().unwrap_or_default();
     if text.is_empty() {
-        return Some(0.0);
+        return Some(Number { value: 0.0, is_out_of_range: false });
     }
     // What C calls a space.
     let is_space = |byte: &u8| matches!(byte, b' ' | b'\t'..=b'\r');
     let start = text.iter().position(|byte| !is_space(byte))?;
-    read(&text[start..]).map(|number| number.value)
+    read(&text[start..])
+}
+
+/// Reads what SORT compares as Redis does: as [`parse_bound`], but what is too large or, without being zero, too small is no
+/// number.
+pub(crate) fn parse_sort_weight(text: &[u8]) -> Option<f64> {
+    read_bound(text).filter(|number| !number.is_out_of_range).map(|number| number.value)
 }
 
 fn read(text: &[u8]) -> Option<Number> {

@@ -5,6 +5,9 @@ use core::fmt;
 use syros_types::limits::{BODY_BYTES_MAX, KEY_BYTES_MAX, KEYS_PER_OPERATION_MAX};
 use syros_values::WrongType;
 
+/// Redis shows this much of a word that it does not know.
+const SHOWN_BYTES_MAX: usize = 128;
+
 /// Why a command was refused before it became an operation. Its text, [`CommandError::write`], is
 /// Redis 7.0's where Redis has the same error.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -140,11 +143,42 @@ pub enum CommandError {
     BitfieldOverflow,
     /// BITFIELD_RO that changes something.
     BitfieldReadOnly,
+    /// COPY of a key to itself.
+    SameKey,
+    /// A database that there is not.
+    DatabaseOutOfRange,
+    /// The number of a database is not one of 32 bits.
+    DatabaseNotShort,
+    /// GEORADIUS with STORE and options of what GEORADIUS answers.
+    GeoRadiusStoreAnswersNothing,
+    /// RESTORE with a negative time to live.
+    InvalidTimeToLive,
+    /// RESTORE with a negative IDLETIME.
+    InvalidIdleTime,
+    /// RESTORE with a FREQ that is none.
+    InvalidFrequency,
+    /// RESTORE of a payload of a newer version, or of one that was damaged.
+    PayloadVersionOrChecksum,
+    /// RESTORE of a payload that is no value.
+    PayloadFormat,
+    /// A command, as named, with a second word that it does not know.
+    UnknownSubcommand {
+        /// The name of the command.
+        command: &'static str,
+        /// The second word, cut as [`CommandError::Unknown`] cuts the name.
+        word: Vec<u8>,
+    },
     /// BLIND in front of a command that only reads, or is no operation on data.
     BlindNotUpdate(&'static str),
 }
 
 impl CommandError {
+    /// The error of a command, as named, whose second word is none that it knows.
+    pub(crate) fn unknown_subcommand(command: &'static str, word: &[u8]) -> Self {
+        let end = word.iter().position(|byte| *byte == 0).unwrap_or(word.len()).min(SHOWN_BYTES_MAX);
+        Self::UnknownSubcommand { command, word: word[..end].to_vec() }
+    }
+
     /// Appends the text of the error reply: the code and the message, without the leading `-` and
     /// without a line end. Line breaks that the client sent are replaced by spaces, as Redis does.
     pub fn write(&self, out: &mut Vec<u8>) {
@@ -159,6 +193,13 @@ impl CommandError {
             Self::UnsupportedOption(option) => {
                 out.extend_from_slice(b"ERR Unsupported option ");
                 out.extend_from_slice(option);
+            }
+            Self::UnknownSubcommand { command, word } => {
+                out.extend_from_slice(b"ERR unknown subcommand '");
+                out.extend_from_slice(word);
+                out.extend_from_slice(b"'. Try ");
+                out.extend_from_slice(command.to_ascii_uppercase().as_bytes());
+                out.extend_from_slice(b" HELP.");
             }
             other => out.extend_from_slice(other.to_string().as_bytes()),
         }
@@ -238,6 +279,19 @@ impl CommandError {
             }
             Self::BitfieldOverflow => "ERR Invalid OVERFLOW type specified",
             Self::BitfieldReadOnly => "ERR BITFIELD_RO only supports the GET subcommand",
+            Self::SameKey => "ERR source and destination objects are the same",
+            Self::DatabaseOutOfRange => "ERR DB index is out of range",
+            Self::DatabaseNotShort => {
+                "ERR value is out of range, value must between -2147483648 and 2147483647"
+            }
+            Self::GeoRadiusStoreAnswersNothing => {
+                "ERR STORE option in GEORADIUS is not compatible with WITHDIST, WITHHASH and WITHCOORD options"
+            }
+            Self::InvalidTimeToLive => "ERR Invalid TTL value, must be >= 0",
+            Self::InvalidIdleTime => "ERR Invalid IDLETIME value, must be >= 0",
+            Self::InvalidFrequency => "ERR Invalid FREQ value, must be >= 0 and <= 255",
+            Self::PayloadVersionOrChecksum => "ERR DUMP payload version or checksum are wrong",
+            Self::PayloadFormat => "ERR Bad data format",
             Self::Unknown { .. }
             | Self::Arity(_)
             | Self::InvalidExpireTime(_)
@@ -255,6 +309,7 @@ impl CommandError {
             | Self::NoGeoShape(_)
             | Self::PatternTooLong(_)
             | Self::OperationTooLong(_)
+            | Self::UnknownSubcommand { .. }
             | Self::BlindNotUpdate(_) => "",
         }
     }
@@ -316,6 +371,12 @@ impl fmt::Display for CommandError {
             Self::OperationTooLong(bytes) => {
                 write!(f, "ERR command of {bytes} bytes exceeds the maximum of {BODY_BYTES_MAX}")
             }
+            Self::UnknownSubcommand { command, word } => write!(
+                f,
+                "ERR unknown subcommand '{}'. Try {} HELP.",
+                String::from_utf8_lossy(word),
+                command.to_ascii_uppercase()
+            ),
             Self::BlindNotUpdate(name) => {
                 write!(f, "ERR BLIND needs an update, and '{name}' is none")
             }
@@ -372,6 +433,14 @@ pub enum ExecutionError {
     /// The elements that an update would answer exceed
     /// [`UPDATE_REPLY_BYTES_MAX`](crate::limits::UPDATE_REPLY_BYTES_MAX).
     UpdateReplyTooLong,
+    /// A SORT would look up more than [`SORT_LOOKUPS_MAX`](crate::limits::SORT_LOOKUPS_MAX) keys.
+    TooManyLookups,
+    /// What SORT compares is not a floating point number.
+    NotWeight,
+    /// RESTORE to a key that exists.
+    BusyKey,
+    /// OBJECT FREQ: nothing counts how often a key is used.
+    FrequencyNotTracked,
     /// A list has no element of this index.
     IndexOutOfRange,
     /// The body is malformed.
@@ -408,6 +477,13 @@ impl ExecutionError {
             Self::SourcesTooLong => "ERR strings of more than 1073741824 bytes in one command",
             Self::ReplyTooLong => "ERR reply exceeds the maximum of 134217728 bytes",
             Self::UpdateReplyTooLong => "ERR reply to an update exceeds the maximum of 16908288 bytes",
+            Self::TooManyLookups => "ERR more than 4194304 look-ups in one SORT",
+            Self::NotWeight => "ERR One or more scores can't be converted into double",
+            Self::BusyKey => "BUSYKEY Target key name already exists.",
+            Self::FrequencyNotTracked => {
+                "ERR An LFU maxmemory policy is not selected, access frequency not tracked. Please note that \
+                 when switching between policies at runtime LRU and LFU data will take some time to adjust."
+            }
             Self::IndexOutOfRange => "ERR index out of range",
             Self::Malformed => "ERR malformed operation",
             Self::NotRead => "ERR update where only a read is allowed",
@@ -417,6 +493,7 @@ impl ExecutionError {
 
 const _: () = assert!(crate::limits::REPLY_BYTES_MAX == 134_217_728, "the text above names the limit");
 const _: () = assert!(crate::limits::UPDATE_REPLY_BYTES_MAX == 16_908_288, "the text above names the limit");
+const _: () = assert!(crate::limits::SORT_LOOKUPS_MAX == 4_194_304, "the text above names the limit");
 const _: () = assert!(crate::limits::SOURCE_BYTES_MAX == 1_073_741_824, "the text above names the limit");
 
 impl fmt::Display for ExecutionError {

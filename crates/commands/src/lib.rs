@@ -28,6 +28,7 @@ mod number;
 mod operation;
 mod parse;
 mod primitive;
+pub mod rdb;
 mod reply;
 mod table;
 mod words;
@@ -80,6 +81,14 @@ pub mod limits {
     /// Most bytes that one command may combine, in all strings that it reads: a key of 16 MiB may be named 65,536 times. Going
     /// through so many takes as long as others can be kept waiting.
     pub const SOURCE_BYTES_MAX: usize = 1 << 30;
+
+    /// Most keys that one SORT may look up for BY and GET. Each takes some hundred nanoseconds, and nothing else is executed
+    /// meanwhile.
+    pub const SORT_LOOKUPS_MAX: usize = 1 << 22;
+
+    /// The compressed strings of one payload of RESTORE may become this many bytes. Redis compresses what repeats itself to a
+    /// hundredth, and a payload has at most 16 MiB.
+    pub const RESTORED_BYTES_MAX: usize = 1 << 28;
 
     /// Most cells of the table that LCS fills: one for each pair of a beginning of the first string and one of the second, the
     /// empty ones included. Redis's table of 32-bit numbers has as many if `proto-max-bulk-len` is 16 MiB. Filling it

@@ -6,7 +6,7 @@ use crate::families::specification::{CommandKind, CommandSpec};
 use crate::families::{Command, ConnectionCommand};
 use crate::operation::Operation;
 use crate::table::{commands, number_of};
-use crate::words::Words;
+use crate::words::{Words, is};
 use syros_types::limits::{BODY_BYTES_MAX, KEY_BYTES_MAX, KEYS_PER_OPERATION_MAX, VALUE_BYTES_MAX};
 
 /// A command of the right number of words.
@@ -37,6 +37,7 @@ pub fn parse_numbered<'a>(words: &'a [&'a [u8]]) -> (Option<usize>, Result<Parse
 
 fn parse_as<'a>(spec: &'static CommandSpec, words: &'a [&'a [u8]]) -> Result<Parsed<'a>, CommandError> {
     match spec.kind {
+        CommandKind::Data(_) if asks_for_help(spec, words) => Ok(Parsed::Local(ConnectionCommand::Help)),
         CommandKind::Data(_) => parse_data(spec, words).map(|command| Parsed::Data(Operation::new(command))),
         CommandKind::Local(local) => Ok(Parsed::Local(local)),
         CommandKind::Blind => {
@@ -52,6 +53,11 @@ fn parse_as<'a>(spec: &'static CommandSpec, words: &'a [&'a [u8]]) -> Result<Par
             Ok(Parsed::Data(Operation { blind: true, ..Operation::new(command) }))
         }
     }
+}
+
+/// True of HELP, where other subcommands are operations on data.
+fn asks_for_help(spec: &CommandSpec, words: Words<'_>) -> bool {
+    !spec.subcommands.is_empty() && words.len() == 2 && is(words[1], "help")
 }
 
 /// The command of these words, if there are enough of them and not too many.

@@ -348,6 +348,55 @@ fn golden_of_sketches() -> Vec<(&'static str, Class, Vec<u8>)> {
     ]
 }
 
+/// The same of commands on keys of any type that came later.
+fn golden_of_keys() -> Vec<(&'static str, Class, Vec<u8>)> {
+    use Class::{Merge, Overwrite, Read, Update};
+    // Without a checksum.
+    let payload = b"\0\x01a\n\0\0\0\0\0\0\0\0\0";
+    let with_payload = |bytes: &[u8]| [bytes, &[13], payload].concat();
+    vec![
+        ("TOUCH k", Read, vec![5, 1, 1, b'k']),
+        ("COPY k l", Update, vec![127, 187, 1, b'k', 1, b'l', 0]),
+        ("BLIND COPY k l REPLACE DB 0", Merge, vec![0xff, 187, 1, b'k', 1, b'l', 1]),
+        ("OBJECT ENCODING k", Read, vec![127, 188, 0, 1, b'k']),
+        ("OBJECT FREQ k", Read, vec![127, 188, 1, 1, b'k']),
+        ("OBJECT IDLETIME k", Read, vec![127, 188, 2, 1, b'k']),
+        ("OBJECT REFCOUNT k", Read, vec![127, 188, 3, 1, b'k']),
+        ("MEMORY USAGE k SAMPLES 0", Read, vec![127, 189, 1, b'k']),
+        ("DUMP k", Read, vec![127, 190, 1, b'k']),
+        (
+            "RESTORE k 0 \0\x01a\n\0\0\0\0\0\0\0\0\0",
+            Update,
+            with_payload(&[127, 191, 1, b'k', 0]),
+        ),
+        (
+            "RESTORE k 5 \0\x01a\n\0\0\0\0\0\0\0\0\0 IDLETIME 5 ABSTTL FREQ 7",
+            Update,
+            with_payload(&[127, 191, 1, b'k', 2, 6]),
+        ),
+        (
+            "RESTORE k 5 \0\x01a\n\0\0\0\0\0\0\0\0\0 REPLACE",
+            Overwrite,
+            with_payload(&[80, 1, b'k', 1, 6]),
+        ),
+        (
+            "BLIND RESTORE k 0 \0\x01a\n\0\0\0\0\0\0\0\0\0",
+            Merge,
+            with_payload(&[0xff, 191, 1, b'k', 0]),
+        ),
+        ("SORT k", Read, vec![127, 192, 1, b'k', 0]),
+        ("SORT_RO k alpha", Read, [&[127, 192, 1, b'k', 1, 5][..], b"alpha"].concat()),
+        (
+            "SORT k LIMIT 0 1",
+            Read,
+            [&[127, 192, 1, b'k', 3, 5][..], b"LIMIT", &[1, b'0', 1, b'1']].concat(),
+        ),
+        ("SORT k STORE l", Update, [&[127, 193, 1, b'k', 2, 5][..], b"STORE", &[1, b'l']].concat()),
+        ("HSCAN k 0 NOVALUES", Read, vec![127, 194, 1, b'k', 0, 0, 10]),
+        ("ZSCAN k 0 MATCH a NOSCORES", Read, vec![127, 195, 1, b'k', 0, 1, 10, 1, b'a']),
+    ]
+}
+
 fn all_golden() -> Vec<(&'static str, Class, Vec<u8>)> {
     [
         golden(),
@@ -358,6 +407,7 @@ fn all_golden() -> Vec<(&'static str, Class, Vec<u8>)> {
         golden_of_places(),
         golden_of_bitmaps(),
         golden_of_sketches(),
+        golden_of_keys(),
     ]
     .concat()
 }
@@ -520,6 +570,12 @@ fn malformed_bodies_are_refused() {
         (&[42, 1, b'k', 1, 0, 0, 0, 0, 0, 0, 0, 0xff, 0x3f], Malformed::Number),
         (&[41, 0, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 2], Malformed::Number),
         (&[1, 0, 0], Malformed::Opcode(0)),
+        (&[127, 187, 1, b'k', 1, b'l', 2], Malformed::Options(2)),
+        (&[127, 188, 4, 1, b'k'], Malformed::Options(4)),
+        (&[80, 1, b'k', 3, 1, 0], Malformed::Options(3)),
+        (&[127, 192, 1, b'k', 1, 1, b'x'], Malformed::Options(0)),
+        (&[127, 192, 1, b'k', 2, 5, b's', b't', b'o', b'r', b'e', 1, b'l'], Malformed::Options(0)),
+        (&[127, 193, 1, b'k', 0], Malformed::Options(0)),
         (&[14; 9], Malformed::WholeKeyspace),
         (&[1, 0, 48, 14, 14, 14, 14, 14, 14, 14, 14], Malformed::WholeKeyspace),
     ] {
@@ -596,6 +652,11 @@ fn footprints_name_the_keys() {
         ("FLUSHDB", Footprint::All),
         ("SWAPDB 0 1", Footprint::All),
         ("MOVE a 0", Footprint::One(hash("a"))),
+        ("COPY a b", Footprint::of(vec![hash("a"), hash("b")])),
+        ("SORT a GET # BY nosort", Footprint::One(hash("a"))),
+        ("SORT a STORE b", Footprint::of(vec![hash("a"), hash("b")])),
+        ("SORT a BY w_*", Footprint::All),
+        ("SORT a GET w_* STORE b", Footprint::All),
     ] {
         assert_eq!(describe(&body(command)).unwrap().footprint, footprint, "{command}");
     }

@@ -187,7 +187,7 @@ fn the_table_knows_the_classes() {
         let CommandKind::Data(class) = spec.kind else { continue };
         // As many keys as the command can name at once, and one option where it changes the class.
         let arguments: &[&str] = match spec.name {
-            "mget" | "exists" | "del" | "unlink" => &["a", "b"],
+            "mget" | "exists" | "touch" | "del" | "unlink" => &["a", "b"],
             "mset" | "msetnx" => &["a", "1", "b", "2"],
             "getrange" | "substr" | "lrange" | "ltrim" | "lset" | "lrem" => &["k", "0", "1"],
             "setex" | "psetex" | "setrange" => &["k", "1", "v"],
@@ -221,6 +221,13 @@ fn the_table_knows_the_classes() {
             "setbit" => &["k", "1", "1"],
             "bitfield" => &["k", "SET", "u8", "0", "1"],
             "bitop" => &["AND", "k", "l"],
+            "copy" => &["k", "l"],
+            "georadius" => &["k", "1", "2", "3", "m", "STORE", "d"],
+            "georadiusbymember" => &["k", "m", "3", "m", "STORE", "d"],
+            "memory" => &["USAGE", "k"],
+            "object" => &["ENCODING", "k"],
+            "restore" => &["k", "0", "\0\x01a\n\0\0\0\0\0\0\0\0\0"],
+            "sort" => &["k", "STORE", "d"],
             "dbsize" | "randomkey" | "flushall" | "flushdb" => &[],
             _ if spec.accepts(2) => &["k"],
             _ => &["k", "1"],

@@ -66,6 +66,10 @@ impl EntryRef for &Entry {
     fn expiry(&self) -> Expiry {
         self.expiry
     }
+
+    fn memory_bytes(&self) -> usize {
+        ENTRY_BYTES + self.value.memory_bytes()
+    }
 }
 
 /// True if a key with this expiry is due.

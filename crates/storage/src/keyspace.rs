@@ -275,12 +275,22 @@ impl Keyspace {
         }
     }
 
-    /// Gives `entry`, taken from another key, to `key`.
+    /// Gives `entry`, taken from another key, to `key`, which keeps its position if it exists: see [`Keys::scan`].
     fn put(&mut self, key: &[u8], entry: Entry) {
-        self.discard(key);
-        self.content_bytes += key.len() + entry.value.memory_bytes();
-        self.index_expiry(key, None, entry.expiry);
-        self.entries.insert(Key::from_slice(key), entry);
+        self.remove_due(key);
+        let Some((position, _, old)) = self.entries.get_full_mut(key) else {
+            self.append(key, entry.value, Stamp { expiry: entry.expiry, entry: entry.changed });
+            return;
+        };
+        if let Some(capture) = &mut self.capture {
+            capture.preserve(position, key, old);
+        }
+        self.content_bytes += entry.value.memory_bytes();
+        let expiry = entry.expiry;
+        let old = core::mem::replace(old, entry);
+        self.content_bytes -= old.value.memory_bytes();
+        self.index_expiry(key, old.expiry, expiry);
+        self.garbage.add(old.value);
     }
 
     /// Removes a key, whose entry another key gets.
@@ -533,9 +543,9 @@ impl Keys for Keyspace {
     }
 
     /// The cursor is a position, and the keys below it are still to be visited, from the highest down; 0
-    /// starts at the end and is also where it ends. New keys are added at the end, and a removed key is
-    /// replaced by the last one: a key not visited yet only ever moves down. So every key that is there all
-    /// the time is visited.
+    /// starts at the end and is also where it ends. New keys are added at the end, a removed key is
+    /// replaced by the last one, and a key that gets another value or expiry, also by RENAME of another one, stays where it
+    /// is: a key not visited yet only ever moves down. So every key that is there all the time is visited.
     fn scan(&self, cursor: u64, count: u64, mut visit: impl FnMut(&[u8], Kind) -> ControlFlow<()>) -> u64 {
         let length = self.len() as u64;
         let mut position = if cursor == 0 { length } else { cursor.min(length) };

@@ -64,7 +64,15 @@ pub trait EntryRef {
 
     /// The expiry.
     fn expiry(&self) -> Expiry;
+
+    /// About how many bytes the value takes where it is kept, and what is kept of the key beside its name and its value.
+    fn memory_bytes(&self) -> usize {
+        KEY_BYTES + self.string().map_or_else(|_| self.to_value().memory_bytes(), <[u8]>::len)
+    }
 }
+
+/// What a key takes beside its name and its value, about.
+const KEY_BYTES: usize = 64;
 
 /// Keys of one database with values and expiries, in some order of their own, to be read. A key that has expired does not exist.
 pub trait Keys {
@@ -94,7 +102,8 @@ pub trait Keys {
 
     /// Visits about `count` keys from `cursor` on with the kinds of their values, fewer if `visit` breaks off, and
     /// returns the cursor of the next ones; 0 is both the beginning and the end. A key that exists from the beginning to
-    /// the end is visited, whatever happens to others in between.
+    /// the end is visited, whatever happens to others in between and whatever values it gets. A key that one operation of
+    /// a body removes and the next one adds does not exist all the time.
     fn scan(&self, cursor: u64, count: u64, visit: impl FnMut(&[u8], Kind) -> ControlFlow<()>) -> u64;
 
     /// Is called before something is drawn by chance from the elements of a key. Chance comes from the time of

@@ -31,6 +31,7 @@ pub use bitmaps::operations::{BitfieldAction, BitfieldStep, BitfieldSteps, Bitfi
 pub use bitmaps::range::BitRange;
 pub use draws::Draws;
 pub use generic::expire::ExpireCondition;
+pub use generic::object::ObjectAspect;
 pub use generic::ttl::Unit;
 pub use geo::place::Place;
 pub use geo::search::{Centre, GeoOrder, GeoSearch, Shape};
@@ -273,11 +274,15 @@ commands! {
         bitmaps::bitfield::BitFieldRo<'a>,
         bitmaps::bitpos::BitPos<'a>,
         bitmaps::getbit::GetBit<'a>,
+        generic::dump::Dump<'a>,
         generic::exists::Exists<'a>,
         generic::key_type::Type<'a>,
         generic::keys::Keys<'a>,
+        generic::memory_usage::MemoryUsage<'a>,
+        generic::object::Object<'a>,
         generic::randomkey::RandomKey,
         generic::scan::Scan<'a>,
+        generic::sort::Sort<'a>,
         generic::ttl::ExpireTime<'a> | OPCODE_MILLISECONDS,
         generic::ttl::Ttl<'a> | OPCODE_MILLISECONDS,
         geo::geodist::GeoDist<'a>,
@@ -291,6 +296,7 @@ commands! {
         hashes::hmget::HMGet<'a>,
         hashes::hrandfield::HRandField<'a>,
         hashes::hscan::HScan<'a>,
+        hashes::hscan::HScanFields<'a>,
         hashes::hstrlen::HStrLen<'a>,
         lists::lindex::LIndex<'a>,
         lists::llen::LLen<'a>,
@@ -315,6 +321,7 @@ commands! {
         sorted_sets::zrange::ZRange<'a>,
         sorted_sets::zrank::ZRank<'a>,
         sorted_sets::zscan::ZScan<'a>,
+        sorted_sets::zscan::ZScanMembers<'a>,
         sorted_sets::zscore::ZScore<'a>,
         strings::get::Get<'a>,
         strings::getrange::GetRange<'a>,
@@ -327,12 +334,16 @@ commands! {
         bitmaps::bitfield::BitField<'a>,
         bitmaps::bitop::BitOp<'a>,
         bitmaps::setbit::SetBit<'a>,
+        generic::copy::Copy<'a>,
         generic::del::Del<'a>,
         generic::expire::Expire<'a>,
         generic::move_key::Move<'a>,
         generic::persist::Persist<'a>,
         generic::rename::Rename<'a>,
         generic::rename::RenameNx<'a>,
+        generic::restore::Restore<'a>,
+        generic::restore::RestoreReplace<'a>,
+        generic::sort::SortStore<'a>,
         geo::geoadd::GeoAdd<'a>,
         geo::geosearchstore::GeoSearchStore<'a>,
         hashes::hdel::HDel<'a>,
@@ -387,7 +398,9 @@ commands! {
         echo::Echo,
         exec::Exec,
         hello::Hello,
+        help::Help,
         info::Info,
+        lolwut::Lolwut,
         multi::Multi,
         ping::Ping,
         quit::Quit,

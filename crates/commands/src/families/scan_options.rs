@@ -72,9 +72,17 @@ impl<'a> ScanOptions<'a> {
     /// The options that these words are. A key that does not exist has no elements, whatever the options are, so some
     /// mistakes are options too: only the engine can tell.
     pub(super) fn parse(words: Words<'a>) -> Result<Self, CommandError> {
-        match parse_valid(words) {
-            Err(CommandError::Syntax) => Ok(Self::Syntax),
-            Err(CommandError::NotInteger) => Ok(Self::NotInteger),
+        Self::parse_with_flag(words, None).map(|(options, _)| options)
+    }
+
+    /// The same of a command that has one more option, without an argument, and whether it is there.
+    pub(super) fn parse_with_flag(
+        words: Words<'a>,
+        flag: Option<&str>,
+    ) -> Result<(Self, bool), CommandError> {
+        match parse_valid(words, flag) {
+            Err(CommandError::Syntax) => Ok((Self::Syntax, false)),
+            Err(CommandError::NotInteger) => Ok((Self::NotInteger, false)),
             other => other,
         }
     }
@@ -103,6 +111,14 @@ impl<'a> ScanOptions<'a> {
         Ok(())
     }
 
+    /// The work of a step over so many elements, as `work` tells it. Most steps are short, and need not be looked at.
+    pub(super) fn work_on(self, work: impl FnOnce(u64) -> usize) -> usize {
+        match self.checked() {
+            Ok((_, count)) if count > scan::COUNT => work(count),
+            _ => 0,
+        }
+    }
+
     /// What elements must match, and how many are looked at, now that the key exists.
     pub(super) fn checked(self) -> Result<(Option<&'a [u8]>, u64), ExecutionError> {
         match self {
@@ -118,10 +134,17 @@ pub(super) fn put_no_step(reply: &mut Vec<u8>) {
     put_step(reply, 0, &Names::default());
 }
 
-fn parse_valid<'a>(options: Words<'a>) -> Result<ScanOptions<'a>, CommandError> {
-    let (mut matching, mut count) = (None, scan::COUNT);
+fn parse_valid<'a>(
+    options: Words<'a>,
+    flag: Option<&str>,
+) -> Result<(ScanOptions<'a>, bool), CommandError> {
+    let (mut matching, mut count, mut has_flag) = (None, scan::COUNT, false);
     let mut options = options.iter().copied();
     while let Some(option) = options.next() {
+        if flag.is_some_and(|flag| is(option, flag)) {
+            has_flag = true;
+            continue;
+        }
         let argument = options.next().ok_or(CommandError::Syntax)?;
         if is(option, "count") {
             let value = u64::try_from(integer(argument)?).ok();
@@ -132,5 +155,5 @@ fn parse_valid<'a>(options: Words<'a>) -> Result<ScanOptions<'a>, CommandError> 
             return Err(CommandError::Syntax);
         }
     }
-    Ok(ScanOptions::Valid { pattern: matching, count })
+    Ok((ScanOptions::Valid { pattern: matching, count }, has_flag))
 }

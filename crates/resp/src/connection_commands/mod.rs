@@ -4,6 +4,8 @@ mod client;
 mod command;
 mod config;
 mod hello;
+mod help;
+mod lolwut;
 
 use crate::context::{Context, Identity};
 use crate::info::info_text;
@@ -122,6 +124,8 @@ pub(crate) fn answer(
             return true;
         }
         ConnectionCommand::Unwatch => write_simple(out, b"OK"),
+        ConnectionCommand::Help => help::answer(words[0], out),
+        ConnectionCommand::Lolwut => lolwut::answer(session.protocol, out),
         // They concern what the connection has queued and watches.
         ConnectionCommand::Multi
         | ConnectionCommand::Exec

@@ -39,6 +39,7 @@ pub fn test_part<E: Engine>(make: impl Fn() -> E, load: impl Fn(&[Vec<u8>]) -> E
     test_evaluation_of_lists(&make);
     test_bodies(&make);
     test_scan(&make);
+    test_scan_among_updates(&make, 600 / one_in);
     test_draws(&make);
     sets::test(&make);
     test_limits(&make);
@@ -48,7 +49,7 @@ pub fn test_part<E: Engine>(make: impl Fn() -> E, load: impl Fn(&[Vec<u8>]) -> E
     versions::test(&make, (3_000 / one_in) as usize);
     snapshots::test(&make, &load, 200 / one_in);
     for seed in 0..4_u64.div_ceil(one_in) {
-        test_against_twin(&make, seed, 10_000);
+        test_against_twin(&make, seed, 12_000);
     }
 }
 
@@ -363,6 +364,42 @@ fn test_scan<E: Engine>(make: &impl Fn() -> E) {
         let found: BTreeSet<Vec<u8>> = found.into_iter().collect();
         assert!(found.is_superset(&stay), "SCAN missed {:?}", stay.difference(&found).next());
     }
+}
+
+/// The same among all updates that the generator knows: each key that exists after every one of them is visited.
+fn test_scan_among_updates<E: Engine>(make: &impl Fn() -> E, rounds: u64) {
+    let mut prng = Prng::new(12);
+    for round in 0..rounds {
+        let mut engine = make();
+        let mut generator = Generator::new(round, 1..40, 0..400);
+        let (mut time, mut lasting) = (0, BTreeSet::new());
+        for body in core::iter::repeat_with(|| generator.body()).flatten().take(60) {
+            apply(&mut engine, ms(0), &body);
+        }
+        lasting.extend(keys_of(&engine));
+        let found = scan_all(&mut engine, 1 + round % 3, None, |engine| {
+            for body in core::iter::repeat_with(|| generator.body()).flatten().take(2) {
+                time += prng.below(3);
+                // What expires is gone, even if the body adds it anew.
+                engine.advance(ms(time));
+                lasting = lasting.intersection(&keys_of(engine)).cloned().collect();
+                apply(engine, ms(time), &body);
+                lasting = lasting.intersection(&keys_of(engine)).cloned().collect();
+            }
+        });
+        let found: BTreeSet<Vec<u8>> = found.into_iter().collect();
+        let missed = lasting.difference(&found).next();
+        assert_eq!(missed, None, "SCAN missed a key, round {round}");
+    }
+}
+
+/// All keys.
+fn keys_of<E: Engine>(engine: &E) -> BTreeSet<Vec<u8>> {
+    let Some(Reply::Array(keys)) = read(engine, ms(0), &body(&["KEYS *"])).pop() else {
+        panic!("KEYS: no array")
+    };
+    let name = |key| if let Reply::Bulk(key) = key { key } else { panic!("KEYS: {key:?}") };
+    keys.into_iter().map(name).collect()
 }
 
 /// Values and replies stay within their limits.

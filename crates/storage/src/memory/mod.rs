@@ -121,6 +121,10 @@ impl MemoryEngine {
                 let keys = self.databases.database(operation.database);
                 return (keys.len() > Self::LISTED_AT_ONCE).then_some(LongRead::InSteps);
             }
+            // It may look at any key, and a read apart has those that are named.
+            if operation.concerns_all_keys() {
+                return None;
+            }
             work += operation.work_on(&self.databases);
         }
         (work > Self::WORK_AT_ONCE).then_some(LongRead::Detached)

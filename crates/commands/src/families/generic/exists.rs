@@ -1,4 +1,4 @@
-//! EXISTS.
+//! EXISTS and TOUCH.
 
 use super::ROW;
 use crate::access::Keys;
@@ -9,7 +9,7 @@ use crate::families::specification::{CommandKind, CommandSpec, KeyPositions, Loo
 use crate::reply::put_integer;
 use crate::words::arguments;
 
-/// EXISTS: a key named twice counts twice.
+/// EXISTS, and TOUCH, which answers the same: a key named twice counts twice. When keys were used is not recorded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Exists<'a> {
     /// The keys.
@@ -18,22 +18,35 @@ pub struct Exists<'a> {
 
 fields!(Exists<'a> = 5 { keys: List<1> });
 
+/// What the rows have in common.
+const COUNT: CommandSpec = CommandSpec {
+    kind: CommandKind::READ,
+    arity: -2,
+    keys: KeyPositions::ALL,
+    key_flags: &[&["RO"]],
+    flags: &["readonly", "fast"],
+    categories: &["@keyspace", "@read", "@fast"],
+    tips: &["request_policy:multi_shard", "response_policy:agg_sum"],
+    lookup: LookupReply::Count,
+    parser: |_, words| Ok(Exists { keys: arguments(words) }.into()),
+    ..ROW
+};
+
 impl<'a> Definition<'a> for Exists<'a> {
-    const SPECS: &'static [CommandSpec] = &[CommandSpec {
-        name: "exists",
-        kind: CommandKind::READ,
-        arity: -2,
-        keys: KeyPositions::ALL,
-        key_flags: &[&["RO"]],
-        flags: &["readonly", "fast"],
-        categories: &["@keyspace", "@read", "@fast"],
-        tips: &["request_policy:multi_shard", "response_policy:agg_sum"],
-        since: "1.0.0",
-        summary: "Counts how many of the named keys exist.",
-        lookup: LookupReply::Count,
-        parser: |_, words| Ok(Exists { keys: arguments(words) }.into()),
-        ..ROW
-    }];
+    const SPECS: &'static [CommandSpec] = &[
+        CommandSpec {
+            name: "exists",
+            since: "1.0.0",
+            summary: "Counts how many of the named keys exist.",
+            ..COUNT
+        },
+        CommandSpec {
+            name: "touch",
+            since: "3.2.1",
+            summary: "Counts how many of the named keys exist, which are not used by that.",
+            ..COUNT
+        },
+    ];
 
     fn keys(&self) -> KeyNames<'a> {
         KeyNames::Every { list: self.keys, step: 1 }

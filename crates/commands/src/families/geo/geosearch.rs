@@ -1,8 +1,9 @@
-//! GEOSEARCH, and its older relatives that only read.
+//! GEOSEARCH, and its older relatives, of which two store what they find if they are told to.
 
-use super::READ;
+use super::geosearchstore::GeoSearchStore;
 use super::place::Place;
 use super::search::{Centre, Found, GeoSearch, Parts, parse_circle};
+use super::{READ, UPDATE};
 use crate::access::Keys;
 use crate::encoding::{Flag, Key, fields};
 use crate::error::{CommandError, ExecutionError};
@@ -13,7 +14,7 @@ use crate::families::specification::CommandSpec;
 use crate::reply::{put_array, put_bulk, put_integer};
 use crate::words::{Words, is};
 
-/// GEOSEARCH, GEORADIUS_RO, GEORADIUSBYMEMBER_RO.
+/// GEOSEARCH, GEORADIUS_RO, GEORADIUSBYMEMBER_RO; and GEORADIUS and GEORADIUSBYMEMBER, unless they store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct GeoSearchRead<'a> {
     /// The key.
@@ -36,30 +37,43 @@ fields!(GeoSearchRead<'a> = 303 {
     with_place: Flag
 });
 
+/// What the rows of those that may store have in common.
+const STORING: CommandSpec = CommandSpec {
+    flags: &["write", "denyoom", "movablekeys"],
+    key_flags: &[&["RO", "access"]],
+    ..UPDATE
+};
+
 impl<'a> Definition<'a> for GeoSearchRead<'a> {
     const SPECS: &'static [CommandSpec] = &[
+        CommandSpec {
+            name: "georadius",
+            arity: -6,
+            parser: |_, words| parse(words, &words[6..], around_place(words)?, true),
+            summary: "Returns the members of a sorted set that are near a place, or stores them.",
+            ..STORING
+        },
         CommandSpec {
             name: "georadius_ro",
             arity: -6,
             since: "3.2.10",
             summary: "Returns the members of a sorted set that are near a place.",
-            parser: |_, words| {
-                let centre = Some(Centre::At(Place::parse(words[2], words[3])?));
-                let shape = Some(parse_circle(words[4], words[5])?);
-                parse(words, &words[6..], Parts { centre, shape, ..Parts::default() })
-            },
+            parser: |_, words| parse(words, &words[6..], around_place(words)?, false),
             ..READ
+        },
+        CommandSpec {
+            name: "georadiusbymember",
+            arity: -5,
+            parser: |_, words| parse(words, &words[5..], around_member(words)?, true),
+            summary: "Returns the members of a sorted set that are near one of them, or stores them.",
+            ..STORING
         },
         CommandSpec {
             name: "georadiusbymember_ro",
             arity: -5,
             since: "3.2.10",
             summary: "Returns the members of a sorted set that are near one of them.",
-            parser: |_, words| {
-                let shape = Some(parse_circle(words[3], words[4])?);
-                let parts = Parts { centre: Some(Centre::Member(words[2])), shape, ..Parts::default() };
-                parse(words, &words[5..], parts)
-            },
+            parser: |_, words| parse(words, &words[5..], around_member(words)?, false),
             ..READ
         },
         CommandSpec {
@@ -67,7 +81,7 @@ impl<'a> Definition<'a> for GeoSearchRead<'a> {
             arity: -7,
             since: "6.2.0",
             summary: "Returns the members of a sorted set that are within a circle or a rectangle.",
-            parser: |_, words| parse(words, &words[2..], Parts::default()),
+            parser: |_, words| parse(words, &words[2..], Parts::default(), false),
             ..READ
         },
     ];
@@ -82,28 +96,57 @@ impl<'a> Definition<'a> for GeoSearchRead<'a> {
     }
 }
 
-/// The options of a command; it names centre and shape by options if it has not named them before.
+/// The circle around a place, of GEORADIUS.
+fn around_place<'a>(words: Words<'a>) -> Result<Parts<'a>, CommandError> {
+    let centre = Some(Centre::At(Place::parse(words[2], words[3])?));
+    Ok(Parts { centre, shape: Some(parse_circle(words[4], words[5])?), ..Parts::default() })
+}
+
+/// The circle around a member, of GEORADIUSBYMEMBER.
+fn around_member<'a>(words: Words<'a>) -> Result<Parts<'a>, CommandError> {
+    let shape = Some(parse_circle(words[3], words[4])?);
+    Ok(Parts { centre: Some(Centre::Member(words[2])), shape, ..Parts::default() })
+}
+
+/// The options of a command; it names centre and shape by options if it has not named them before. One that may store has
+/// STORE and STOREDIST, of which the last counts.
 fn parse<'a>(
     words: Words<'a>,
     options: Words<'a>,
     mut parts: Parts<'a>,
+    may_store: bool,
 ) -> Result<Command<'a>, CommandError> {
     let is_named = parts.centre.is_none();
     let (mut with_distance, mut with_score, mut with_place) = (false, false, false);
+    let mut target = None;
     let mut rest = options;
     while let [option, behind @ ..] = rest {
-        let flag = match option {
-            option if is(option, "withdist") => &mut with_distance,
-            option if is(option, "withhash") => &mut with_score,
-            option if is(option, "withcoord") => &mut with_place,
+        let flag = match (option, behind) {
+            (option, _) if is(option, "withdist") => &mut with_distance,
+            (option, _) if is(option, "withhash") => &mut with_score,
+            (option, _) if is(option, "withcoord") => &mut with_place,
+            (option, [key, behind @ ..]) if may_store && (is(option, "store") || is(option, "storedist")) => {
+                target = Some((*key, is(option, "storedist")));
+                rest = behind;
+                continue;
+            }
             _ if parts.take(&mut rest, is_named)? => continue,
             _ => return Err(CommandError::Syntax),
         };
         *flag = true;
         rest = behind;
     }
-    let search = parts.finish(words[0])?;
-    Ok(GeoSearchRead { key: words[1], search, with_distance, with_score, with_place }.into())
+    let answers_more = with_distance || with_score || with_place;
+    if target.is_some() && answers_more {
+        return Err(CommandError::GeoRadiusStoreAnswersNothing);
+    }
+    let (key, search) = (words[1], parts.finish(words[0])?);
+    Ok(match target {
+        None => GeoSearchRead { key, search, with_distance, with_score, with_place }.into(),
+        Some((target, stores_distances)) => {
+            GeoSearchStore { target, source: key, search, stores_distances }.into()
+        }
+    })
 }
 
 impl ReadCommand for GeoSearchRead<'_> {

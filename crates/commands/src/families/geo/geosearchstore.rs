@@ -1,4 +1,4 @@
-//! GEOSEARCHSTORE.
+//! GEOSEARCHSTORE, which GEORADIUS with STORE is, too.
 
 use super::UPDATE;
 use super::search::{GeoSearch, Parts};
@@ -95,7 +95,7 @@ impl<'a> UpdateCommand<'a> for GeoSearchStore<'a> {
             })
             .collect();
         members.sort_unstable_by_key(|(member, score)| (*score, *member));
-        put_integer(reply, store(keys, self.target, &members)?);
+        put_integer(reply, store(keys, self.target, &members));
         Ok(())
     }
 }

@@ -78,12 +78,13 @@ pub(super) fn store<K: KeysMut>(
     keys: &mut K,
     key: &[u8],
     members: &[(&[u8], Score)],
-) -> Result<i64, ExecutionError> {
+) -> i64 {
     let stored = SortedSet::from_ascending(members);
     let count = stored.len();
-    keys.remove(key);
     if count > 0 {
-        keys.edit_collection(key, |set: &mut SortedSet| *set = stored)?;
+        keys.set_collection(key, stored);
+    } else {
+        keys.remove(key);
     }
-    Ok(count as i64)
+    count as i64
 }

@@ -69,7 +69,7 @@ impl<'a> UpdateCommand<'a> for ZRangeStore<'a> {
         if self.selection.is_reversed {
             members.reverse();
         }
-        put_integer(reply, store(keys, self.target, &members)?);
+        put_integer(reply, store(keys, self.target, &members));
         Ok(())
     }
 }

@@ -29,7 +29,19 @@ pub struct ZScan<'a> {
     pub options: ScanOptions<'a>,
 }
 
+/// ZSCAN with NOSCORES, which Valkey 8.1 has: the same, without the scores.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ZScanMembers<'a> {
+    /// The key.
+    pub key: &'a [u8],
+    /// Where it goes on; 0 at the beginning.
+    pub cursor: u64,
+    /// What else is asked for.
+    pub options: ScanOptions<'a>,
+}
+
 fields!(ZScan<'a> = 222 { key: Key, cursor: Unsigned, options: ScanOptions<'a> });
+fields!(ZScanMembers<'a> = 323 { key: Key, cursor: Unsigned, options: ScanOptions<'a> });
 
 impl<'a> Definition<'a> for ZScan<'a> {
     const SPECS: &'static [CommandSpec] = &[CommandSpec {
@@ -54,8 +66,25 @@ impl<'a> Definition<'a> for ZScan<'a> {
 
 fn parse(words: Words<'_>) -> Result<Command<'_>, CommandError> {
     let cursor = parse_cursor(words[2])?;
-    let options = ScanOptions::parse(&words[3..])?;
-    Ok(ZScan { key: words[1], cursor, options }.into())
+    let (options, without_scores) = ScanOptions::parse_with_flag(&words[3..], Some("noscores"))?;
+    Ok(if without_scores {
+        ZScanMembers { key: words[1], cursor, options }.into()
+    } else {
+        ZScan { key: words[1], cursor, options }.into()
+    })
+}
+
+impl<'a> Definition<'a> for ZScanMembers<'a> {
+    const SPECS: &'static [CommandSpec] = &[];
+
+    fn keys(&self) -> KeyNames<'a> {
+        KeyNames::One(self.key)
+    }
+
+    /// Any number of members.
+    fn values(&self) -> u32 {
+        1
+    }
 }
 
 impl ReadCommand for ZScan<'_> {
@@ -67,6 +96,18 @@ impl ReadCommand for ZScan<'_> {
         };
         let strings = |(member, score): (_, Score)| [Cow::Borrowed(member), Cow::Owned(text_of(score, set))];
         let scan = |count| set.scan(self.cursor, count).map(|members| members.map(strings));
+        self.options.read(scan, view, reply)
+    }
+}
+
+impl ReadCommand for ZScanMembers<'_> {
+    fn read<K: Keys>(&self, keys: &K, view: View, reply: &mut Vec<u8>) -> ExecutionResult {
+        let found = keys.get(self.key);
+        let Some(set) = sorted_set_of(found.as_ref())? else {
+            put_no_step(reply);
+            return Ok(());
+        };
+        let scan = |count| set.scan(self.cursor, count).map(|members| members.map(|(member, _)| [member]));
         self.options.read(scan, view, reply)
     }
 }

@@ -6,6 +6,7 @@ mod sets;
 mod sorted_sets;
 
 mod bitmaps;
+mod generic;
 mod hyperloglog;
 
 use super::body_if_data;
@@ -96,6 +97,7 @@ const STRINGS: &[&str] = &[
 const FAMILIES: &[&[&str]] = &[
     STRINGS,
     bitmaps::TEMPLATES,
+    generic::TEMPLATES,
     hyperloglog::TEMPLATES,
     hashes::TEMPLATES,
     lists::TEMPLATES,
@@ -278,7 +280,8 @@ impl Generator {
             _ if self.expand_of_hashes(word, words)
                 || self.expand_of_lists(word, words)
                 || self.expand_of_sets(word, words)
-                || self.expand_of_sorted_sets(word, words) =>
+                || self.expand_of_sorted_sets(word, words)
+                || self.expand_of_generic(word, words) =>
             {
                 return;
             }

@@ -1,6 +1,7 @@
 //! What each command answers, as lists of commands and replies.
 
 mod bitmaps;
+mod generic;
 mod geo;
 mod hashes;
 mod hyperloglog;
@@ -48,6 +49,7 @@ pub(super) fn test<E: Engine>(make: &impl Fn() -> E) {
     for script in [
         SCRIPTS,
         bitmaps::SCRIPTS,
+        generic::SCRIPTS,
         hashes::SCRIPTS,
         hyperloglog::SCRIPTS,
         lists::SCRIPTS,

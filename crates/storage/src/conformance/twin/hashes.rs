@@ -21,7 +21,7 @@ impl Fields {
         self.pairs.is_empty()
     }
 
-    fn get(&self, field: &[u8]) -> Option<&Vec<u8>> {
+    pub(super) fn get(&self, field: &[u8]) -> Option<&Vec<u8>> {
         self.pairs.iter().find(|(other, _)| other == field).map(|(_, value)| value)
     }
 

@@ -21,6 +21,10 @@ impl Elements {
         self.elements.is_empty()
     }
 
+    pub(super) fn all(&self) -> Vec<Vec<u8>> {
+        self.elements.clone()
+    }
+
     fn push(&mut self, end: ListEnd, element: &[u8]) {
         let place = if end == ListEnd::Left { 0 } else { self.elements.len() };
         self.insert(place, element);
@@ -123,6 +127,13 @@ fn positions(list: &Elements, asked: &LPos<'_>) -> Vec<Reply> {
 }
 
 impl Twin {
+    /// Gives a key that does not exist these elements.
+    pub(super) fn insert_elements(&mut self, key: &[u8], elements: Vec<Vec<u8>>) {
+        let mut list = Elements::default();
+        elements.iter().for_each(|element| list.push(ListEnd::Right, element));
+        self.keys.insert(key.to_vec(), (Content::List(list), None));
+    }
+
     /// Reads of lists.
     pub(super) fn read_list(&self, command: &Command<'_>) -> Option<Reply> {
         Some(match command {

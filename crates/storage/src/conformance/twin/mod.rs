@@ -8,6 +8,7 @@ mod sorted_sets;
 
 mod bitmaps;
 mod databases;
+mod generic;
 mod hyperloglog;
 mod lcs;
 
@@ -297,6 +298,7 @@ impl Twin {
                 .or_else(|| self.read_sorted_set(command))
                 .or_else(|| self.read_bits(command))
                 .or_else(|| self.read_sketch(command))
+                .or_else(|| self.read_generic(command))
                 .unwrap_or(Reply::Nil),
         }
     }
@@ -472,6 +474,7 @@ impl Twin {
                 .or_else(|| self.update_sorted_set(command))
                 .or_else(|| self.update_bits(command))
                 .or_else(|| self.update_sketch(command))
+                .or_else(|| self.update_generic(command))
                 .unwrap_or_else(|| unreachable!("the twin does not know {command:?}")),
         }
     }

@@ -23,6 +23,10 @@ impl Members {
         self.elements.is_empty()
     }
 
+    pub(super) fn names(&self) -> Vec<Vec<u8>> {
+        self.elements.iter().map(|(_, member)| member.clone()).collect()
+    }
+
     fn score(&self, member: &[u8]) -> Option<f64> {
         self.elements.iter().find(|(_, other)| other == member).map(|(score, _)| *score)
     }

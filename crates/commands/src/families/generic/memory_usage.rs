@@ -1,0 +1,85 @@
+//! MEMORY USAGE.
+
+use super::ROW;
+use crate::access::{EntryRef as _, Keys};
+use crate::encoding::{Key, fields};
+use crate::error::CommandError;
+use crate::families::Command;
+use crate::families::counts::parse_count;
+use crate::families::definition::{Definition, ExecutionResult, KeyNames, ReadCommand, View};
+use crate::families::specification::{CommandKind, CommandSpec, KeyPositions, SubcommandSpec};
+use crate::reply::{put_integer, put_nil};
+use crate::words::{Words, integer, is};
+
+/// MEMORY USAGE: about how many bytes a key and its value take at the member that answers; nil if there is no key. It adds up
+/// what is known of each block and guesses nothing, so SAMPLES changes nothing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct MemoryUsage<'a> {
+    /// The key.
+    pub key: &'a [u8],
+}
+
+fields!(MemoryUsage<'a> = 317 { key: Key });
+
+impl<'a> Definition<'a> for MemoryUsage<'a> {
+    const SPECS: &'static [CommandSpec] = &[CommandSpec {
+        name: "memory",
+        kind: CommandKind::READ,
+        arity: -2,
+        keys: KeyPositions { first: 2, last: 2, step: 1 },
+        key_flags: &[&["RO"]],
+        flags: &["readonly"],
+        categories: &["@read", "@slow"],
+        since: "4.0.0",
+        group: "server",
+        summary: "Tells how much memory a key and its value take.",
+        subcommands: &[
+            SubcommandSpec {
+                name: "memory|help",
+                arity: 2,
+                flags: &["loading", "stale"],
+                categories: &["@slow"],
+                tips: &[],
+            },
+            SubcommandSpec {
+                name: "memory|usage",
+                arity: -3,
+                flags: &["readonly"],
+                categories: &["@read", "@slow"],
+                tips: &[],
+            },
+        ],
+        parser: |_, words| parse(words),
+        ..ROW
+    }];
+
+    fn keys(&self) -> KeyNames<'a> {
+        KeyNames::One(self.key)
+    }
+}
+
+fn parse(words: Words<'_>) -> Result<Command<'_>, CommandError> {
+    if !is(words[1], "usage") {
+        return Err(CommandError::unknown_subcommand("memory", words[1]));
+    }
+    let (key, options) = words[2..].split_first().ok_or(CommandError::Arity("memory|usage"))?;
+    for option in options.chunks(2) {
+        let [option, samples] = option else { return Err(CommandError::Syntax) };
+        if !is(option, "samples") {
+            return Err(CommandError::Syntax);
+        }
+        integer(samples)?;
+        parse_count(samples).ok_or(CommandError::Syntax)?;
+    }
+    Ok(MemoryUsage { key }.into())
+}
+
+impl ReadCommand for MemoryUsage<'_> {
+    fn read<K: Keys>(&self, keys: &K, _view: View, reply: &mut Vec<u8>) -> ExecutionResult {
+        match keys.get(self.key) {
+            Some(found) => put_integer(reply, (self.key.len() + found.memory_bytes()) as i64),
+            None => put_nil(reply),
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,96 @@
+//! Values in Redis's format for files and for DUMP and RESTORE (RDB).
+//!
+//! A *payload* is a type's number, a value of that type, the version of the format and a checksum. Payloads of Redis 2.8 to
+//! 7.2 and of Valkey 8 are read, in all encodings that these have; what is written, Redis 7.0 reads. Payloads come from
+//! clients: whatever their bytes are, memory stays in proportion to them, and what is read is checked as a whole: lengths,
+//! counts, the order of what has one, and that nothing is there twice.
+
+mod checksum;
+mod containers;
+mod input;
+mod listpack;
+mod lzf;
+mod output;
+mod value;
+mod ziplist;
+
+use checksum::checksum;
+use input::Input;
+use syros_values::Value;
+
+/// The version that is written: Redis 7.0's.
+const VERSION: u16 = 10;
+
+/// The newest version that is read: that of Redis 7.2 and of Valkey 8.
+const VERSION_MAX: u16 = 11;
+
+/// Bytes of version and checksum.
+const FOOTER_BYTES: usize = 10;
+
+/// Why a payload cannot be restored.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum InvalidPayload {
+    /// It was written by a newer version, or its bytes are not those that were written.
+    VersionOrChecksum,
+    /// It is no value.
+    Format,
+}
+
+/// The numbers of types and of their encodings. Fixed by Redis.
+mod type_number {
+    pub(super) const STRING: u8 = 0;
+    pub(super) const LIST: u8 = 1;
+    pub(super) const SET: u8 = 2;
+    pub(super) const SORTED_SET: u8 = 3;
+    pub(super) const HASH: u8 = 4;
+    pub(super) const SORTED_SET_BINARY: u8 = 5;
+    pub(super) const HASH_ZIPMAP: u8 = 9;
+    pub(super) const LIST_ZIPLIST: u8 = 10;
+    pub(super) const SET_INTSET: u8 = 11;
+    pub(super) const SORTED_SET_ZIPLIST: u8 = 12;
+    pub(super) const HASH_ZIPLIST: u8 = 13;
+    pub(super) const LIST_QUICKLIST: u8 = 14;
+    pub(super) const HASH_LISTPACK: u8 = 16;
+    pub(super) const SORTED_SET_LISTPACK: u8 = 17;
+    pub(super) const LIST_QUICKLIST_2: u8 = 18;
+    pub(super) const SET_LISTPACK: u8 = 20;
+}
+
+/// The payload of a value; `None` if it would be longer than `bytes_max`. Equal values have equal payloads.
+#[must_use]
+pub fn dump(value: &Value, bytes_max: usize) -> Option<Vec<u8>> {
+    let mut payload = output::value(value, bytes_max)?;
+    payload.extend_from_slice(&VERSION.to_le_bytes());
+    let checksum = checksum(&payload);
+    payload.extend_from_slice(&checksum.to_le_bytes());
+    Some(payload)
+}
+
+/// The value of a payload.
+///
+/// # Errors
+/// [`InvalidPayload`]
+pub fn restore(payload: &[u8]) -> Result<Value, InvalidPayload> {
+    let (checked, sum) = payload.split_last_chunk::<8>().ok_or(InvalidPayload::VersionOrChecksum)?;
+    let (_, version) = checked.split_last_chunk::<2>().ok_or(InvalidPayload::VersionOrChecksum)?;
+    // No checksum is a checksum, as in Redis.
+    let sum = u64::from_le_bytes(*sum);
+    if u16::from_le_bytes(*version) > VERSION_MAX || (sum != 0 && sum != checksum(checked)) {
+        return Err(InvalidPayload::VersionOrChecksum);
+    }
+    restore_checked(payload)
+}
+
+/// The value of a payload whose version and checksum have been checked.
+///
+/// # Errors
+/// [`InvalidPayload`]
+pub fn restore_checked(payload: &[u8]) -> Result<Value, InvalidPayload> {
+    let (typed, _) = payload.split_last_chunk::<FOOTER_BYTES>().ok_or(InvalidPayload::VersionOrChecksum)?;
+    let mut input = Input::new(typed);
+    let value = value::take(&mut input)?;
+    if input.is_empty() { Ok(value) } else { Err(InvalidPayload::Format) }
+}
+
+#[cfg(test)]
+mod tests;

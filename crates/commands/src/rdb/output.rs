@@ -1,0 +1,101 @@
+//! Values as they are written: in the oldest encodings that write all there is, which every version reads.
+
+use super::type_number;
+use crate::number::parse_integer;
+use syros_values::Value;
+
+/// What a length is above this has two bytes.
+const SHORT_MAX: usize = 0x3f;
+
+/// What a length is above this has four bytes.
+const MEDIUM_MAX: usize = 0x3fff;
+
+/// A type's number and the value; `None` if that is longer than `bytes_max`.
+pub(super) fn value(value: &Value, bytes_max: usize) -> Option<Vec<u8>> {
+    let mut out = Output { bytes: Vec::new(), bytes_max };
+    match value {
+        Value::String(string) => {
+            out.bytes.push(type_number::STRING);
+            out.put_string(string)?;
+        }
+        Value::List(list) => {
+            out.put_head(type_number::LIST, list.len());
+            list.iter().try_for_each(|element| out.put_string(element))?;
+        }
+        Value::Set(set) => {
+            out.put_head(type_number::SET, set.len());
+            set.iter().try_for_each(|member| out.put_string(member))?;
+        }
+        Value::Hash(hash) => {
+            out.put_head(type_number::HASH, hash.len());
+            hash.iter().try_for_each(|(field, value)| {
+                out.put_string(field)?;
+                out.put_string(value)
+            })?;
+        }
+        Value::SortedSet(set) => {
+            out.put_head(type_number::SORTED_SET_BINARY, set.len());
+            set.iter().try_for_each(|(member, score)| {
+                out.put_string(member)?;
+                out.bytes.extend_from_slice(&score.value().to_le_bytes());
+                Some(())
+            })?;
+        }
+    }
+    (out.bytes.len() <= bytes_max).then_some(out.bytes)
+}
+
+struct Output {
+    bytes: Vec<u8>,
+    bytes_max: usize,
+}
+
+impl Output {
+    fn put_head(&mut self, number: u8, count: u64) {
+        self.bytes.push(number);
+        self.put_length(usize::try_from(count).unwrap_or(usize::MAX));
+    }
+
+    fn put_length(&mut self, length: usize) {
+        let bytes = (length as u64).to_be_bytes();
+        match length {
+            0..=SHORT_MAX => self.bytes.push(bytes[7]),
+            ..=MEDIUM_MAX => self.bytes.extend_from_slice(&[bytes[6] | 0x40, bytes[7]]),
+            _ => match u32::try_from(length) {
+                Ok(length) => {
+                    self.bytes.push(0x80);
+                    self.bytes.extend_from_slice(&length.to_be_bytes());
+                }
+                Err(_) => {
+                    self.bytes.push(0x81);
+                    self.bytes.extend_from_slice(&bytes);
+                }
+            },
+        }
+    }
+
+    /// Appends a string, as a number if it is one of at most 32 bits; `None` if there is too much.
+    fn put_string(&mut self, string: &[u8]) -> Option<()> {
+        match parse_integer(string).and_then(|number| i32::try_from(number).ok()) {
+            Some(number) => self.put_integer(number),
+            None => {
+                self.put_length(string.len());
+                self.bytes.extend_from_slice(string);
+            }
+        }
+        (self.bytes.len() <= self.bytes_max).then_some(())
+    }
+
+    fn put_integer(&mut self, number: i32) {
+        let bytes = number.to_le_bytes();
+        let (form, length) = if i8::try_from(number).is_ok() {
+            (0xc0, 1)
+        } else if i16::try_from(number).is_ok() {
+            (0xc1, 2)
+        } else {
+            (0xc2, 4)
+        };
+        self.bytes.push(form);
+        self.bytes.extend_from_slice(&bytes[..length]);
+    }
+}

@@ -1,0 +1,44 @@
+//! HELP of commands whose other subcommands are operations on data.
+
+use super::{Subcommand, write_help};
+
+const OBJECT: [Subcommand; 4] = [
+    Subcommand {
+        name: "encoding",
+        arity: 3,
+        help: &["ENCODING <key>", "    Return the name of the form in which the value of a <key> is kept."],
+    },
+    Subcommand {
+        name: "freq",
+        arity: 3,
+        help: &["FREQ <key>", "    Refused: how often a <key> is used is not tracked."],
+    },
+    Subcommand {
+        name: "idletime",
+        arity: 3,
+        help: &["IDLETIME <key>", "    Return 0: when a <key> was used last is not tracked."],
+    },
+    Subcommand {
+        name: "refcount",
+        arity: 3,
+        help: &["REFCOUNT <key>", "    Return the number of references of the value of a <key>, which is 1."],
+    },
+];
+
+const MEMORY: [Subcommand; 1] = [Subcommand {
+    name: "usage",
+    arity: -3,
+    help: &[
+        "USAGE <key> [SAMPLES <count>]",
+        "    Return about how many bytes a <key> and its value take at the node that answers.",
+    ],
+}];
+
+/// Writes the lines about the command of this name.
+pub(super) fn answer(name: &[u8], out: &mut Vec<u8>) {
+    if name.eq_ignore_ascii_case(b"object") {
+        write_help("object", &OBJECT, out);
+    } else {
+        write_help("memory", &MEMORY, out);
+    }
+}

@@ -3,7 +3,6 @@
 use crate::statistics::Statistics;
 use core::fmt::Write as _;
 use syros_types::WallTime;
-use syros_types::limits::VALUE_BYTES_MAX;
 
 /// Where a connection asks about the server it belongs to.
 pub trait ServerInfo {
@@ -23,6 +22,14 @@ pub trait ServerInfo {
     /// Why it cannot be set here.
     fn set_maxmemory(&self, _bytes: u64) -> Result<(), &'static str> {
         Err("this server keeps no data")
+    }
+
+    /// CONFIG SET maxclients: so many Redis clients may be connected from now on.
+    ///
+    /// # Errors
+    /// Why it cannot be set here.
+    fn set_clients_max(&self, _clients: u64) -> Result<(), &'static str> {
+        Err("this server has a fixed number of clients")
     }
 
     /// CONFIG RESETSTAT: starts the counters of [`ServerReport`] again from zero.
@@ -134,7 +141,7 @@ pub(crate) const REDIS_VERSION: &str = "7.0.15";
 type Section = fn(&ServerReport, &Statistics, WallTime, &mut String);
 
 /// The sections in Redis's order, by title.
-const SECTIONS: [(&str, Section); 12] = [
+const SECTIONS: [(&str, Section); 13] = [
     ("Server", server),
     ("Clients", clients),
     ("Memory", memory),
@@ -143,6 +150,7 @@ const SECTIONS: [(&str, Section); 12] = [
     ("Replication", replication),
     ("CPU", cpu),
     ("Commandstats", |_, statistics, _, text| statistics.write_commands(text)),
+    ("Latencystats", |_, statistics, _, text| statistics.write_latencies(text)),
     ("Errorstats", |_, statistics, _, text| statistics.write_errors(text)),
     ("Cluster", |_, _, _, text| line(text, "cluster_enabled", 0)),
     ("Keyspace", keyspace),
@@ -156,7 +164,10 @@ pub(crate) fn tells_keys(names: &[&[u8]]) -> bool {
     names.is_empty() || names.iter().any(is_telling)
 }
 
-/// The text of INFO with these section names; all sections but `Commandstats`, which is long, if there are none.
+/// Sections that are left out if none are named: they are long.
+const LONG: [&str; 2] = ["Commandstats", "Latencystats"];
+
+/// The text of INFO with these section names; all sections that are not long if there are none.
 pub(crate) fn info_text(
     report: &ServerReport,
     statistics: &Statistics,
@@ -166,12 +177,12 @@ pub(crate) fn info_text(
     let named = |title: &str| {
         names.iter().any(|name| {
             let is = |word: &str| name.eq_ignore_ascii_case(word.as_bytes());
-            is(title) || is("all") || is("everything") || (is("default") && title != "Commandstats")
+            is(title) || is("all") || is("everything") || (is("default") && !LONG.contains(&title))
         })
     };
     let mut text = String::new();
     for (title, section) in SECTIONS {
-        if named(title) || (names.is_empty() && title != "Commandstats") {
+        if named(title) || (names.is_empty() && !LONG.contains(&title)) {
             if !text.is_empty() {
                 text.push_str("\r\n");
             }
@@ -334,97 +345,3 @@ fn syros(report: &ServerReport, _: &Statistics, _: WallTime, text: &mut String) 
         line(text, &format!("replica_{replica}_address"), address);
     }
 }
-
-/// The settings that CONFIG GET knows: what clients and tools ask for before they start.
-pub(crate) fn settings(report: &ServerReport) -> Vec<(&'static str, String)> {
-    let durable = |yes: &str, no: &str| String::from(if report.fsync { yes } else { no });
-    let mut settings: Vec<(&'static str, String)> =
-        FIXED_SETTINGS.iter().map(|(name, value)| (*name, String::from(*value))).collect();
-    settings.extend([
-        ("appendfsync", durable("always", "no")),
-        ("appendonly", durable("yes", "no")),
-        ("cluster-enabled", String::from("no")),
-        ("databases", String::from("1")),
-        ("maxclients", report.clients_max.to_string()),
-        ("maxmemory", report.maxmemory.to_string()),
-        ("maxmemory-clients", report.client_memory_max.to_string()),
-        ("maxmemory-policy", String::from("noeviction")),
-        ("notify-keyspace-events", String::new()),
-        ("port", report.tcp_port.to_string()),
-        ("proto-max-bulk-len", VALUE_BYTES_MAX.to_string()),
-        ("requirepass", String::new()),
-        ("save", String::new()),
-        ("tcp-keepalive", String::from("300")),
-        ("timeout", String::from("0")),
-    ]);
-    settings.sort_unstable_by_key(|(name, _)| *name);
-    settings
-}
-
-/// Settings of Redis that have one value here, which says how this server behaves. Limits of Redis's encodings and
-/// buffers are not among them: there is nothing here that they could be true of.
-const FIXED_SETTINGS: [(&str, &str); 63] = [
-    ("aclfile", ""),
-    ("acllog-max-len", "0"),
-    ("activedefrag", "no"),
-    ("activerehashing", "no"),
-    ("always-show-logo", "no"),
-    ("aof-load-truncated", "yes"),
-    ("aof-use-rdb-preamble", "no"),
-    ("auto-aof-rewrite-min-size", "0"),
-    ("auto-aof-rewrite-percentage", "0"),
-    ("bind-source-addr", ""),
-    ("cluster-announce-ip", ""),
-    ("cluster-announce-port", "0"),
-    ("crash-log-enabled", "no"),
-    ("daemonize", "no"),
-    ("disable-thp", "no"),
-    ("enable-debug-command", "no"),
-    ("enable-module-command", "no"),
-    ("enable-protected-configs", "no"),
-    ("io-threads", "1"),
-    ("io-threads-do-reads", "no"),
-    ("jemalloc-bg-thread", "no"),
-    ("latency-monitor-threshold", "0"),
-    ("latency-tracking", "no"),
-    ("lazyfree-lazy-eviction", "no"),
-    ("lazyfree-lazy-expire", "no"),
-    ("lazyfree-lazy-server-del", "no"),
-    ("lazyfree-lazy-user-del", "no"),
-    ("lazyfree-lazy-user-flush", "no"),
-    ("masterauth", ""),
-    ("masteruser", ""),
-    ("min-replicas-max-lag", "0"),
-    ("min-replicas-to-write", "0"),
-    ("min-slaves-max-lag", "0"),
-    ("min-slaves-to-write", "0"),
-    ("no-appendfsync-on-rewrite", "no"),
-    ("oom-score-adj", "no"),
-    ("pidfile", ""),
-    ("protected-mode", "no"),
-    ("rdbcompression", "no"),
-    ("repl-diskless-load", "disabled"),
-    ("repl-diskless-sync", "no"),
-    ("replica-announced", "no"),
-    ("replica-lazy-flush", "no"),
-    ("replica-priority", "0"),
-    ("replica-read-only", "no"),
-    ("replica-serve-stale-data", "no"),
-    ("replicaof", ""),
-    ("set-proc-title", "no"),
-    ("slave-priority", "0"),
-    ("slave-read-only", "no"),
-    ("slave-serve-stale-data", "no"),
-    ("slaveof", ""),
-    ("slowlog-log-slower-than", "-1"),
-    ("slowlog-max-len", "0"),
-    ("stop-writes-on-bgsave-error", "yes"),
-    ("supervised", "no"),
-    ("syslog-enabled", "no"),
-    ("tls-cluster", "no"),
-    ("tls-port", "0"),
-    ("tls-replication", "no"),
-    ("tracking-table-max-keys", "0"),
-    ("unixsocket", ""),
-    ("unixsocketperm", "0"),
-];

@@ -1,7 +1,6 @@
 //! Counters of a process's clients, for INFO.
 
 use std::cell::Cell;
-use std::sync::Arc;
 
 use syros_wire::FrameError;
 
@@ -13,8 +12,6 @@ pub(crate) struct Statistics {
     connections_at_reset: Cell<u64>,
     /// Commands received since the last reset.
     pub(crate) commands: Cell<u64>,
-    /// What Redis connections have done.
-    pub(crate) redis: Arc<syros_resp::Statistics>,
     /// Frames that were damaged on their way, since the last reset.
     pub(crate) damaged_frames: Cell<u64>,
 }

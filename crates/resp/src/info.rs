@@ -63,6 +63,8 @@ pub struct ServerReport {
     pub clients_evicted: u64,
     /// Connections accepted since the start or the last reset.
     pub connections_received: u64,
+    /// Connections refused since the start or the last reset, because there were as many as may be.
+    pub connections_rejected: u64,
     /// Commands received since the start or the last reset.
     pub commands_processed: u64,
     /// Memory of the process, in bytes.
@@ -150,8 +152,8 @@ const SECTIONS: [(&str, Section); 13] = [
     ("Replication", replication),
     ("CPU", cpu),
     ("Commandstats", |_, statistics, _, text| statistics.write_commands(text)),
-    ("Latencystats", |_, statistics, _, text| statistics.write_latencies(text)),
     ("Errorstats", |_, statistics, _, text| statistics.write_errors(text)),
+    ("Latencystats", |_, statistics, _, text| statistics.write_latencies(text)),
     ("Cluster", |_, _, _, text| line(text, "cluster_enabled", 0)),
     ("Keyspace", keyspace),
     ("Syros", syros),
@@ -214,6 +216,7 @@ fn server(report: &ServerReport, _: &Statistics, now: WallTime, text: &mut Strin
     line(text, "redis_git_sha1", "00000000");
     line(text, "redis_git_dirty", 0);
     line(text, "redis_mode", "standalone");
+    line(text, "multiplexing_api", if cfg!(target_os = "linux") { "epoll" } else { "mio" });
     line(text, "os", &report.os);
     line(text, "syros_version", &report.version);
     line(text, "arch_bits", usize::BITS);
@@ -265,8 +268,17 @@ fn persistence(report: &ServerReport, _: &Statistics, now: WallTime, text: &mut 
     let started = (now.0 / 1_000_000).saturating_sub(report.uptime_seconds);
     line(text, "rdb_last_save_time", if report.fsync { now.0 / 1_000_000 } else { started });
     line(text, "rdb_last_bgsave_status", "ok");
+    // There are no child processes.
+    for never in ["rdb_last_bgsave_time_sec", "rdb_current_bgsave_time_sec"] {
+        line(text, never, -1);
+    }
+    line(text, "rdb_saves", 0);
     line(text, "aof_enabled", u8::from(report.fsync));
     line(text, "aof_rewrite_in_progress", 0);
+    line(text, "aof_rewrite_scheduled", 0);
+    for never in ["aof_last_rewrite_time_sec", "aof_current_rewrite_time_sec"] {
+        line(text, never, -1);
+    }
     line(text, "aof_last_bgrewrite_status", "ok");
     line(text, "aof_last_write_status", if matches!(report.disk, "" | "ok") { "ok" } else { "err" });
     line(text, "disk_free_bytes", report.disk_free_bytes);
@@ -278,9 +290,11 @@ fn stats(report: &ServerReport, statistics: &Statistics, now: WallTime, text: &m
     line(text, "total_connections_received", report.connections_received);
     line(text, "total_commands_processed", report.commands_processed);
     statistics.write_stats(now, text);
+    line(text, "rejected_connections", report.connections_rejected);
     line(text, "expired_keys", report.keys_expired);
     line(text, "evicted_keys", 0);
-    for never in ["sync_full", "pubsub_channels", "pubsub_patterns", "latest_fork_usec"] {
+    let never = ["sync_full", "sync_partial_ok", "sync_partial_err", "migrate_cached_sockets", "total_forks"];
+    for never in never.into_iter().chain(["pubsub_channels", "pubsub_patterns", "latest_fork_usec"]) {
         line(text, never, 0);
     }
     line(text, "evicted_clients", report.clients_evicted);
@@ -299,8 +313,12 @@ fn replication(report: &ServerReport, _: &Statistics, _: WallTime, text: &mut St
     // To a Redis client every process is a master: it takes updates, and its reads are never stale.
     line(text, "role", "master");
     line(text, "connected_slaves", 0);
+    line(text, "master_failover_state", "no-failover");
     line(text, "master_replid", &report.run_id);
+    line(text, "master_replid2", "0000000000000000000000000000000000000000");
     line(text, "master_repl_offset", report.commit);
+    line(text, "second_repl_offset", -1);
+    line(text, "repl_backlog_active", 0);
 }
 
 fn keyspace(report: &ServerReport, _: &Statistics, _: WallTime, text: &mut String) {

@@ -81,9 +81,7 @@ impl ClientKind {
             ("pubsub", ClientKind::PubSub),
             ("master", ClientKind::Master),
         ];
-        NAMES
-            .iter()
-            .find_map(|(known, kind)| name.eq_ignore_ascii_case(known.as_bytes()).then_some(*kind))
+        NAMES.iter().find_map(|(known, kind)| name.eq_ignore_ascii_case(known.as_bytes()).then_some(*kind))
     }
 }
 

@@ -120,6 +120,29 @@ impl Histogram {
     }
 }
 
+/// When a window of the rates began, and what there had been until then.
+#[derive(Debug, Default)]
+struct RateWindow {
+    /// In microseconds since 1970.
+    begun: Counter,
+    commands: Counter,
+    input_bytes: Counter,
+    output_bytes: Counter,
+}
+
+impl RateWindow {
+    fn set(&self, begun: u64, [commands, input, output]: [u64; 3]) {
+        self.begun.set(begun);
+        self.commands.set(commands);
+        self.input_bytes.set(input);
+        self.output_bytes.set(output);
+    }
+
+    fn totals(&self) -> [u64; 3] {
+        [&self.commands, &self.input_bytes, &self.output_bytes].map(Counter::get)
+    }
+}
+
 /// Counters of all connections of a process, since the start or the last CONFIG RESETSTAT. Connections share it; all
 /// of them belong to one thread.
 #[derive(Debug)]
@@ -131,8 +154,8 @@ pub struct Statistics {
     input_bytes: Counter,
     output_bytes: Counter,
     errors: Mutex<BTreeMap<Vec<u8>, u64>>,
-    /// When two windows of the rate began, in microseconds, and the commands until then; the older one first.
-    windows: [(Counter, Counter); 2],
+    /// When two windows of the rates began; the older one first.
+    windows: [RateWindow; 2],
 }
 
 impl Default for Statistics {
@@ -168,20 +191,22 @@ impl Statistics {
         }
         let others = [&self.total, &self.hits, &self.misses, &self.input_bytes, &self.output_bytes];
         others.iter().for_each(|counter| counter.set(0));
-        self.windows.iter().for_each(|(_, commands)| commands.set(0));
+        self.windows.iter().for_each(|window| window.set(window.begun.get(), [0; 3]));
         self.errors.lock().unwrap_or_else(PoisonError::into_inner).clear();
     }
 
     /// Bytes have been received and consumed.
     pub(crate) fn on_input(&self, bytes: usize, now: WallTime) {
         self.input_bytes.add(bytes as u64);
-        let [(older, older_total), (newer, newer_total)] = &self.windows;
-        if now.0.saturating_sub(newer.get()) >= RATE_WINDOW_MICROS || now.0 < newer.get() {
-            older.set(newer.get());
-            older_total.set(newer_total.get());
-            newer.set(now.0);
-            newer_total.set(self.total.get());
+        let [older, newer] = &self.windows;
+        if now.0.saturating_sub(newer.begun.get()) >= RATE_WINDOW_MICROS || now.0 < newer.begun.get() {
+            older.set(newer.begun.get(), newer.totals());
+            newer.set(now.0, self.totals());
         }
+    }
+
+    fn totals(&self) -> [u64; 3] {
+        [&self.total, &self.input_bytes, &self.output_bytes].map(Counter::get)
     }
 
     /// Bytes have been sent.
@@ -208,8 +233,9 @@ impl Statistics {
     /// Of these commands, or of all, if their times are known: the name, how many times are known, and powers of two
     /// with how many times were below each, in microseconds.
     pub(crate) fn histograms(&self, names: &[&[u8]]) -> Vec<(&'static str, u64, Cumulative)> {
-        let is_named =
-            |name: &str| names.is_empty() || names.iter().any(|word| word.eq_ignore_ascii_case(name.as_bytes()));
+        let is_named = |name: &str| {
+            names.is_empty() || names.iter().any(|word| word.eq_ignore_ascii_case(name.as_bytes()))
+        };
         let all = commands().iter().zip(&self.commands).filter(|(spec, _)| is_named(spec.name));
         let known = all.filter_map(|(spec, counters)| Some((spec.name, counters.times.get()?)));
         let told = known.map(|(name, times)| (name, times.total(), times.cumulative()));
@@ -272,15 +298,19 @@ impl Statistics {
 
     /// The lines of INFO's section `Stats` that are counted here.
     pub(crate) fn write_stats(&self, now: WallTime, text: &mut String) {
-        let [(older, older_total), _] = &self.windows;
-        let micros = now.0.saturating_sub(older.get()).max(1);
-        let commands = u128::from(self.total.get().saturating_sub(older_total.get()));
-        let rate = commands * 1_000_000 / u128::from(micros);
+        let [older, _] = &self.windows;
+        let micros = now.0.saturating_sub(older.begun.get()).max(1);
+        let (totals, before) = (self.totals(), older.totals());
+        let rate = |place: usize| {
+            u128::from(totals[place].saturating_sub(before[place])) * 1_000_000 / u128::from(micros)
+        };
+        let (commands, input, output) = (rate(0), rate(1) as f64 / 1024.0, rate(2) as f64 / 1024.0);
         let errors: u64 = self.errors.lock().unwrap_or_else(PoisonError::into_inner).values().sum();
         // Writing to a string cannot fail.
         let _ = write!(
             text,
-            "instantaneous_ops_per_sec:{rate}\r\ntotal_net_input_bytes:{}\r\ntotal_net_output_bytes:{}\r\n\
+            "instantaneous_ops_per_sec:{commands}\r\ninstantaneous_input_kbps:{input:.2}\r\n\
+             instantaneous_output_kbps:{output:.2}\r\ntotal_net_input_bytes:{}\r\ntotal_net_output_bytes:{}\r\n\
              keyspace_hits:{}\r\nkeyspace_misses:{}\r\ntotal_error_replies:{errors}\r\n",
             self.input_bytes.get(),
             self.output_bytes.get(),
@@ -365,7 +395,10 @@ mod tests {
         for micros in (0..5000).chain([1 << 20, (1 << 38) + 5]) {
             let bucket = Histogram::bucket(micros);
             let (start, end) = (bucket.checked_sub(1).map_or(0, Histogram::end), Histogram::end(bucket));
-            assert!((start..end).contains(&micros) && end - start <= 1 + start / 8, "{micros}: {start} {end}");
+            assert!(
+                (start..end).contains(&micros) && end - start <= 1 + start / 8,
+                "{micros}: {start} {end}"
+            );
         }
         assert_eq!(Histogram::bucket(u64::MAX), BUCKETS - 1);
         let statistics = Statistics::default();

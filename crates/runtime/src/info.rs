@@ -67,7 +67,8 @@ pub(crate) struct ProcessState<'a> {
 
 impl ServerInfo for ProcessState<'_> {
     fn report(&self) -> ServerReport {
-        let ProcessDescription { run_id, redis_port, configuration, replicas, clients_max } = self.description;
+        let ProcessDescription { run_id, redis_port, configuration, replicas, clients_max } =
+            self.description;
         let statistics = self.statistics;
         let (view, reads) = (self.client.view(), self.client.read_counts());
         let writes = self.client.write_counts();
@@ -84,6 +85,7 @@ impl ServerInfo for ProcessState<'_> {
             client_memory_max: self.memory.limit() as u64,
             clients_evicted: self.memory.evicted(),
             connections_received: statistics.connections_since_reset(),
+            connections_rejected: statistics.rejected.get(),
             commands_processed: statistics.commands.get(),
             memory_bytes: resident_bytes().unwrap_or(0),
             memory_peak_bytes: kilobytes("/proc/self/status", "VmHWM:").unwrap_or(0),

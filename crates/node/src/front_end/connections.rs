@@ -34,7 +34,8 @@ impl RedisConnections {
         if self.places.len() <= place {
             self.places.resize_with(place + 1, || None);
         }
-        let connection = RedisConnection { redis, is_answered: false, waits_for_room: false, answered_at: None };
+        let connection =
+            RedisConnection { redis, is_answered: false, waits_for_room: false, answered_at: None };
         self.places[place] = Some((address, Box::new(connection)));
     }
 

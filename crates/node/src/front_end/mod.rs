@@ -429,7 +429,12 @@ impl RedisFrontEnd {
     #[must_use]
     pub fn deadline(&self) -> Instant {
         let requests = self.request_deadline();
-        self.group.client.deadline().min(self.availability.deadline()).min(self.drain.deadline()).min(requests)
+        self.group
+            .client
+            .deadline()
+            .min(self.availability.deadline())
+            .min(self.drain.deadline())
+            .min(requests)
     }
 
     /// Does what is due.

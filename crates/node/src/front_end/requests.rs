@@ -82,7 +82,8 @@ impl RedisFrontEnd {
 
     /// Does what is due.
     pub(super) fn serve_due_requests(&mut self, now: Now) {
-        while let Some(first) = self.requests.timed.first_entry().filter(|first| first.key().0 <= now.instant) {
+        while let Some(first) = self.requests.timed.first_entry().filter(|first| first.key().0 <= now.instant)
+        {
             let ((_, address), Timed { answer, since }) = first.remove_entry();
             let took = since.map_or(Duration::ZERO, |since| now.instant.since(since));
             self.answer_request(now, address, &answer, took);
@@ -294,7 +295,8 @@ impl RedisFrontEnd {
             return;
         }
         let commands = self.shared.take_monitored();
-        let is_over = |address: &u64| !self.connections.get(*address).is_some_and(|other| other.redis.is_monitor());
+        let is_over =
+            |address: &u64| !self.connections.get(*address).is_some_and(|other| other.redis.is_monitor());
         if self.requests.monitors.contains(&received) && is_over(&received) {
             self.requests.monitors.retain(|address| *address != received);
             self.shared.set_monitors(self.requests.monitors.len());
@@ -308,5 +310,275 @@ impl RedisFrontEnd {
                 self.mark_answered(address);
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use syros_protocol::client::Config;
+    use syros_resp::{Context, DebugAccess, Identity, ServerInfo, ServerReport};
+    use syros_types::{Configuration, FastQuorum, Group, Instant, Now, WallTime};
+
+    use crate::front_end::{FrontEndSettings, RedisFrontEnd};
+
+    /// A server that keeps what it acknowledges on disk.
+    struct OnDisk;
+
+    impl ServerInfo for OnDisk {
+        fn report(&self) -> ServerReport {
+            ServerReport { fsync: true, ..ServerReport::default() }
+        }
+        fn reset_statistics(&self) {}
+    }
+
+    struct Clients {
+        front_end: RedisFrontEnd,
+        millis: u64,
+        /// What each connection has received and not taken.
+        unread: Vec<Vec<u8>>,
+    }
+
+    impl Clients {
+        fn new(count: u64) -> Self {
+            let configuration = Configuration::first(Group::new(5).unwrap(), FastQuorum::Majority);
+            let settings = FrontEndSettings {
+                client_memory: 1 << 30,
+                quorum_timeout: Duration::from_secs(3600),
+                drain_timeout: Duration::ZERO,
+                debug: DebugAccess::Everybody,
+            };
+            let start = Now { instant: Instant(0), wall: WallTime(1_000_000_000_000) };
+            let front_end = RedisFrontEnd::new(Config::new(configuration, 1), settings, start);
+            let mut clients = Self { front_end, millis: 0, unread: vec![Vec::new(); count as usize] };
+            for place in 0..count {
+                let address = format!("10.0.0.{}:{}", place / 100, 1000 + place);
+                let identity = Identity { id: place + 1, address, local_address: "10.0.0.1:6379".to_owned() };
+                let redis = clients.front_end.new_connection(identity, clients.now());
+                clients.front_end.open(place, redis);
+            }
+            clients
+        }
+
+        fn now(&self) -> Now {
+            let wall = WallTime(1_000_000_000_000 + self.millis * 1000);
+            Now { instant: Instant(0).after(Duration::from_millis(self.millis)), wall }
+        }
+
+        /// A client sends a line.
+        fn send(&mut self, client: u64, line: &str) {
+            self.unread[client as usize].extend_from_slice(format!("{line}\r\n").as_bytes());
+            self.feed(client);
+            self.go_on();
+        }
+
+        fn feed(&mut self, client: u64) {
+            let now = self.now();
+            let input = std::mem::take(&mut self.unread[client as usize]);
+            let Some((redis, _)) = self.front_end.connection_mut(client) else { return };
+            let context = Context { now: now.wall, info: &OnDisk, unavailable: None };
+            let consumed = redis.receive(&input, &context);
+            self.unread[client as usize] = input[consumed..].to_vec();
+            self.front_end.on_received(now, client);
+        }
+
+        fn go_on(&mut self) {
+            while let Some(client) = self.front_end.go_on(self.now()) {
+                if !self.unread[client as usize].is_empty() {
+                    self.feed(client);
+                }
+            }
+        }
+
+        /// Time passes; what is due is done.
+        fn pass(&mut self, millis: u64) {
+            self.millis += millis;
+            self.front_end.tick(self.now());
+            self.go_on();
+        }
+
+        /// What a client has got since the last time.
+        fn got(&mut self, client: u64) -> String {
+            let output = String::from_utf8(self.front_end.output(client).to_vec()).unwrap();
+            self.front_end.sent(client, output.len());
+            output
+        }
+
+        fn is_finished(&self, client: u64) -> bool {
+            self.front_end.connection(client).unwrap().is_finished()
+        }
+    }
+
+    #[test]
+    fn clients_are_listed_by_what_they_are() {
+        let mut clients = Clients::new(3);
+        clients.send(2, "CLIENT SETNAME me");
+        assert_eq!(clients.got(2), "+OK\r\n");
+        clients.millis += 5000;
+        clients.send(0, "CLIENT LIST");
+        let text = clients.got(0);
+        let lines: Vec<&str> = text.lines().skip(1).filter(|line| !line.is_empty()).collect();
+        assert_eq!(lines.len(), 3, "{text}");
+        assert!(lines[0].starts_with("id=1 addr=10.0.0.0:1000 laddr=10.0.0.1:6379 "), "{text}");
+        assert!(
+            lines[0].contains(" age=5 idle=0 flags=N ") && lines[0].contains(" cmd=client|list "),
+            "{text}"
+        );
+        assert!(
+            lines[2].contains(" name=me age=5 idle=5 ") && lines[2].contains(" cmd=client|setname "),
+            "{text}"
+        );
+        assert!(lines[1].contains(" cmd=NULL "), "{text}");
+        for (line, listed) in [("ID 3 1 77", 2), ("TYPE normal", 3), ("TYPE pubsub", 0), ("TYPE master", 0)] {
+            clients.send(0, &format!("CLIENT LIST {line}"));
+            assert_eq!(clients.got(0).matches("id=").count(), listed, "{line}");
+        }
+        clients.front_end.close(1);
+        clients.send(0, "CLIENT LIST");
+        assert_eq!(clients.got(0).matches("id=").count(), 2);
+    }
+
+    #[test]
+    fn many_clients_are_listed_in_pieces() {
+        let mut clients = Clients::new(5 * super::PIECE as u64 + 1);
+        clients.send(7, "CLIENT LIST\r\nPING");
+        clients.send(8, "CLIENT LIST ID 3");
+        for _ in 0..4 {
+            assert_eq!(clients.front_end.deadline(), Instant(0), "there is more to do at once");
+            clients.pass(0);
+        }
+        assert_eq!(clients.got(7), "");
+        clients.pass(0);
+        let text = clients.got(7);
+        assert_eq!(text.matches("id=").count(), 5 * super::PIECE + 1);
+        assert!(text.ends_with("\r\n+PONG\r\n"));
+        (0..6).for_each(|_| clients.pass(0));
+        assert_eq!(clients.got(8).matches("id=").count(), 1);
+        // One that goes meanwhile is forgotten.
+        clients.send(7, "CLIENT LIST");
+        clients.front_end.close(7);
+        clients.pass(0);
+        assert_ne!(clients.front_end.deadline(), Instant(0));
+    }
+
+    #[test]
+    fn clients_are_killed() {
+        let mut clients = Clients::new(6);
+        clients.send(0, "CLIENT KILL 10.0.0.0:1001");
+        clients.send(0, "CLIENT KILL 10.0.0.0:1");
+        assert_eq!(clients.got(0), "+OK\r\n-ERR No such client\r\n");
+        assert!(clients.is_finished(1) && !clients.is_finished(2));
+        clients.send(0, "CLIENT KILL ID 3 LADDR 10.0.0.1:1");
+        clients.send(0, "CLIENT KILL ID 3");
+        clients.send(0, "CLIENT KILL MAXAGE 2");
+        assert_eq!(clients.got(0), ":0\r\n:1\r\n:0\r\n");
+        assert!(clients.is_finished(2) && !clients.is_finished(3));
+        [1, 2].iter().for_each(|client| clients.front_end.close(*client));
+        clients.send(3, "CLIENT SETNAME lost");
+        clients.millis += 3000;
+        clients.send(0, "CLIENT KILL MAXAGE 2 SKIPME no\r\nPING");
+        assert_eq!(clients.got(0), ":4\r\n", "it takes no further commands");
+        assert!(clients.is_finished(0) && clients.is_finished(3));
+        assert_eq!(clients.got(3), "", "it gets nothing more");
+    }
+
+    #[test]
+    fn commands_wait_while_clients_are_paused() {
+        let mut clients = Clients::new(3);
+        clients.send(0, "CLIENT PAUSE 1000 WRITE");
+        clients.send(1, "PING\r\nSET k v\r\nPING");
+        clients.send(2, "MULTI\r\nEXEC\r\nBLIND SET k v");
+        assert_eq!((clients.got(0), clients.got(1)), ("+OK\r\n".to_owned(), "+PONG\r\n".to_owned()));
+        assert_eq!(clients.got(2), "+OK\r\n*0\r\n");
+        let is_postponed =
+            |clients: &Clients, client| clients.front_end.connection(client).unwrap().is_postponed();
+        assert!(is_postponed(&clients, 1) && is_postponed(&clients, 2));
+        // A shorter one that lets more through changes neither.
+        clients.send(0, "CLIENT PAUSE 10 ALL");
+        clients.send(0, "PING");
+        assert_eq!(clients.got(0), "+OK\r\n");
+        clients.pass(999);
+        assert!(is_postponed(&clients, 1) && is_postponed(&clients, 0));
+        clients.pass(1);
+        assert!(!is_postponed(&clients, 1) && !is_postponed(&clients, 2));
+        assert_eq!(clients.got(0), "+PONG\r\n");
+        // The SET has been submitted, and the PING waits for its turn.
+        assert_eq!(clients.front_end.connection(1).unwrap().outstanding(), 2);
+        clients.send(0, "CLIENT PAUSE 1000 WRITE\r\nCLIENT UNPAUSE\r\nSET k v");
+        assert_eq!(clients.got(0), "+OK\r\n+OK\r\n");
+        assert_eq!(clients.front_end.connection(0).unwrap().outstanding(), 1);
+    }
+
+    #[test]
+    fn monitors_see_what_others_send() {
+        let mut clients = Clients::new(3);
+        clients.send(0, "MONITOR");
+        clients.send(1, "PING");
+        clients.send(2, "CONFIG GET x");
+        clients.send(2, "AUTH a b");
+        let seen = clients.got(0);
+        assert_eq!(seen.lines().collect::<Vec<_>>(), ["+OK", r#"+1000000.000000 [0 10.0.0.0:1001] "PING""#]);
+        clients.send(0, "RESET");
+        clients.send(1, "PING");
+        assert_eq!(clients.got(0), "+RESET\r\n");
+        clients.send(0, "MONITOR");
+        clients.front_end.close(0);
+        clients.send(1, "PING");
+        assert!(clients.front_end.shared().take_monitored().is_empty());
+        // A client that does not take what it is shown is cut off.
+        clients.send(2, "MONITOR");
+        let long = format!("ECHO {}", "x".repeat(60_000));
+        for _ in 0..600 {
+            clients.send(1, &long);
+            clients.got(1);
+        }
+        assert!(clients.is_finished(2) && clients.got(2).is_empty());
+    }
+
+    #[test]
+    fn wait_says_what_is_known() {
+        let mut clients = Clients::new(2);
+        clients.send(0, "WAIT 2 0\r\nWAITAOF 1 2 0\r\nWAIT 3 100\r\nPING");
+        assert_eq!(clients.got(0), ":2\r\n*2\r\n:1\r\n:2\r\n");
+        clients.pass(99);
+        assert_eq!(clients.got(0), "");
+        clients.pass(1);
+        assert_eq!(clients.got(0), ":2\r\n+PONG\r\n");
+        // It waits for the reply to an earlier update, which never comes here.
+        clients.send(1, "SET k v\r\nWAIT 0 10");
+        clients.pass(1000);
+        assert_eq!(clients.got(1), "");
+        // One that waits for ever ends with its connection.
+        clients.send(0, "WAIT 3 0");
+        clients.front_end.close(0);
+        clients.pass(1_000_000);
+    }
+
+    #[test]
+    fn one_sleeps_and_others_do_not() {
+        let mut clients = Clients::new(2);
+        clients.send(0, "CONFIG SET slowlog-log-slower-than 1000\r\nDEBUG SLEEP 0.5\r\nPING");
+        clients.send(1, "PING");
+        assert_eq!((clients.got(0), clients.got(1)), ("+OK\r\n".to_owned(), "+PONG\r\n".to_owned()));
+        clients.pass(500);
+        assert_eq!(clients.got(0), "+OK\r\n+PONG\r\n");
+        clients.send(1, "SLOWLOG GET");
+        let slow = clients.got(1);
+        assert!(slow.contains(":500000\r\n") && slow.contains("$5\r\nSLEEP\r\n$3\r\n0.5"), "{slow}");
+    }
+
+    #[test]
+    fn clients_that_send_nothing_are_closed() {
+        let mut clients = Clients::new(3);
+        clients.send(0, "CONFIG SET timeout 2");
+        clients.send(1, "MONITOR");
+        for _ in 0..21 {
+            clients.pass(100);
+        }
+        clients.send(2, "PING");
+        assert!(!clients.is_finished(0) || clients.millis > 2000);
+        (0..3).for_each(|_| clients.pass(100));
+        assert!(clients.is_finished(0) && !clients.is_finished(1));
     }
 }

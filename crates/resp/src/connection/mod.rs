@@ -431,7 +431,8 @@ impl CommandPipeline {
 
     /// Bytes of memory that operations and replies take.
     fn memory_bytes(&self) -> usize {
-        let Self { schedule, slots, queue, watched, transactions, output, held, kept_words, shown, .. } = self;
+        let Self { schedule, slots, queue, watched, transactions, output, held, kept_words, shown, .. } =
+            self;
         let parts = transactions.iter().map(Transaction::parts).sum::<usize>();
         let slots = (slots.len() + parts) * size_of::<Slot>();
         let queue = queue.as_ref().map_or(0, Queue::memory_bytes);

@@ -19,6 +19,8 @@ pub(super) struct PendingRequest {
     /// The command, as the slow log keeps it, and its number in the table.
     words: Vec<u8>,
     number: usize,
+    /// The answer takes time: the client is blocked.
+    is_blocking: bool,
 }
 
 /// When so many bytes of words of commands are kept for the slow log, only the names of further ones are.
@@ -144,7 +146,7 @@ impl CommandPipeline {
         let figures = connection_commands::ClientFigures {
             queued: self.queue.as_ref().map(|queue| queue.commands.len()),
             queue_bytes: self.queue.as_ref().map_or(0, crate::queue::Queue::memory_bytes),
-            is_blocked: self.requested.is_some() || self.is_postponed,
+            is_blocked: self.requested.as_ref().is_some_and(|asked| asked.is_blocking) || self.is_postponed,
             unread_bytes: self.unread_bytes,
             output_bytes: self.output.len(),
             output_memory: self.output.memory_bytes() + self.held.memory_bytes(),
@@ -172,9 +174,11 @@ impl CommandPipeline {
                 if request == ProcessRequest::Monitor {
                     self.session.is_monitor = true;
                 }
+                let is_blocking = matches!(request, ProcessRequest::Wait(_) | ProcessRequest::Sleep(_));
                 let mut kept = Vec::new();
                 put_words(words, &mut kept);
-                self.requested = Some(PendingRequest { request: Some(request), words: kept, number });
+                self.requested =
+                    Some(PendingRequest { request: Some(request), words: kept, number, is_blocking });
                 true
             }
         }
@@ -195,9 +199,14 @@ impl CommandPipeline {
         let Some(spec) = syros_commands::lookup(name) else { return false };
         let writes = |flags: &[&str]| flags.contains(&"write") || flags.contains(&"may_replicate");
         match spec.kind {
-            syros_commands::CommandKind::Local(ConnectionCommand::Exec) => self.queue.as_ref().is_some_and(|queue| {
-                queue.commands.iter().any(|queued| commands().get(queued.number).is_some_and(|spec| writes(spec.flags)))
-            }),
+            syros_commands::CommandKind::Local(ConnectionCommand::Exec) => {
+                self.queue.as_ref().is_some_and(|queue| {
+                    queue
+                        .commands
+                        .iter()
+                        .any(|queued| commands().get(queued.number).is_some_and(|spec| writes(spec.flags)))
+                })
+            }
             syros_commands::CommandKind::Blind => self.may_write(rest),
             _ => {
                 let full = connection_commands::full_name(spec, words);
@@ -224,7 +233,8 @@ impl CommandPipeline {
     pub(super) fn on_time(&self, number: usize, took: Duration, words: impl FnOnce() -> Vec<Vec<u8>>) {
         let Some(spec) = commands().get(number) else { return };
         let shared = &self.session.shared;
-        if shared.settings.latency_tracking.load(Ordering::Relaxed) > 0 {
+        // What takes no time has not been measured.
+        if took > Duration::ZERO && shared.settings.latency_tracking.load(Ordering::Relaxed) > 0 {
             shared.statistics.on_time(number, took);
         }
         let event = if spec.flags.contains(&"fast") { "fast-command" } else { "command" };

@@ -281,7 +281,8 @@ impl CommandPipeline {
             write_array(self.output.tail(), transaction.parts.len());
             self.on_time(usize::from(command), took.unwrap_or_default(), || vec![b"EXEC".to_vec()]);
         }
-        let next = self.transactions.front().and_then(|next| Some((next.parts.front().copied()?, next.is_partial)));
+        let next =
+            self.transactions.front().and_then(|next| Some((next.parts.front().copied()?, next.is_partial)));
         if let Some((part, is_partial)) = next {
             let written = self.answer_one(part, is_partial);
             let Some(transaction) = self.transactions.front_mut() else { return Written::Whole };
@@ -341,7 +342,9 @@ fn refusal(
             unavailable
                 .map(|reason| reason.text().into())
                 .or_else(|| connection_commands::subcommand_error(spec?, words))
-                .or_else(|| spec.is_some_and(|spec| spec.flags.contains(&"no_multi")).then(|| NOT_ALLOWED.to_vec()))
+                .or_else(|| {
+                    spec.is_some_and(|spec| spec.flags.contains(&"no_multi")).then(|| NOT_ALLOWED.to_vec())
+                })
                 .or_else(|| connection_commands::asks_process(*command, words).then(|| NOT_ALLOWED.to_vec()))
                 .or_else(|| is_reply.then(|| NOT_ALLOWED.to_vec()))
         }

@@ -1,15 +1,35 @@
 //! ACL and AUTH: there is one user, `default`, who needs no password and may do everything.
 
-use super::{SHOWN_BYTES_MAX, Subcommand, subcommand, write_command_error};
+use super::{SHOWN_BYTES_MAX, Subcommand, subcommand, write_command_error, write_wrong_words};
 use crate::writer::{
-    Protocol, write_array, write_bulk, write_error, write_integer, write_map, write_nil, write_set, write_simple,
+    Protocol, write_array, write_bulk, write_error, write_integer, write_map, write_nil, write_set,
+    write_simple,
 };
 use syros_commands::{CommandError, commands, lookup, parse_integer};
 
 /// The categories that a command can have, in Redis's order.
 const CATEGORIES: [&str; 21] = [
-    "keyspace", "read", "write", "set", "sortedset", "list", "hash", "string", "bitmap", "hyperloglog", "geo",
-    "stream", "pubsub", "admin", "fast", "slow", "blocking", "dangerous", "connection", "transaction", "scripting",
+    "keyspace",
+    "read",
+    "write",
+    "set",
+    "sortedset",
+    "list",
+    "hash",
+    "string",
+    "bitmap",
+    "hyperloglog",
+    "geo",
+    "stream",
+    "pubsub",
+    "admin",
+    "fast",
+    "slow",
+    "blocking",
+    "dangerous",
+    "connection",
+    "transaction",
+    "scripting",
 ];
 
 const USER: &[u8] = b"default";
@@ -26,17 +46,36 @@ const SUBCOMMANDS: [Subcommand; 12] = [
     Subcommand {
         name: "dryrun",
         arity: -4,
-        help: &["DRYRUN <username> <command> [<arg> ...]", "    Say whether the user may execute the command."],
+        help: &[
+            "DRYRUN <username> <command> [<arg> ...]",
+            "    Say whether the user may execute the command.",
+        ],
     },
     Subcommand { name: "genpass", arity: -2, help: &["GENPASS [<bits>]", "    Refused."] },
-    Subcommand { name: "getuser", arity: 3, help: &["GETUSER <username>", "    Return what the user may do."] },
+    Subcommand {
+        name: "getuser",
+        arity: 3,
+        help: &["GETUSER <username>", "    Return what the user may do."],
+    },
     Subcommand { name: "list", arity: 2, help: &["LIST", "    Describe the users."] },
     Subcommand { name: "load", arity: 2, help: &["LOAD", "    Refused: there is no ACL file."] },
-    Subcommand { name: "log", arity: -2, help: &["LOG [<count> | RESET]", "    Return nothing: nothing is ever denied."] },
+    Subcommand {
+        name: "log",
+        arity: -2,
+        help: &["LOG [<count> | RESET]", "    Return nothing: nothing is ever denied."],
+    },
     Subcommand { name: "save", arity: 2, help: &["SAVE", "    Refused: there is no ACL file."] },
-    Subcommand { name: "setuser", arity: -3, help: &["SETUSER <username> <attribute> [<attribute> ...]", "    Refused."] },
+    Subcommand {
+        name: "setuser",
+        arity: -3,
+        help: &["SETUSER <username> <attribute> [<attribute> ...]", "    Refused."],
+    },
     Subcommand { name: "users", arity: 2, help: &["USERS", "    List the names of the users."] },
-    Subcommand { name: "whoami", arity: 2, help: &["WHOAMI", "    Return the name of the user of this connection."] },
+    Subcommand {
+        name: "whoami",
+        arity: 2,
+        help: &["WHOAMI", "    Return the name of the user of this connection."],
+    },
 ];
 
 /// AUTH.
@@ -64,10 +103,10 @@ pub(super) fn answer(words: &[&[u8]], protocol: Protocol, out: &mut Vec<u8>) {
             write_array(out, 1);
             write_bulk(out, b"user default on nopass ~* &* +@all");
         }
-        Some("cat") => list_categories(&words[2..], out),
+        Some("cat") => list_categories(words, out),
         Some("getuser") if words[2] == USER => describe_user(protocol, out),
         Some("getuser") => write_nil(out, protocol),
-        Some("log") => log(&words[2..], out),
+        Some("log") => log(words, out),
         Some("dryrun") => dry_run(&words[2..], out),
         Some("deluser") if words[2..].contains(&USER) => {
             write_error(out, b"ERR The 'default' user cannot be removed");
@@ -87,13 +126,13 @@ pub(super) fn answer(words: &[&[u8]], protocol: Protocol, out: &mut Vec<u8>) {
 }
 
 fn list_categories(words: &[&[u8]], out: &mut Vec<u8>) {
-    let category = match words {
+    let category = match &words[2..] {
         [] => {
             write_array(out, CATEGORIES.len());
             return CATEGORIES.iter().for_each(|category| write_bulk(out, category.as_bytes()));
         }
         [category] => *category,
-        _ => return write_command_error(out, &CommandError::Syntax),
+        _ => return write_wrong_words("acl", words[1], out),
     };
     let is_it = |known: &str| category.eq_ignore_ascii_case(known.as_bytes());
     if !CATEGORIES.iter().any(|known| is_it(known)) {
@@ -128,11 +167,11 @@ fn describe_user(protocol: Protocol, out: &mut Vec<u8>) {
 }
 
 fn log(words: &[&[u8]], out: &mut Vec<u8>) {
-    match words {
+    match &words[2..] {
         [word] if word.eq_ignore_ascii_case(b"reset") => write_simple(out, b"OK"),
         [count] if parse_integer(count).is_none() => write_command_error(out, &CommandError::NotInteger),
         [] | [_] => write_array(out, 0),
-        _ => write_command_error(out, &CommandError::Syntax),
+        _ => write_wrong_words("acl", words[1], out),
     }
 }
 

@@ -66,7 +66,8 @@ fn pause(words: &[&[u8]]) -> Result<ProcessRequest, Vec<u8>> {
 
 /// A time in milliseconds.
 fn timeout(word: &[u8]) -> Result<u64, Vec<u8>> {
-    let millis = parse_integer(word).ok_or_else(|| b"ERR timeout is not an integer or out of range".to_vec())?;
+    let millis =
+        parse_integer(word).ok_or_else(|| b"ERR timeout is not an integer or out of range".to_vec())?;
     u64::try_from(millis).map_err(|_| b"ERR timeout is negative".to_vec())
 }
 
@@ -84,7 +85,13 @@ fn followers(word: &[u8]) -> Result<u64, Vec<u8>> {
 
 fn wait(words: &[&[u8]]) -> Result<ProcessRequest, Vec<u8>> {
     let (followers, timeout) = (followers(words[1])?, patience(words[2])?);
-    Ok(ProcessRequest::Wait(WaitRequest { followers, timeout, is_all_known: true, on_disk: None, is_local_wanted: false }))
+    Ok(ProcessRequest::Wait(WaitRequest {
+        followers,
+        timeout,
+        is_all_known: true,
+        on_disk: None,
+        is_local_wanted: false,
+    }))
 }
 
 /// WAITAOF. `fsync`: what is acknowledged is on disk, that of the leader included.
@@ -98,5 +105,11 @@ fn wait_for_disk(words: &[&[u8]], fsync: bool) -> Result<ProcessRequest, Vec<u8>
         let text = "ERR WAITAOF cannot be used when numlocal is set but appendonly is disabled.";
         return Err(text.as_bytes().to_vec());
     }
-    Ok(ProcessRequest::Wait(WaitRequest { followers, timeout, is_all_known: true, on_disk: Some(fsync), is_local_wanted: local > 0 }))
+    Ok(ProcessRequest::Wait(WaitRequest {
+        followers,
+        timeout,
+        is_all_known: true,
+        on_disk: Some(fsync),
+        is_local_wanted: local > 0,
+    }))
 }

@@ -1,6 +1,6 @@
 //! DEBUG: what tests of clients ask for.
 
-use super::{Session, Subcommand, write_help};
+use super::{Session, Subcommand, write_help, write_wrong_words};
 use crate::shared::DebugAccess;
 use crate::writer::{write_error, write_integer, write_simple};
 use std::net::SocketAddr;
@@ -27,7 +27,10 @@ const SUBCOMMANDS: [Subcommand; 4] = [
     Subcommand {
         name: "set-active-expire",
         arity: 3,
-        help: &["SET-ACTIVE-EXPIRE (0|1)", "    Accepted, and ignored: no command ever sees a key that has expired."],
+        help: &[
+            "SET-ACTIVE-EXPIRE (0|1)",
+            "    Accepted, and ignored: no command ever sees a key that has expired.",
+        ],
     },
     Subcommand {
         name: "sleep",
@@ -37,10 +40,7 @@ const SUBCOMMANDS: [Subcommand; 4] = [
     Subcommand {
         name: "stringmatch-len",
         arity: 4,
-        help: &[
-            "STRINGMATCH-LEN <len> <pattern>",
-            "    Compare <pattern> with a string of <len> letters a.",
-        ],
+        help: &["STRINGMATCH-LEN <len> <pattern>", "    Compare <pattern> with a string of <len> letters a."],
     },
 ];
 
@@ -89,10 +89,6 @@ pub(super) fn answer(words: &[&[u8]], session: &Session, out: &mut Vec<u8>) {
                 ),
             }
         }
-        _ => {
-            let shown = &words[1][..words[1].len().min(super::SHOWN_BYTES_MAX)];
-            let start = b"ERR unknown subcommand or wrong number of arguments for '";
-            write_error(out, &[start, shown, b"'. Try DEBUG HELP."].concat());
-        }
+        _ => write_wrong_words("debug", words[1], out),
     }
 }

@@ -8,7 +8,11 @@ use std::fmt::Write as _;
 
 const SUBCOMMANDS: [Subcommand; 6] = [
     Subcommand { name: "doctor", arity: 2, help: &["DOCTOR", "    Say what the events below were."] },
-    Subcommand { name: "graph", arity: 3, help: &["GRAPH <event>", "    Return a bar for each sample of the <event>."] },
+    Subcommand {
+        name: "graph",
+        arity: 3,
+        help: &["GRAPH <event>", "    Return a bar for each sample of the <event>."],
+    },
     Subcommand {
         name: "histogram",
         arity: -2,
@@ -22,7 +26,11 @@ const SUBCOMMANDS: [Subcommand; 6] = [
         arity: 3,
         help: &["HISTORY <event>", "    Return the samples of the <event>: timestamp and milliseconds."],
     },
-    Subcommand { name: "latest", arity: 2, help: &["LATEST", "    Return the latest samples of all events."] },
+    Subcommand {
+        name: "latest",
+        arity: 2,
+        help: &["LATEST", "    Return the latest samples of all events."],
+    },
     Subcommand {
         name: "reset",
         arity: -2,
@@ -99,7 +107,8 @@ fn diagnosis(events: &LatencyEvents, threshold: u64) -> String {
     }
     let mut text = format!("These took {threshold} ms or longer:\n");
     for (name, event) in &events.0 {
-        let (count, total) = (event.samples.len() as u64, event.samples.iter().map(|(_, millis)| millis).sum::<u64>());
+        let (count, total) =
+            (event.samples.len() as u64, event.samples.iter().map(|(_, millis)| millis).sum::<u64>());
         let mean = total.checked_div(count).unwrap_or(0);
         let _ = writeln!(text, "{name}: {count} samples, {mean} ms on average, {} ms at most.", event.max);
     }

@@ -11,8 +11,16 @@ const SUBCOMMANDS: [Subcommand; 4] = [
         arity: 2,
         help: &["MALLOC-STATS", "    Say that the allocator counts nothing."],
     },
-    Subcommand { name: "purge", arity: 2, help: &["PURGE", "    Accepted: the allocator has nothing to be told."] },
-    Subcommand { name: "stats", arity: 2, help: &["STATS", "    Return what the memory of the server is used for."] },
+    Subcommand {
+        name: "purge",
+        arity: 2,
+        help: &["PURGE", "    Accepted: the allocator has nothing to be told."],
+    },
+    Subcommand {
+        name: "stats",
+        arity: 2,
+        help: &["STATS", "    Return what the memory of the server is used for."],
+    },
 ];
 
 /// Data that takes so many percent of its limit is worth a remark.

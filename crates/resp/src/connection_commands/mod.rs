@@ -150,7 +150,11 @@ pub(crate) fn answer(
         ConnectionCommand::Role => replication::role(context.info, out),
         ConnectionCommand::Save => replication::save(b"OK", context.info, out),
         ConnectionCommand::BgSave => {
-            replication::save(b"Background saving is not needed: what is acknowledged is on disk", context.info, out);
+            replication::save(
+                b"Background saving is not needed: what is acknowledged is on disk",
+                context.info,
+                out,
+            );
         }
         ConnectionCommand::BgRewriteAof => {
             let text = b"Background append only file rewriting is not needed: the log is compacted by itself";
@@ -277,6 +281,16 @@ fn unknown_subcommand(group: &str, name: &[u8]) -> Vec<u8> {
     text
 }
 
+/// What Redis says of a subcommand that it knows with other words behind it.
+fn write_wrong_words(group: &str, name: &[u8], out: &mut Vec<u8>) {
+    let mut text = b"ERR unknown subcommand or wrong number of arguments for '".to_vec();
+    text.extend_from_slice(&name[..name.len().min(SHOWN_BYTES_MAX)]);
+    text.extend_from_slice(b"'. Try ");
+    text.extend_from_slice(group.to_ascii_uppercase().as_bytes());
+    text.extend_from_slice(b" HELP.");
+    write_error(out, &text);
+}
+
 fn write_help(group: &str, subcommands: &[Subcommand], out: &mut Vec<u8>) {
     let lines = subcommands.iter().map(|subcommand| subcommand.help.len()).sum::<usize>();
     write_array(out, lines + 3);
@@ -334,7 +348,9 @@ pub(crate) fn is_shown(spec: &CommandSpec, words: &[&[u8]]) -> bool {
     let subcommand = spec.subcommands.iter().find(|subcommand| subcommand.name == full);
     let is_hidden = |flags: &[&str]| flags.contains(&"admin") || flags.contains(&"skip_monitor");
     let has_password = matches!(spec.name, "auth" | "hello");
-    !has_password && !is_hidden(spec.flags) && !subcommand.is_some_and(|subcommand| is_hidden(subcommand.flags))
+    !has_password
+        && !is_hidden(spec.flags)
+        && !subcommand.is_some_and(|subcommand| is_hidden(subcommand.flags))
 }
 
 /// True for CLIENT INFO.

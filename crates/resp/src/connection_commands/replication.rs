@@ -30,7 +30,10 @@ pub(super) fn follow(words: &[&[u8]], out: &mut Vec<u8>) {
 
 /// SYNC and PSYNC.
 pub(super) fn refuse_replication(out: &mut Vec<u8>) {
-    write_error(out, b"ERR this server replicates to the members of its group only, and sends no Redis its data");
+    write_error(
+        out,
+        b"ERR this server replicates to the members of its group only, and sends no Redis its data",
+    );
 }
 
 /// FAILOVER.

@@ -1,6 +1,6 @@
 //! SLOWLOG.
 
-use super::{Session, Subcommand, subcommand};
+use super::{Session, Subcommand, subcommand, write_wrong_words};
 use crate::writer::{write_array, write_bulk, write_error, write_integer, write_simple};
 use syros_commands::parse_integer;
 
@@ -23,7 +23,7 @@ const SUBCOMMANDS: [Subcommand; 3] = [
 
 pub(super) fn answer(words: &[&[u8]], session: &Session, out: &mut Vec<u8>) {
     match subcommand("slowlog", &SUBCOMMANDS, words, out) {
-        Some("get") => get(&words[2..], session, out),
+        Some("get") => get(words, session, out),
         Some("len") => write_integer(out, session.shared.slow_log(|log| log.len()) as i64),
         Some("reset") => {
             session.shared.slow_log(crate::shared::SlowLog::clear);
@@ -34,14 +34,14 @@ pub(super) fn answer(words: &[&[u8]], session: &Session, out: &mut Vec<u8>) {
 }
 
 fn get(words: &[&[u8]], session: &Session, out: &mut Vec<u8>) {
-    let count = match words {
+    let count = match &words[2..] {
         [] => COUNT,
         [count] => match parse_integer(count) {
             Some(-1) => usize::MAX,
             Some(count) if count >= 0 => usize::try_from(count).unwrap_or(usize::MAX),
             _ => return write_error(out, b"ERR count should be greater than or equal to -1"),
         },
-        _ => return write_error(out, b"ERR syntax error"),
+        _ => return write_wrong_words("slowlog", words[1], out),
     };
     session.shared.slow_log(|log| {
         write_array(out, count.min(log.len()));

@@ -116,7 +116,10 @@ mod tests {
     #[test]
     fn commands_are_cut_as_by_redis() {
         let long = [b'x'; 200];
-        assert_eq!(kept(&[b"SET", b"", &long]), ["SET", "", &format!("{}... (72 more bytes)", "x".repeat(128))]);
+        assert_eq!(
+            kept(&[b"SET", b"", &long]),
+            ["SET", "", &format!("{}... (72 more bytes)", "x".repeat(128))]
+        );
         let many = kept(&[&b"w"[..]; 40]);
         assert_eq!((many.len(), many[31].as_str()), (32, "... (9 more arguments)"));
         assert_eq!(kept(&[&b"w"[..]; 32])[31], "w");

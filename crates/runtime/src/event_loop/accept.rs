@@ -125,6 +125,7 @@ impl EventLoop {
         // is counted when it has said who it is.
         if is_redis && self.clients >= self.description.clients_max.get() {
             let limit = self.description.clients_max.get();
+            self.statistics.rejected.set(self.statistics.rejected.get() + 1);
             let node = self.node();
             tracing::warn!(node, peer = %peer, limit, "refused a connection of a Redis client: as many as may be are open");
             // A courtesy; if the socket does not take it, never mind.

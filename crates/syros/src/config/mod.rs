@@ -8,7 +8,9 @@ use std::time::Duration;
 use syros_cli::check_address;
 use syros_logging::{FilterError, Format};
 use syros_protocol::replica::Durability;
-use syros_runtime::{DebugAccess, EngineConfig, EngineKind, FrontConfig, NodeConfig, REDIS_ADDRESS, StoreConfig};
+use syros_runtime::{
+    DebugAccess, EngineConfig, EngineKind, FrontConfig, NodeConfig, REDIS_ADDRESS, StoreConfig,
+};
 use syros_settings::{ConfigError, Reader};
 use syros_types::{Execution, FastQuorum, Group, Protocol, ReadPolicy, ReplicaId, WritePolicy};
 

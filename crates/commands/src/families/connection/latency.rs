@@ -17,11 +17,53 @@ pub(crate) const SPECS: &[CommandSpec] = &[CommandSpec {
 }];
 
 const SUBCOMMANDS: &[SubcommandSpec] = &[
-    SubcommandSpec { name: "latency|doctor", arity: 2, flags: &["admin", "noscript", "loading", "stale"], categories: &["@admin", "@slow", "@dangerous"], tips: &["nondeterministic_output", "request_policy:all_nodes", "response_policy:special"] },
-    SubcommandSpec { name: "latency|graph", arity: 3, flags: &["admin", "noscript", "loading", "stale"], categories: &["@admin", "@slow", "@dangerous"], tips: &["nondeterministic_output", "request_policy:all_nodes", "response_policy:special"] },
-    SubcommandSpec { name: "latency|help", arity: 2, flags: &["loading", "stale"], categories: &["@slow"], tips: &[] },
-    SubcommandSpec { name: "latency|histogram", arity: -2, flags: &["admin", "noscript", "loading", "stale"], categories: &["@admin", "@slow", "@dangerous"], tips: &["nondeterministic_output", "request_policy:all_nodes", "response_policy:special"] },
-    SubcommandSpec { name: "latency|history", arity: 3, flags: &["admin", "noscript", "loading", "stale"], categories: &["@admin", "@slow", "@dangerous"], tips: &["nondeterministic_output", "request_policy:all_nodes", "response_policy:special"] },
-    SubcommandSpec { name: "latency|latest", arity: 2, flags: &["admin", "noscript", "loading", "stale"], categories: &["@admin", "@slow", "@dangerous"], tips: &["nondeterministic_output", "request_policy:all_nodes", "response_policy:special"] },
-    SubcommandSpec { name: "latency|reset", arity: -2, flags: &["admin", "noscript", "loading", "stale"], categories: &["@admin", "@slow", "@dangerous"], tips: &["request_policy:all_nodes", "response_policy:all_succeeded"] },
+    SubcommandSpec {
+        name: "latency|doctor",
+        arity: 2,
+        flags: &["admin", "noscript", "loading", "stale"],
+        categories: &["@admin", "@slow", "@dangerous"],
+        tips: &["nondeterministic_output", "request_policy:all_nodes", "response_policy:special"],
+    },
+    SubcommandSpec {
+        name: "latency|graph",
+        arity: 3,
+        flags: &["admin", "noscript", "loading", "stale"],
+        categories: &["@admin", "@slow", "@dangerous"],
+        tips: &["nondeterministic_output", "request_policy:all_nodes", "response_policy:special"],
+    },
+    SubcommandSpec {
+        name: "latency|help",
+        arity: 2,
+        flags: &["loading", "stale"],
+        categories: &["@slow"],
+        tips: &[],
+    },
+    SubcommandSpec {
+        name: "latency|histogram",
+        arity: -2,
+        flags: &["admin", "noscript", "loading", "stale"],
+        categories: &["@admin", "@slow", "@dangerous"],
+        tips: &["nondeterministic_output", "request_policy:all_nodes", "response_policy:special"],
+    },
+    SubcommandSpec {
+        name: "latency|history",
+        arity: 3,
+        flags: &["admin", "noscript", "loading", "stale"],
+        categories: &["@admin", "@slow", "@dangerous"],
+        tips: &["nondeterministic_output", "request_policy:all_nodes", "response_policy:special"],
+    },
+    SubcommandSpec {
+        name: "latency|latest",
+        arity: 2,
+        flags: &["admin", "noscript", "loading", "stale"],
+        categories: &["@admin", "@slow", "@dangerous"],
+        tips: &["nondeterministic_output", "request_policy:all_nodes", "response_policy:special"],
+    },
+    SubcommandSpec {
+        name: "latency|reset",
+        arity: -2,
+        flags: &["admin", "noscript", "loading", "stale"],
+        categories: &["@admin", "@slow", "@dangerous"],
+        tips: &["request_policy:all_nodes", "response_policy:all_succeeded"],
+    },
 ];

@@ -17,9 +17,39 @@ pub(crate) const SPECS: &[CommandSpec] = &[CommandSpec {
 }];
 
 const SUBCOMMANDS: &[SubcommandSpec] = &[
-    SubcommandSpec { name: "memory|doctor", arity: 2, flags: &[], categories: &["@slow"], tips: &["nondeterministic_output", "request_policy:all_shards", "response_policy:special"] },
-    SubcommandSpec { name: "memory|help", arity: 2, flags: &["loading", "stale"], categories: &["@slow"], tips: &[] },
-    SubcommandSpec { name: "memory|malloc-stats", arity: 2, flags: &[], categories: &["@slow"], tips: &["nondeterministic_output", "request_policy:all_shards", "response_policy:special"] },
-    SubcommandSpec { name: "memory|purge", arity: 2, flags: &[], categories: &["@slow"], tips: &["request_policy:all_shards", "response_policy:all_succeeded"] },
-    SubcommandSpec { name: "memory|stats", arity: 2, flags: &[], categories: &["@slow"], tips: &["nondeterministic_output", "request_policy:all_shards", "response_policy:special"] },
+    SubcommandSpec {
+        name: "memory|doctor",
+        arity: 2,
+        flags: &[],
+        categories: &["@slow"],
+        tips: &["nondeterministic_output", "request_policy:all_shards", "response_policy:special"],
+    },
+    SubcommandSpec {
+        name: "memory|help",
+        arity: 2,
+        flags: &["loading", "stale"],
+        categories: &["@slow"],
+        tips: &[],
+    },
+    SubcommandSpec {
+        name: "memory|malloc-stats",
+        arity: 2,
+        flags: &[],
+        categories: &["@slow"],
+        tips: &["nondeterministic_output", "request_policy:all_shards", "response_policy:special"],
+    },
+    SubcommandSpec {
+        name: "memory|purge",
+        arity: 2,
+        flags: &[],
+        categories: &["@slow"],
+        tips: &["request_policy:all_shards", "response_policy:all_succeeded"],
+    },
+    SubcommandSpec {
+        name: "memory|stats",
+        arity: 2,
+        flags: &[],
+        categories: &["@slow"],
+        tips: &["nondeterministic_output", "request_policy:all_shards", "response_policy:special"],
+    },
 ];

@@ -17,9 +17,39 @@ pub(crate) const SPECS: &[CommandSpec] = &[CommandSpec {
 }];
 
 const SUBCOMMANDS: &[SubcommandSpec] = &[
-    SubcommandSpec { name: "module|help", arity: 2, flags: &["loading", "stale"], categories: &["@slow"], tips: &[] },
-    SubcommandSpec { name: "module|list", arity: 2, flags: &["admin", "noscript"], categories: &["@admin", "@slow", "@dangerous"], tips: &["nondeterministic_output_order"] },
-    SubcommandSpec { name: "module|load", arity: -3, flags: &["admin", "noscript", "no_async_loading"], categories: &["@admin", "@slow", "@dangerous"], tips: &[] },
-    SubcommandSpec { name: "module|loadex", arity: -3, flags: &["admin", "noscript", "no_async_loading"], categories: &["@admin", "@slow", "@dangerous"], tips: &[] },
-    SubcommandSpec { name: "module|unload", arity: 3, flags: &["admin", "noscript", "no_async_loading"], categories: &["@admin", "@slow", "@dangerous"], tips: &[] },
+    SubcommandSpec {
+        name: "module|help",
+        arity: 2,
+        flags: &["loading", "stale"],
+        categories: &["@slow"],
+        tips: &[],
+    },
+    SubcommandSpec {
+        name: "module|list",
+        arity: 2,
+        flags: &["admin", "noscript"],
+        categories: &["@admin", "@slow", "@dangerous"],
+        tips: &["nondeterministic_output_order"],
+    },
+    SubcommandSpec {
+        name: "module|load",
+        arity: -3,
+        flags: &["admin", "noscript", "no_async_loading"],
+        categories: &["@admin", "@slow", "@dangerous"],
+        tips: &[],
+    },
+    SubcommandSpec {
+        name: "module|loadex",
+        arity: -3,
+        flags: &["admin", "noscript", "no_async_loading"],
+        categories: &["@admin", "@slow", "@dangerous"],
+        tips: &[],
+    },
+    SubcommandSpec {
+        name: "module|unload",
+        arity: 3,
+        flags: &["admin", "noscript", "no_async_loading"],
+        categories: &["@admin", "@slow", "@dangerous"],
+        tips: &[],
+    },
 ];

@@ -17,8 +17,32 @@ pub(crate) const SPECS: &[CommandSpec] = &[CommandSpec {
 }];
 
 const SUBCOMMANDS: &[SubcommandSpec] = &[
-    SubcommandSpec { name: "slowlog|get", arity: -2, flags: &["admin", "loading", "stale"], categories: &["@admin", "@slow", "@dangerous"], tips: &["request_policy:all_nodes", "nondeterministic_output"] },
-    SubcommandSpec { name: "slowlog|help", arity: 2, flags: &["loading", "stale"], categories: &["@slow"], tips: &[] },
-    SubcommandSpec { name: "slowlog|len", arity: 2, flags: &["admin", "loading", "stale"], categories: &["@admin", "@slow", "@dangerous"], tips: &["request_policy:all_nodes", "response_policy:agg_sum", "nondeterministic_output"] },
-    SubcommandSpec { name: "slowlog|reset", arity: 2, flags: &["admin", "loading", "stale"], categories: &["@admin", "@slow", "@dangerous"], tips: &["request_policy:all_nodes", "response_policy:all_succeeded"] },
+    SubcommandSpec {
+        name: "slowlog|get",
+        arity: -2,
+        flags: &["admin", "loading", "stale"],
+        categories: &["@admin", "@slow", "@dangerous"],
+        tips: &["request_policy:all_nodes", "nondeterministic_output"],
+    },
+    SubcommandSpec {
+        name: "slowlog|help",
+        arity: 2,
+        flags: &["loading", "stale"],
+        categories: &["@slow"],
+        tips: &[],
+    },
+    SubcommandSpec {
+        name: "slowlog|len",
+        arity: 2,
+        flags: &["admin", "loading", "stale"],
+        categories: &["@admin", "@slow", "@dangerous"],
+        tips: &["request_policy:all_nodes", "response_policy:agg_sum", "nondeterministic_output"],
+    },
+    SubcommandSpec {
+        name: "slowlog|reset",
+        arity: 2,
+        flags: &["admin", "loading", "stale"],
+        categories: &["@admin", "@slow", "@dangerous"],
+        tips: &["request_policy:all_nodes", "response_policy:all_succeeded"],
+    },
 ];

@@ -2,7 +2,6 @@
 
 use crate::statistics::Statistics;
 use core::fmt::Write as _;
-use syros_types::limits::VALUE_BYTES_MAX;
 use syros_types::{Database, WallTime};
 
 /// Where a connection asks about the server it belongs to.
@@ -23,6 +22,14 @@ pub trait ServerInfo {
     /// Why it cannot be set here.
     fn set_maxmemory(&self, _bytes: u64) -> Result<(), &'static str> {
         Err("this server keeps no data")
+    }
+
+    /// CONFIG SET maxclients: so many Redis clients may be connected from now on.
+    ///
+    /// # Errors
+    /// Why it cannot be set here.
+    fn set_clients_max(&self, _clients: u64) -> Result<(), &'static str> {
+        Err("this server has a fixed number of clients")
     }
 
     /// CONFIG RESETSTAT: starts the counters of [`ServerReport`] again from zero.
@@ -65,6 +72,8 @@ pub struct ServerReport {
     pub clients_evicted: u64,
     /// Connections accepted since the start or the last reset.
     pub connections_received: u64,
+    /// Connections refused since the start or the last reset, because there were as many as may be.
+    pub connections_rejected: u64,
     /// Commands received since the start or the last reset.
     pub commands_processed: u64,
     /// Memory of the process, in bytes.
@@ -141,7 +150,7 @@ pub(crate) const REDIS_VERSION: &str = "7.0.15";
 type Section = fn(&ServerReport, &Statistics, WallTime, &mut String);
 
 /// The sections in Redis's order, by title.
-const SECTIONS: [(&str, Section); 12] = [
+const SECTIONS: [(&str, Section); 13] = [
     ("Server", server),
     ("Clients", clients),
     ("Memory", memory),
@@ -151,6 +160,7 @@ const SECTIONS: [(&str, Section); 12] = [
     ("CPU", cpu),
     ("Commandstats", |_, statistics, _, text| statistics.write_commands(text)),
     ("Errorstats", |_, statistics, _, text| statistics.write_errors(text)),
+    ("Latencystats", |_, statistics, _, text| statistics.write_latencies(text)),
     ("Cluster", |_, _, _, text| line(text, "cluster_enabled", 0)),
     ("Keyspace", keyspace),
     ("Syros", syros),
@@ -163,7 +173,10 @@ pub(crate) fn tells_keys(names: &[&[u8]]) -> bool {
     names.is_empty() || names.iter().any(is_telling)
 }
 
-/// The text of INFO with these section names; all sections but `Commandstats`, which is long, if there are none.
+/// Sections that are left out if none are named: they are long.
+const LONG: [&str; 2] = ["Commandstats", "Latencystats"];
+
+/// The text of INFO with these section names; all sections that are not long if there are none.
 pub(crate) fn info_text(
     report: &ServerReport,
     statistics: &Statistics,
@@ -173,12 +186,12 @@ pub(crate) fn info_text(
     let named = |title: &str| {
         names.iter().any(|name| {
             let is = |word: &str| name.eq_ignore_ascii_case(word.as_bytes());
-            is(title) || is("all") || is("everything") || (is("default") && title != "Commandstats")
+            is(title) || is("all") || is("everything") || (is("default") && !LONG.contains(&title))
         })
     };
     let mut text = String::new();
     for (title, section) in SECTIONS {
-        if named(title) || (names.is_empty() && title != "Commandstats") {
+        if named(title) || (names.is_empty() && !LONG.contains(&title)) {
             if !text.is_empty() {
                 text.push_str("\r\n");
             }
@@ -210,6 +223,7 @@ fn server(report: &ServerReport, _: &Statistics, now: WallTime, text: &mut Strin
     line(text, "redis_git_sha1", "00000000");
     line(text, "redis_git_dirty", 0);
     line(text, "redis_mode", "standalone");
+    line(text, "multiplexing_api", if cfg!(target_os = "linux") { "epoll" } else { "mio" });
     line(text, "os", &report.os);
     line(text, "syros_version", &report.version);
     line(text, "arch_bits", usize::BITS);
@@ -261,8 +275,17 @@ fn persistence(report: &ServerReport, _: &Statistics, now: WallTime, text: &mut 
     let started = (now.0 / 1_000_000).saturating_sub(report.uptime_seconds);
     line(text, "rdb_last_save_time", if report.fsync { now.0 / 1_000_000 } else { started });
     line(text, "rdb_last_bgsave_status", "ok");
+    // There are no child processes.
+    for never in ["rdb_last_bgsave_time_sec", "rdb_current_bgsave_time_sec"] {
+        line(text, never, -1);
+    }
+    line(text, "rdb_saves", 0);
     line(text, "aof_enabled", u8::from(report.fsync));
     line(text, "aof_rewrite_in_progress", 0);
+    line(text, "aof_rewrite_scheduled", 0);
+    for never in ["aof_last_rewrite_time_sec", "aof_current_rewrite_time_sec"] {
+        line(text, never, -1);
+    }
     line(text, "aof_last_bgrewrite_status", "ok");
     line(text, "aof_last_write_status", if matches!(report.disk, "" | "ok") { "ok" } else { "err" });
     line(text, "disk_free_bytes", report.disk_free_bytes);
@@ -274,9 +297,11 @@ fn stats(report: &ServerReport, statistics: &Statistics, now: WallTime, text: &m
     line(text, "total_connections_received", report.connections_received);
     line(text, "total_commands_processed", report.commands_processed);
     statistics.write_stats(now, text);
+    line(text, "rejected_connections", report.connections_rejected);
     line(text, "expired_keys", report.keys_expired);
     line(text, "evicted_keys", 0);
-    for never in ["sync_full", "pubsub_channels", "pubsub_patterns", "latest_fork_usec"] {
+    let never = ["sync_full", "sync_partial_ok", "sync_partial_err", "migrate_cached_sockets", "total_forks"];
+    for never in never.into_iter().chain(["pubsub_channels", "pubsub_patterns", "latest_fork_usec"]) {
         line(text, never, 0);
     }
     line(text, "evicted_clients", report.clients_evicted);
@@ -295,8 +320,12 @@ fn replication(report: &ServerReport, _: &Statistics, _: WallTime, text: &mut St
     // To a Redis client every process is a master: it takes updates, and its reads are never stale.
     line(text, "role", "master");
     line(text, "connected_slaves", 0);
+    line(text, "master_failover_state", "no-failover");
     line(text, "master_replid", &report.run_id);
+    line(text, "master_replid2", "0000000000000000000000000000000000000000");
     line(text, "master_repl_offset", report.commit);
+    line(text, "second_repl_offset", -1);
+    line(text, "repl_backlog_active", 0);
 }
 
 fn keyspace(report: &ServerReport, _: &Statistics, _: WallTime, text: &mut String) {
@@ -343,97 +372,3 @@ fn syros(report: &ServerReport, _: &Statistics, _: WallTime, text: &mut String) 
         line(text, &format!("replica_{replica}_address"), address);
     }
 }
-
-/// The settings that CONFIG GET knows: what clients and tools ask for before they start.
-pub(crate) fn settings(report: &ServerReport) -> Vec<(&'static str, String)> {
-    let durable = |yes: &str, no: &str| String::from(if report.fsync { yes } else { no });
-    let mut settings: Vec<(&'static str, String)> =
-        FIXED_SETTINGS.iter().map(|(name, value)| (*name, String::from(*value))).collect();
-    settings.extend([
-        ("appendfsync", durable("always", "no")),
-        ("appendonly", durable("yes", "no")),
-        ("cluster-enabled", String::from("no")),
-        ("databases", Database::COUNT.to_string()),
-        ("maxclients", report.clients_max.to_string()),
-        ("maxmemory", report.maxmemory.to_string()),
-        ("maxmemory-clients", report.client_memory_max.to_string()),
-        ("maxmemory-policy", String::from("noeviction")),
-        ("notify-keyspace-events", String::new()),
-        ("port", report.tcp_port.to_string()),
-        ("proto-max-bulk-len", VALUE_BYTES_MAX.to_string()),
-        ("requirepass", String::new()),
-        ("save", String::new()),
-        ("tcp-keepalive", String::from("300")),
-        ("timeout", String::from("0")),
-    ]);
-    settings.sort_unstable_by_key(|(name, _)| *name);
-    settings
-}
-
-/// Settings of Redis that have one value here, which says how this server behaves. Limits of Redis's encodings and
-/// buffers are not among them: there is nothing here that they could be true of.
-const FIXED_SETTINGS: [(&str, &str); 63] = [
-    ("aclfile", ""),
-    ("acllog-max-len", "0"),
-    ("activedefrag", "no"),
-    ("activerehashing", "no"),
-    ("always-show-logo", "no"),
-    ("aof-load-truncated", "yes"),
-    ("aof-use-rdb-preamble", "no"),
-    ("auto-aof-rewrite-min-size", "0"),
-    ("auto-aof-rewrite-percentage", "0"),
-    ("bind-source-addr", ""),
-    ("cluster-announce-ip", ""),
-    ("cluster-announce-port", "0"),
-    ("crash-log-enabled", "no"),
-    ("daemonize", "no"),
-    ("disable-thp", "no"),
-    ("enable-debug-command", "no"),
-    ("enable-module-command", "no"),
-    ("enable-protected-configs", "no"),
-    ("io-threads", "1"),
-    ("io-threads-do-reads", "no"),
-    ("jemalloc-bg-thread", "no"),
-    ("latency-monitor-threshold", "0"),
-    ("latency-tracking", "no"),
-    ("lazyfree-lazy-eviction", "no"),
-    ("lazyfree-lazy-expire", "no"),
-    ("lazyfree-lazy-server-del", "no"),
-    ("lazyfree-lazy-user-del", "no"),
-    ("lazyfree-lazy-user-flush", "no"),
-    ("masterauth", ""),
-    ("masteruser", ""),
-    ("min-replicas-max-lag", "0"),
-    ("min-replicas-to-write", "0"),
-    ("min-slaves-max-lag", "0"),
-    ("min-slaves-to-write", "0"),
-    ("no-appendfsync-on-rewrite", "no"),
-    ("oom-score-adj", "no"),
-    ("pidfile", ""),
-    ("protected-mode", "no"),
-    ("rdbcompression", "no"),
-    ("repl-diskless-load", "disabled"),
-    ("repl-diskless-sync", "no"),
-    ("replica-announced", "no"),
-    ("replica-lazy-flush", "no"),
-    ("replica-priority", "0"),
-    ("replica-read-only", "no"),
-    ("replica-serve-stale-data", "no"),
-    ("replicaof", ""),
-    ("set-proc-title", "no"),
-    ("slave-priority", "0"),
-    ("slave-read-only", "no"),
-    ("slave-serve-stale-data", "no"),
-    ("slaveof", ""),
-    ("slowlog-log-slower-than", "-1"),
-    ("slowlog-max-len", "0"),
-    ("stop-writes-on-bgsave-error", "yes"),
-    ("supervised", "no"),
-    ("syslog-enabled", "no"),
-    ("tls-cluster", "no"),
-    ("tls-port", "0"),
-    ("tls-replication", "no"),
-    ("tracking-table-max-keys", "0"),
-    ("unixsocket", ""),
-    ("unixsocketperm", "0"),
-];

@@ -16,7 +16,10 @@ mod parser;
 #[cfg(feature = "planted-bugs")]
 mod planted;
 mod queue;
+mod requests;
 mod schedule;
+mod settings;
+mod shared;
 mod statistics;
 mod watch;
 mod writer;
@@ -27,7 +30,9 @@ pub use info::{DatabaseReport, ServerInfo, ServerReport};
 pub use parser::{Parser, ParserOutcome, ProtocolError, TooLarge};
 #[cfg(feature = "planted-bugs")]
 pub use planted::PlantedBug;
+pub use requests::{ClientFilter, ClientKind, ProcessAnswer, ProcessRequest, WaitRequest};
 pub use schedule::{Completion, Submission};
+pub use shared::{DebugAccess, PauseMode, SLOW_LOG_LENGTH_MAX, Shared};
 pub use statistics::Statistics;
 pub use writer::{
     Protocol, write_array, write_bulk, write_error, write_integer, write_map, write_nil, write_nil_array,

@@ -48,6 +48,7 @@ use crate::writer::{
 };
 use std::collections::VecDeque;
 use std::sync::Arc;
+use std::time::Duration;
 use syros_commands::{Head, Malformed, Operation, ReplyRef, describe};
 use syros_types::{Class, Description, Footprint, ReadPolicy, Window};
 
@@ -174,6 +175,8 @@ enum State {
         elements: usize,
         /// Each element is a pair.
         are_pairs: bool,
+        /// How long it was in flight.
+        took: Duration,
     },
 }
 
@@ -555,7 +558,7 @@ impl Schedule {
 
     /// Notes the end of a submission and lets those go that waited for it. False if there is no such
     /// submission in flight.
-    pub(crate) fn complete(&mut self, slot: u64, completion: Completion) -> bool {
+    pub(crate) fn complete(&mut self, slot: u64, completion: Completion, took: Duration) -> bool {
         let Some(group) = self.groups.get_mut(slot) else { return false };
         if !matches!(group.state, State::InFlight) {
             return false;
@@ -566,7 +569,7 @@ impl Schedule {
             Completion::Done | Completion::Reply(_) if group.load.grows => self.lacks_room = false,
             _ => {}
         }
-        group.state = State::Ended { completion, position: 0, elements: 0, are_pairs: false };
+        group.state = State::Ended { completion, position: 0, elements: 0, are_pairs: false, took };
         self.charged -= group.charge;
         self.held += bytes;
         self.values_in_flight -= values;
@@ -604,7 +607,7 @@ impl Schedule {
     /// Writes the reply to the next command of a group that has ended, or a part of it.
     pub(crate) fn answer(&mut self, slot: u64, protocol: Protocol, out: &mut Vec<u8>) -> Written {
         let Some(group) = self.groups.get_mut(slot) else { return Written::Nothing };
-        let State::Ended { completion, position, elements, are_pairs } = &mut group.state else {
+        let State::Ended { completion, position, elements, are_pairs, .. } = &mut group.state else {
             return Written::Nothing;
         };
         match completion {
@@ -646,6 +649,17 @@ impl Schedule {
             failure => write_failure(failure, out),
         }
         self.answered(slot)
+    }
+
+    /// How long a group that has ended was in flight; `None` for a transaction, whose commands are answered as one.
+    pub(crate) fn took(&self, slot: u64) -> Option<Duration> {
+        let group = self.groups.get(slot).filter(|group| !group.is_transaction)?;
+        if let State::Ended { took, .. } = &group.state { Some(*took) } else { None }
+    }
+
+    /// How long the transaction with this slot was in flight, if it has ended.
+    pub(crate) fn transaction_took(&self, slot: u64) -> Option<Duration> {
+        if let State::Ended { took, .. } = &self.groups.get(slot)?.state { Some(*took) } else { None }
     }
 
     /// How the transaction with this slot has ended, if it has.

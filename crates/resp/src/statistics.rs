@@ -4,7 +4,8 @@ use crate::writer::Protocol;
 use core::fmt::Write as _;
 use core::sync::atomic::{AtomicU64, Ordering};
 use std::collections::BTreeMap;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, OnceLock, PoisonError};
+use std::time::Duration;
 use syros_commands::{LookupReply, commands};
 use syros_types::WallTime;
 
@@ -40,6 +41,106 @@ struct CommandCounters {
     calls: Counter,
     rejected: Counter,
     failed: Counter,
+    /// Microseconds that the calls whose times are known took.
+    micros: Counter,
+    /// How many of them took how long; made when the first is known.
+    times: OnceLock<Box<Histogram>>,
+}
+
+/// Parts of a range from a power of two to the next that are told apart: what is told of a time is off by an eighth at
+/// most.
+const PARTS: usize = 8;
+
+/// Buckets of a histogram: the times below `PARTS`, then the parts of each range up to 2^40 microseconds, 12 days.
+const BUCKETS: usize = PARTS * 38;
+
+/// Powers of two, and how many times were below each.
+pub(crate) type Cumulative = Vec<(u64, u64)>;
+
+/// How many times there were, by their length in microseconds.
+#[derive(Debug)]
+struct Histogram([Counter; BUCKETS]);
+
+impl Default for Histogram {
+    fn default() -> Self {
+        Self([const { Counter(AtomicU64::new(0)) }; BUCKETS])
+    }
+}
+
+impl Histogram {
+    /// The bucket of a time.
+    const fn bucket(micros: u64) -> usize {
+        if micros < PARTS as u64 {
+            return micros as usize;
+        }
+        let exponent = micros.ilog2() as usize;
+        let part = (micros >> (exponent - 3)) as usize - PARTS;
+        let bucket = PARTS * (exponent - 2) + part;
+        if bucket < BUCKETS { bucket } else { BUCKETS - 1 }
+    }
+
+    /// The shortest time that is longer than those in a bucket.
+    const fn end(bucket: usize) -> u64 {
+        let next = bucket + 1;
+        if next < PARTS {
+            return next as u64;
+        }
+        ((PARTS + next % PARTS) as u64) << (next / PARTS - 1)
+    }
+
+    fn total(&self) -> u64 {
+        self.0.iter().map(Counter::get).sum()
+    }
+
+    /// No shorter time than so many thousandths of all, up to the precision of the buckets.
+    fn percentile(&self, thousandths: u64) -> u64 {
+        let wanted = (self.total() * thousandths).div_ceil(1000);
+        let mut count = 0;
+        let is_reached = |counter: &Counter| {
+            count += counter.get();
+            count >= wanted
+        };
+        self.0.iter().position(is_reached).map_or(0, |bucket| Self::end(bucket) - 1)
+    }
+
+    /// Powers of two, and how many times were below each, as far as that number changes.
+    fn cumulative(&self) -> Cumulative {
+        let (mut all, mut count, mut bucket) = (Vec::new(), 0, 0);
+        for exponent in 0..=40 {
+            let (bound, before) = (1 << exponent, count);
+            while bucket < BUCKETS && Self::end(bucket) <= bound {
+                count += self.0[bucket].get();
+                bucket += 1;
+            }
+            if count > before {
+                all.push((bound, count));
+            }
+        }
+        all
+    }
+}
+
+/// When a window of the rates began, and what there had been until then.
+#[derive(Debug, Default)]
+struct RateWindow {
+    /// In microseconds since 1970.
+    begun: Counter,
+    commands: Counter,
+    input_bytes: Counter,
+    output_bytes: Counter,
+}
+
+impl RateWindow {
+    fn set(&self, begun: u64, [commands, input, output]: [u64; 3]) {
+        self.begun.set(begun);
+        self.commands.set(commands);
+        self.input_bytes.set(input);
+        self.output_bytes.set(output);
+    }
+
+    fn totals(&self) -> [u64; 3] {
+        [&self.commands, &self.input_bytes, &self.output_bytes].map(Counter::get)
+    }
 }
 
 /// Counters of all connections of a process, since the start or the last CONFIG RESETSTAT. Connections share it; all
@@ -53,8 +154,8 @@ pub struct Statistics {
     input_bytes: Counter,
     output_bytes: Counter,
     errors: Mutex<BTreeMap<Vec<u8>, u64>>,
-    /// When two windows of the rate began, in microseconds, and the commands until then; the older one first.
-    windows: [(Counter, Counter); 2],
+    /// When two windows of the rates began; the older one first.
+    windows: [RateWindow; 2],
 }
 
 impl Default for Statistics {
@@ -64,6 +165,8 @@ impl Default for Statistics {
             calls: Counter::default(),
             rejected: Counter::default(),
             failed: Counter::default(),
+            micros: Counter::default(),
+            times: OnceLock::new(),
         };
         Self {
             commands: commands().iter().map(|spec| counters(spec.lookup)).collect(),
@@ -82,24 +185,28 @@ impl Statistics {
     /// Starts all counters again from zero.
     pub fn reset(&self) {
         for counters in &self.commands {
-            [&counters.calls, &counters.rejected, &counters.failed].iter().for_each(|counter| counter.set(0));
+            let CommandCounters { calls, rejected, failed, micros, times, .. } = counters;
+            [calls, rejected, failed, micros].iter().for_each(|counter| counter.set(0));
+            times.get().into_iter().flat_map(|times| &times.0).for_each(|counter| counter.set(0));
         }
         let others = [&self.total, &self.hits, &self.misses, &self.input_bytes, &self.output_bytes];
         others.iter().for_each(|counter| counter.set(0));
-        self.windows.iter().for_each(|(_, commands)| commands.set(0));
+        self.windows.iter().for_each(|window| window.set(window.begun.get(), [0; 3]));
         self.errors.lock().unwrap_or_else(PoisonError::into_inner).clear();
     }
 
     /// Bytes have been received and consumed.
     pub(crate) fn on_input(&self, bytes: usize, now: WallTime) {
         self.input_bytes.add(bytes as u64);
-        let [(older, older_total), (newer, newer_total)] = &self.windows;
-        if now.0.saturating_sub(newer.get()) >= RATE_WINDOW_MICROS || now.0 < newer.get() {
-            older.set(newer.get());
-            older_total.set(newer_total.get());
-            newer.set(now.0);
-            newer_total.set(self.total.get());
+        let [older, newer] = &self.windows;
+        if now.0.saturating_sub(newer.begun.get()) >= RATE_WINDOW_MICROS || now.0 < newer.begun.get() {
+            older.set(newer.begun.get(), newer.totals());
+            newer.set(now.0, self.totals());
         }
+    }
+
+    fn totals(&self) -> [u64; 3] {
+        [&self.total, &self.input_bytes, &self.output_bytes].map(Counter::get)
     }
 
     /// Bytes have been sent.
@@ -112,6 +219,39 @@ impl Statistics {
         self.total.add(1);
         if let Some(counters) = self.commands.get(command) {
             counters.calls.add(1);
+        }
+    }
+
+    /// A command took so long.
+    pub(crate) fn on_time(&self, command: usize, took: Duration) {
+        let Some(counters) = self.commands.get(command) else { return };
+        let micros = u64::try_from(took.as_micros()).unwrap_or(u64::MAX);
+        counters.micros.add(micros);
+        counters.times.get_or_init(Box::default).0[Histogram::bucket(micros)].add(1);
+    }
+
+    /// Of these commands, or of all, if their times are known: the name, how many times are known, and powers of two
+    /// with how many times were below each, in microseconds.
+    pub(crate) fn histograms(&self, names: &[&[u8]]) -> Vec<(&'static str, u64, Cumulative)> {
+        let is_named = |name: &str| {
+            names.is_empty() || names.iter().any(|word| word.eq_ignore_ascii_case(name.as_bytes()))
+        };
+        let all = commands().iter().zip(&self.commands).filter(|(spec, _)| is_named(spec.name));
+        let known = all.filter_map(|(spec, counters)| Some((spec.name, counters.times.get()?)));
+        let told = known.map(|(name, times)| (name, times.total(), times.cumulative()));
+        told.filter(|(_, calls, _)| *calls > 0).collect()
+    }
+
+    /// The lines of INFO's section `Latencystats`.
+    pub(crate) fn write_latencies(&self, text: &mut String) {
+        for (spec, counters) in commands().iter().zip(&self.commands) {
+            let Some(times) = counters.times.get().filter(|times| times.total() > 0) else { continue };
+            let [half, most, nearly_all] = [500, 990, 999].map(|thousandths| times.percentile(thousandths));
+            let _ = write!(
+                text,
+                "latency_percentiles_usec_{}:p50={half}.000,p99={most}.000,p99.9={nearly_all}.000\r\n",
+                spec.name
+            );
         }
     }
 
@@ -158,15 +298,19 @@ impl Statistics {
 
     /// The lines of INFO's section `Stats` that are counted here.
     pub(crate) fn write_stats(&self, now: WallTime, text: &mut String) {
-        let [(older, older_total), _] = &self.windows;
-        let micros = now.0.saturating_sub(older.get()).max(1);
-        let commands = u128::from(self.total.get().saturating_sub(older_total.get()));
-        let rate = commands * 1_000_000 / u128::from(micros);
+        let [older, _] = &self.windows;
+        let micros = now.0.saturating_sub(older.begun.get()).max(1);
+        let (totals, before) = (self.totals(), older.totals());
+        let rate = |place: usize| {
+            u128::from(totals[place].saturating_sub(before[place])) * 1_000_000 / u128::from(micros)
+        };
+        let (commands, input, output) = (rate(0), rate(1) as f64 / 1024.0, rate(2) as f64 / 1024.0);
         let errors: u64 = self.errors.lock().unwrap_or_else(PoisonError::into_inner).values().sum();
         // Writing to a string cannot fail.
         let _ = write!(
             text,
-            "instantaneous_ops_per_sec:{rate}\r\ntotal_net_input_bytes:{}\r\ntotal_net_output_bytes:{}\r\n\
+            "instantaneous_ops_per_sec:{commands}\r\ninstantaneous_input_kbps:{input:.2}\r\n\
+             instantaneous_output_kbps:{output:.2}\r\ntotal_net_input_bytes:{}\r\ntotal_net_output_bytes:{}\r\n\
              keyspace_hits:{}\r\nkeyspace_misses:{}\r\ntotal_error_replies:{errors}\r\n",
             self.input_bytes.get(),
             self.output_bytes.get(),
@@ -175,15 +319,17 @@ impl Statistics {
         );
     }
 
-    /// The lines of INFO's section `Commandstats`: of the commands that have been asked for. Times are not measured.
+    /// The lines of INFO's section `Commandstats`: of the commands that have been asked for. Times are those from the
+    /// submission to the replicas until the answer; of what a connection answers by itself they are not measured, and 0.
     pub(crate) fn write_commands(&self, text: &mut String) {
         for (spec, counters) in commands().iter().zip(&self.commands) {
             let (calls, rejected) = (counters.calls.get(), counters.rejected.get());
             if calls + rejected > 0 {
-                let (name, failed) = (spec.name, counters.failed.get());
+                let (name, failed, micros) = (spec.name, counters.failed.get(), counters.micros.get());
+                let mean = micros as f64 / calls.max(1) as f64;
                 let _ = write!(
                     text,
-                    "cmdstat_{name}:calls={calls},usec=0,usec_per_call=0.00,rejected_calls={rejected},\
+                    "cmdstat_{name}:calls={calls},usec={micros},usec_per_call={mean:.2},rejected_calls={rejected},\
                      failed_calls={failed}\r\n"
                 );
             }
@@ -242,6 +388,32 @@ mod tests {
         ] {
             assert_eq!(values(protocol, reply), expected, "{}", reply.escape_ascii());
         }
+    }
+
+    #[test]
+    fn times_are_told_to_an_eighth() {
+        for micros in (0..5000).chain([1 << 20, (1 << 38) + 5]) {
+            let bucket = Histogram::bucket(micros);
+            let (start, end) = (bucket.checked_sub(1).map_or(0, Histogram::end), Histogram::end(bucket));
+            assert!(
+                (start..end).contains(&micros) && end - start <= 1 + start / 8,
+                "{micros}: {start} {end}"
+            );
+        }
+        assert_eq!(Histogram::bucket(u64::MAX), BUCKETS - 1);
+        let statistics = Statistics::default();
+        for micros in 1..=1000 {
+            statistics.on_time(0, Duration::from_micros(micros));
+        }
+        let [(_, calls, buckets)] = &statistics.histograms(&[])[..] else { panic!("one command") };
+        assert_eq!((*calls, buckets.first(), buckets.last()), (1000, Some(&(2, 1)), Some(&(1024, 1000))));
+        assert!(buckets.contains(&(512, 511)) && buckets.is_sorted());
+        let times = statistics.commands[0].times.get().unwrap();
+        let [half, most] = [500, 990].map(|thousandths| times.percentile(thousandths));
+        assert!((500..=575).contains(&half) && (990..=1023).contains(&most), "{half} {most}");
+        assert!(statistics.histograms(&[b"nosuch"]).is_empty());
+        statistics.reset();
+        assert!(statistics.histograms(&[]).is_empty());
     }
 
     #[test]

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use syros_machine::MachineName;
 use syros_protocol::{client, replica};
+use syros_resp::DebugAccess;
 use syros_types::{Configuration, FastQuorum, Group, InvalidGroupSize, ReplicaId};
 use syros_wire::Secret;
 
@@ -264,6 +265,8 @@ pub struct FrontConfig {
     pub quorum_timeout: Duration,
     /// A process that stops answers what its Redis clients have in flight for this long at most.
     pub drain_timeout: Duration,
+    /// Which Redis clients may use DEBUG.
+    pub debug: DebugAccess,
     /// The session that carries the operations of all Redis clients of this process. Beyond its `in_flight_max`, further
     /// operations wait in their sockets.
     pub client: client::Settings,
@@ -290,6 +293,7 @@ impl Default for FrontConfig {
             client_memory: None,
             quorum_timeout: Duration::from_secs(2),
             drain_timeout: Duration::from_secs(5),
+            debug: DebugAccess::default(),
             client: client::Settings { resend: RESEND, ..client::Settings::new() },
         }
     }

@@ -1,5 +1,7 @@
 //! What INFO tells.
 
+use std::cell::Cell;
+
 use syros_node::front_end::ClientMemory;
 use syros_protocol::client::Client;
 use syros_protocol::message::RoleName;
@@ -18,6 +20,8 @@ pub(crate) struct ProcessDescription {
     pub(crate) configuration: Configuration,
     /// Where the replicas listen.
     pub(crate) replicas: Vec<String>,
+    /// Most Redis clients: no more than there may be connections, and fewer if a client says so.
+    pub(crate) clients_max: Cell<usize>,
 }
 
 impl ProcessDescription {
@@ -63,7 +67,8 @@ pub(crate) struct ProcessState<'a> {
 
 impl ServerInfo for ProcessState<'_> {
     fn report(&self) -> ServerReport {
-        let ProcessDescription { run_id, redis_port, configuration, replicas } = self.description;
+        let ProcessDescription { run_id, redis_port, configuration, replicas, clients_max } =
+            self.description;
         let statistics = self.statistics;
         let (view, reads) = (self.client.view(), self.client.read_counts());
         let writes = self.client.write_counts();
@@ -75,11 +80,12 @@ impl ServerInfo for ProcessState<'_> {
             // The clock counts from the start of the process.
             uptime_seconds: self.now.instant.since(Instant(0)).as_secs(),
             clients: self.clients as u64,
-            clients_max: self.clients_max as u64,
+            clients_max: clients_max.get() as u64,
             client_memory_bytes: self.memory.used() as u64,
             client_memory_max: self.memory.limit() as u64,
             clients_evicted: self.memory.evicted(),
             connections_received: statistics.connections_since_reset(),
+            connections_rejected: statistics.rejected.get(),
             commands_processed: statistics.commands.get(),
             memory_bytes: resident_bytes().unwrap_or(0),
             memory_peak_bytes: kilobytes("/proc/self/status", "VmHWM:").unwrap_or(0),
@@ -173,6 +179,14 @@ impl ServerInfo for ProcessState<'_> {
             "a client has set memory.maxmemory of this node, until the node ends"
         );
         local.maxmemory.set((bytes > 0).then_some(bytes));
+        Ok(())
+    }
+
+    fn set_clients_max(&self, clients: u64) -> Result<(), &'static str> {
+        let clients = usize::try_from(clients).ok().filter(|clients| *clients <= self.clients_max);
+        let text = "there may be only as many as the node has had file descriptors for when it started, and as its \
+                    configuration allows: limits.connections";
+        self.description.clients_max.set(clients.ok_or(text)?);
         Ok(())
     }
 

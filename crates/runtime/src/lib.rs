@@ -58,5 +58,6 @@ pub use start_error::{LogError, StartError};
 pub use stop::Stopper;
 pub use store::StoreError;
 pub use syros_protocol::replica::Durability;
+pub use syros_resp::DebugAccess;
 pub use syros_types::{FastQuorum, ReplicaId};
 pub use syros_wire::{Secret, SecretLength};

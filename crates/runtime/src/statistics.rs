@@ -1,7 +1,6 @@
 //! Counters of a process's clients, for INFO.
 
 use std::cell::Cell;
-use std::sync::Arc;
 
 use syros_wire::FrameError;
 
@@ -11,10 +10,10 @@ pub(crate) struct Statistics {
     /// Connections accepted since the start.
     connections: Cell<u64>,
     connections_at_reset: Cell<u64>,
+    /// Connections of Redis clients refused since the last reset, because there were as many as may be.
+    pub(crate) rejected: Cell<u64>,
     /// Commands received since the last reset.
     pub(crate) commands: Cell<u64>,
-    /// What Redis connections have done.
-    pub(crate) redis: Arc<syros_resp::Statistics>,
     /// Frames that were damaged on their way, since the last reset.
     pub(crate) damaged_frames: Cell<u64>,
 }
@@ -41,6 +40,7 @@ impl Statistics {
 
     pub(crate) fn reset(&self) {
         self.damaged_frames.set(0);
+        self.rejected.set(0);
         self.connections_at_reset.set(self.connections.get());
         self.commands.set(0);
     }

@@ -15,7 +15,7 @@ use std::sync::Arc;
 use syros_node::front_end::{ClientMemory, FrontEndAction, FrontEndSettings, RedisFrontEnd, Submitted};
 use syros_protocol::client::{Client, Config, Event, Outcome, Token};
 use syros_protocol::message::{Body, Message, Request};
-use syros_resp::{Connection, Context, Identity, ServerInfo, ServerReport};
+use syros_resp::{Connection, Context, DebugAccess, Identity, ServerInfo, ServerReport};
 use syros_types::{Database, Instant, Now, OpNumber, OperationId, ReplicaSet};
 
 /// A server of which INFO says nothing.
@@ -124,6 +124,7 @@ impl RedisHost {
             client_memory: world.client_memory,
             quorum_timeout: Duration::from_nanos(world.quorum_timeout),
             drain_timeout: Duration::from_nanos(world.drain_timeout),
+            debug: DebugAccess::Nobody,
         };
         Self {
             front_end: RedisFrontEnd::new(config, settings, now),
@@ -187,7 +188,7 @@ impl RedisHost {
         self.uses[place] += 1;
         let address = u64::from(self.uses[place]) << 32 | place as u64;
         let identity = Identity { id: address, address: String::new(), local_address: String::new() };
-        let mut redis = Connection::new(identity, now.wall);
+        let mut redis = self.front_end.new_connection(identity, now);
         self.front_end.plant(&mut redis);
         self.front_end.open(address, redis);
         self.sockets.insert(address, Socket::default());

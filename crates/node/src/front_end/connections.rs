@@ -1,6 +1,7 @@
 //! The Redis connections of a front end, by their addresses.
 
 use syros_resp::Connection;
+use syros_types::Instant;
 
 /// A Redis connection, and what the front end is still to do for it.
 #[derive(Debug)]
@@ -10,6 +11,8 @@ pub(super) struct RedisConnection {
     pub(super) is_answered: bool,
     /// It waits in line for room for the replies to its reads.
     pub(super) waits_for_room: bool,
+    /// When what it has asked the front end for is answered, if there is a time for it.
+    pub(super) answered_at: Option<Instant>,
 }
 
 /// All Redis connections. The lower half of an address is a place in a table, the upper half counts the uses of that place:
@@ -31,7 +34,8 @@ impl RedisConnections {
         if self.places.len() <= place {
             self.places.resize_with(place + 1, || None);
         }
-        let connection = RedisConnection { redis, is_answered: false, waits_for_room: false };
+        let connection =
+            RedisConnection { redis, is_answered: false, waits_for_room: false, answered_at: None };
         self.places[place] = Some((address, Box::new(connection)));
     }
 
@@ -45,6 +49,17 @@ impl RedisConnections {
     pub(super) fn get(&self, address: u64) -> Option<&RedisConnection> {
         let (known, connection) = self.places.get(place_of(address))?.as_ref()?;
         (*known == address).then_some(connection)
+    }
+
+    /// How many places there are, taken or not.
+    pub(super) const fn places(&self) -> usize {
+        self.places.len()
+    }
+
+    /// The connection at a place, with its address.
+    pub(super) fn at_mut(&mut self, place: usize) -> Option<(u64, &mut RedisConnection)> {
+        let (address, connection) = self.places.get_mut(place)?.as_mut()?;
+        Some((*address, connection))
     }
 
     /// The connection at the place that an address names, whether it has this address or not.

@@ -4,7 +4,7 @@ use syros_commands::Generation;
 use syros_protocol::client::{Client, Config, Outcome, Token};
 use syros_protocol::message::{Body, Refusal};
 use syros_resp::{Completion, Submission};
-use syros_types::{Now, Window};
+use syros_types::{Instant, Now, Window};
 
 use super::reply_room::ReplyRoom;
 
@@ -47,10 +47,12 @@ pub(super) struct Waiter {
     pub(super) slot: u64,
     /// Bytes of room reserved for its reply.
     pub(super) reserved: usize,
+    /// When it was submitted.
+    pub(super) submitted: Instant,
 }
 
 /// Slots of operations, those of ended ones behind one that has not ended included, beyond which new operations wait.
-/// They take 32 bytes each.
+/// They take 40 bytes each.
 const SLOTS_PAUSE: usize = 1 << 22;
 
 /// A connection checked below [`SLOTS_PAUSE`] may still hand over all of its commands.
@@ -102,7 +104,7 @@ impl GroupClient {
         if !self.waiting.is_full()
             && let Ok(Token(token)) = self.client.submit_with(now, body, class, &footprint, read_policy)
         {
-            let number = self.waiting.push(Waiter { address, slot, reserved });
+            let number = self.waiting.push(Waiter { address, slot, reserved, submitted: now.instant });
             debug_assert_eq!(token, number, "tokens count up");
             #[cfg(feature = "planted-bugs")]
             self.submitted.push_back(Submitted { address, slot, token: Token(token), body: seen });
@@ -158,7 +160,7 @@ pub(super) fn completion(outcome: Outcome) -> Completion {
 mod tests {
     use super::*;
     use std::sync::Arc;
-    use syros_types::{Class, Configuration, FastQuorum, Footprint, Group, Instant, WallTime};
+    use syros_types::{Class, Configuration, FastQuorum, Footprint, Group, WallTime};
 
     fn submission(slot: u64) -> Submission {
         Submission {

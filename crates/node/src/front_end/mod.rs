@@ -19,12 +19,14 @@ mod connections;
 mod drain;
 mod group_client;
 mod reply_room;
+mod requests;
 
 pub use client_memory::{ClientMemory, PATIENCE, REPLY_BYTES_SHARE};
 #[cfg(feature = "planted-bugs")]
 pub use group_client::Submitted;
 pub use reply_room::needs_room;
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use availability::Availability;
@@ -34,6 +36,7 @@ use drain::Drain;
 use group_client::Waiter;
 use group_client::{GroupClient, completion};
 use reply_room::{ReplyRoom, long_reply, needed};
+use requests::Requests;
 use syros_commands::Generation;
 use syros_protocol::client::{Action, Client, Config, Event, Outcome, Token};
 use syros_protocol::message::{Body, Message};
@@ -41,7 +44,7 @@ use syros_protocol::message::{Body, Message};
 use syros_protocol::replica::PlantedBug;
 #[cfg(feature = "planted-bugs")]
 use syros_resp::Completion;
-use syros_resp::{Connection, Unavailable};
+use syros_resp::{Connection, DebugAccess, Identity, Shared, Unavailable};
 use syros_types::{ConfigurationEpoch, Instant, Now, OpNumber, ReplicaId, ReplicaSet};
 
 /// Limits and patience of a front end.
@@ -53,6 +56,8 @@ pub struct FrontEndSettings {
     pub quorum_timeout: Duration,
     /// When the process stops, clients have so long to get what they have in flight.
     pub drain_timeout: Duration,
+    /// Which clients may use DEBUG.
+    pub debug: DebugAccess,
 }
 
 /// What the owner is to do.
@@ -86,6 +91,11 @@ pub struct RedisFrontEnd {
     connections: RedisConnections,
     availability: Availability,
     drain: Drain,
+    /// What all connections share.
+    shared: Arc<Shared>,
+    requests: Requests,
+    /// So many followers have an update that has been acknowledged, at least.
+    followers: u64,
     /// Connections that may have something to submit, since one of their operations has ended or replies have been sent.
     answered: Vec<u64>,
     #[cfg(feature = "planted-bugs")]
@@ -98,11 +108,15 @@ impl RedisFrontEnd {
     pub fn new(config: Config, settings: FrontEndSettings, now: Now) -> Self {
         #[cfg(feature = "planted-bugs")]
         let planted = config.planted;
+        let followers = config.configuration.group().faults() as u64;
         Self {
             group: GroupClient::new(config, ReplyRoom::new(settings.client_memory), now),
             connections: RedisConnections::default(),
             availability: Availability::new(settings.quorum_timeout, now.instant),
             drain: Drain::new(settings.drain_timeout),
+            shared: Arc::new(Shared::new(settings.debug)),
+            requests: Requests::default(),
+            followers,
             answered: Vec::new(),
             #[cfg(feature = "planted-bugs")]
             planted,
@@ -133,6 +147,18 @@ impl RedisFrontEnd {
 
     // ---- Connections.
 
+    /// What all connections of this front end share.
+    #[must_use]
+    pub const fn shared(&self) -> &Arc<Shared> {
+        &self.shared
+    }
+
+    /// The state machine of a connection that was accepted `now`, to be [opened](Self::open).
+    #[must_use]
+    pub fn new_connection(&self, identity: Identity, now: Now) -> Connection {
+        Connection::with_shared(identity, now.wall, Arc::clone(&self.shared))
+    }
+
     /// A client has connected. Its address names a place in its lower half, which no other open connection has, and the use
     /// of that place in its upper half.
     pub fn open(&mut self, address: u64, redis: Connection) {
@@ -141,6 +167,7 @@ impl RedisFrontEnd {
 
     /// The connection is gone. What it has in flight goes on without it.
     pub fn close(&mut self, address: u64) {
+        self.forget_requests(address);
         if let Some(connection) = self.connections.remove(address)
             && connection.waits_for_room
         {
@@ -164,6 +191,7 @@ impl RedisFrontEnd {
     /// The connection has taken bytes of its client: submits what may go.
     pub fn on_received(&mut self, now: Now, address: u64) {
         self.submit(now, address, false);
+        self.serve_request(now, address);
     }
 
     /// Bytes for the client.
@@ -193,6 +221,7 @@ impl RedisFrontEnd {
             if let Some(connection) = self.connections.get_mut(address) {
                 connection.is_answered = false;
                 self.submit(now, address, false);
+                self.serve_request(now, address);
                 return Some(address);
             }
         }
@@ -283,7 +312,8 @@ impl RedisFrontEnd {
         #[cfg(feature = "planted-bugs")]
         let (waiter, completion) = self.confuse(waiter, completion);
         let connection = self.connections.get_mut(waiter.address)?;
-        connection.redis.complete(waiter.slot, completion);
+        let took = now.instant.since(waiter.submitted);
+        connection.redis.complete_after(waiter.slot, completion, took, now.wall);
         self.mark_answered(waiter.address);
         Some(waiter.address)
     }
@@ -399,13 +429,22 @@ impl RedisFrontEnd {
     /// When to call [`tick`](Self::tick) and to look at the connections of a process that stops, at the latest.
     #[must_use]
     pub fn deadline(&self) -> Instant {
-        self.group.client.deadline().min(self.availability.deadline()).min(self.drain.deadline())
+        let requests = self.request_deadline();
+        self.group
+            .client
+            .deadline()
+            .min(self.availability.deadline())
+            .min(self.drain.deadline())
+            .min(requests)
     }
 
     /// Does what is due.
     pub fn tick(&mut self, now: Now) {
         if now.instant >= self.group.client.deadline() {
             self.group.client.handle(now, Event::Tick);
+        }
+        if now.instant >= self.request_deadline() {
+            self.serve_due_requests(now);
         }
     }
 

@@ -1,5 +1,6 @@
 //! One client's connection.
 
+mod requests;
 mod transactions;
 mod watching;
 
@@ -13,12 +14,14 @@ use crate::limits::{
 use crate::parser::{Parser, ParserOutcome};
 use crate::queue::Queue;
 use crate::schedule::{Completion, PART_BYTES, Schedule, Submission, Written};
-use crate::statistics::Statistics;
+use crate::shared::{Shared, put_words, words_of};
 use crate::watch::{Watched, Watching};
-use crate::writer::{Protocol, write_error, write_integer, write_simple};
+use crate::writer::{Protocol, write_error, write_integer, write_simple, write_verbatim};
+use requests::PendingRequest;
 use std::collections::VecDeque;
 use std::sync::Arc;
-use syros_commands::{CommandError, ConnectionCommand, Operation, Parsed, parse_numbered};
+use std::time::Duration;
+use syros_commands::{CommandError, ConnectionCommand, Operation, Parsed, commands, parse_numbered};
 use syros_types::{Class, ReadPolicy, WallTime};
 use transactions::Transaction;
 
@@ -78,6 +81,24 @@ struct CommandPipeline {
     commands: u64,
     /// The client gets no reply to the command that is looked at.
     is_silent: bool,
+    /// What has been asked of the process. No further input is looked at.
+    requested: Option<PendingRequest>,
+    /// The next command waits, because clients are paused.
+    is_postponed: bool,
+    /// The words of the commands of groups in `slots`, as the slow log keeps them.
+    kept_words: ByteQueue,
+    /// Commands of others that the client wants to see, while a reply is written in parts.
+    shown: Vec<u8>,
+    /// An update has ended of which nobody knows whether it is executed.
+    has_unknown_update: bool,
+    /// When the client has sent something last.
+    last_input: WallTime,
+    /// The latest time that the connection knows of.
+    now: WallTime,
+    /// Bytes received that were not looked at the last time.
+    unread_bytes: usize,
+    /// The name of the last command.
+    last_command: Option<&'static str>,
 }
 
 /// A command that waits for its reply, or whose reply waits for earlier ones.
@@ -93,8 +114,9 @@ enum Slot {
 /// Where the reply to a command comes from.
 #[derive(Clone, Copy, Debug)]
 enum Answer {
-    /// It is the next one of this group. The command is that of this number in the table.
-    Group { slot: u64, shown: Shown, command: u16 },
+    /// It is the next one of this group. The command is that of this number in the table; so many bytes of its words are
+    /// the next ones of `kept_words`.
+    Group { slot: u64, shown: Shown, command: u16, kept: u16 },
     /// It is the next so many bytes of `held`.
     Local { bytes: usize },
 }
@@ -120,17 +142,17 @@ impl Connection {
     /// A connection that was accepted `now`.
     #[must_use]
     pub fn new(identity: Identity, now: WallTime) -> Self {
-        Self::with_statistics(identity, now, Arc::default())
+        Self::with_shared(identity, now, Arc::default())
     }
 
-    /// A connection that was accepted `now`, and counts what it does together with others.
+    /// A connection that was accepted `now`, of a process whose connections share this.
     #[must_use]
-    pub fn with_statistics(identity: Identity, now: WallTime, statistics: Arc<Statistics>) -> Self {
+    pub fn with_shared(identity: Identity, now: WallTime, shared: Arc<Shared>) -> Self {
         Self {
             parser: Parser::new(),
             words: Vec::new(),
             pipeline: CommandPipeline {
-                session: Session::new(identity, now, statistics),
+                session: Session::new(identity, now, shared),
                 schedule: Schedule::new(),
                 slots: VecDeque::new(),
                 queue: None,
@@ -149,6 +171,15 @@ impl Connection {
                 speaks_http: false,
                 commands: 0,
                 is_silent: false,
+                requested: None,
+                is_postponed: false,
+                kept_words: ByteQueue::default(),
+                shown: Vec::new(),
+                has_unknown_update: false,
+                last_input: now,
+                now,
+                unread_bytes: 0,
+                last_command: None,
             },
         }
     }
@@ -165,6 +196,7 @@ impl Connection {
     pub fn receive(&mut self, bytes: &[u8], context: &Context<'_>) -> usize {
         let mut words: Vec<&[u8]> = std::mem::take(&mut self.words);
         let mut rest = bytes;
+        self.pipeline.now = context.now;
         while !self.pipeline.closing && !self.pipeline.is_paused() {
             let consumed = match self.parser.next(rest) {
                 Ok(ParserOutcome::Incomplete) => break,
@@ -175,14 +207,10 @@ impl Connection {
                 Ok(ParserOutcome::Skipped { consumed }) => consumed,
                 Ok(ParserOutcome::Multibulk { consumed }) => {
                     self.parser.words(rest, &mut words);
-                    self.pipeline.begin_command();
-                    self.pipeline.command(&words, consumed, context);
-                    consumed
+                    self.pipeline.take_command(&words, consumed, context)
                 }
                 Ok(ParserOutcome::Inline { consumed }) => {
-                    self.pipeline.begin_command();
-                    self.pipeline.command(&self.parser.inline_words(), consumed, context);
-                    consumed
+                    self.pipeline.take_command(&self.parser.inline_words(), consumed, context)
                 }
                 Ok(ParserOutcome::TooLarge { consumed, problem }) => {
                     self.pipeline.begin_command();
@@ -204,6 +232,10 @@ impl Connection {
             self.words = words.into_iter().map(|_| -> &'static [u8] { &[] }).collect();
         }
         let consumed = if self.pipeline.closing { bytes.len() } else { bytes.len() - rest.len() };
+        self.pipeline.unread_bytes = bytes.len() - consumed;
+        if consumed > 0 {
+            self.pipeline.last_input = context.now;
+        }
         self.pipeline.session.statistics.on_input(consumed, context.now);
         consumed
     }
@@ -291,7 +323,20 @@ impl Connection {
 
     /// Takes the end of a submission. False if none with this slot is in flight; then nothing happens.
     pub fn complete(&mut self, slot: u64, completion: Completion) -> bool {
-        let known = self.pipeline.schedule.complete(slot, completion);
+        self.complete_after(slot, completion, Duration::ZERO, self.pipeline.now)
+    }
+
+    /// As [`complete`](Self::complete), `now`; the submission was in flight for so long.
+    pub fn complete_after(
+        &mut self,
+        slot: u64,
+        completion: Completion,
+        took: Duration,
+        now: WallTime,
+    ) -> bool {
+        self.pipeline.now = now;
+        self.pipeline.has_unknown_update |= completion == Completion::Unknown;
+        let known = self.pipeline.schedule.complete(slot, completion, took);
         if known {
             self.pipeline.answer();
         }
@@ -325,25 +370,14 @@ impl Connection {
     /// Bytes of memory that operations and replies of this connection take.
     #[must_use]
     pub fn memory_bytes(&self) -> usize {
-        let CommandPipeline { schedule, slots, queue, watched, transactions, output, held, .. } =
-            &self.pipeline;
-        let parts = transactions.iter().map(Transaction::parts).sum::<usize>();
-        let slots = (slots.len() + parts) * size_of::<Slot>();
-        let queue = queue.as_ref().map_or(0, Queue::memory_bytes);
-        self.parser.memory_bytes()
-            + schedule.memory_bytes()
-            + slots
-            + queue
-            + watched.bytes()
-            + output.memory_bytes()
-            + held.memory_bytes()
+        self.parser.memory_bytes() + self.pipeline.memory_bytes()
     }
 
     /// True if there will be no further output: the client said QUIT, or was not understood, or let its
     /// replies pile up, and every reply that it is to get is in the output.
     #[must_use]
     pub fn is_finished(&self) -> bool {
-        self.pipeline.closing && self.pipeline.slots.is_empty() && self.pipeline.counting.is_none()
+        self.pipeline.closing && self.pipeline.outstanding() == 0
     }
 
     /// True if the client sent `POST` or `Host:` as a command. A web browser does that when a page makes it
@@ -357,7 +391,7 @@ impl Connection {
     /// Commands received whose replies are not in the output yet.
     #[must_use]
     pub fn outstanding(&self) -> usize {
-        self.pipeline.slots.len() + usize::from(self.pipeline.counting.is_some())
+        self.pipeline.outstanding()
     }
 
     /// Commands received so far.
@@ -376,6 +410,8 @@ const fn is_http(name: &[u8]) -> bool {
 impl CommandPipeline {
     fn is_paused(&self) -> bool {
         self.counting.is_some()
+            || self.requested.is_some()
+            || self.is_postponed
             || self.watching.is_some()
             || self.transactions.back().is_some_and(Transaction::is_conditional)
             || self.slots.len() >= COMMANDS_MAX
@@ -386,6 +422,39 @@ impl CommandPipeline {
     /// Bytes of replies that are in memory.
     const fn reply_bytes(&self) -> usize {
         self.output.len() + self.held.len() + self.schedule.reply_bytes()
+    }
+
+    /// Commands received whose replies are not in the output yet.
+    fn outstanding(&self) -> usize {
+        self.slots.len() + usize::from(self.counting.is_some()) + usize::from(self.requested.is_some())
+    }
+
+    /// Bytes of memory that operations and replies take.
+    fn memory_bytes(&self) -> usize {
+        let Self { schedule, slots, queue, watched, transactions, output, held, kept_words, shown, .. } =
+            self;
+        let parts = transactions.iter().map(Transaction::parts).sum::<usize>();
+        let slots = (slots.len() + parts) * size_of::<Slot>();
+        let queue = queue.as_ref().map_or(0, Queue::memory_bytes);
+        schedule.memory_bytes()
+            + slots
+            + queue
+            + watched.bytes()
+            + output.memory_bytes()
+            + held.memory_bytes()
+            + kept_words.memory_bytes()
+            + shown.capacity()
+    }
+
+    /// One command, received in `request_bytes` bytes, unless it has to wait; how many of them are taken.
+    fn take_command(&mut self, words: &[&[u8]], request_bytes: usize, context: &Context<'_>) -> usize {
+        if self.has_to_wait(words) {
+            self.is_postponed = true;
+            return 0;
+        }
+        self.begin_command();
+        self.command(words, request_bytes, context);
+        request_bytes
     }
 
     /// A command has been received.
@@ -435,7 +504,7 @@ impl CommandPipeline {
             }
             Ok(Parsed::Data(operation)) if operation.class() == Class::Read => {
                 let operation = operation.in_database(self.session.database);
-                self.add((number, &operation), request_bytes, Some(policy), context);
+                self.add((number, &operation), words, request_bytes, Some(policy), context);
             }
             Ok(_) => {
                 let text = format!("ERR READ {policy} is for commands that only read");
@@ -448,6 +517,7 @@ impl CommandPipeline {
     fn add(
         &mut self,
         (number, operation): (Option<usize>, &Operation<'_>),
+        words: &[&[u8]],
         request_bytes: usize,
         policy: Option<ReadPolicy>,
         context: &Context<'_>,
@@ -471,11 +541,13 @@ impl CommandPipeline {
         let slot = self.schedule.add(operation, request_bytes, policy);
         // The table has fewer commands than that: its index has a `u16` for each.
         let command = u16::try_from(number).unwrap_or(u16::MAX);
-        self.slots.push_back(Slot::Command(Answer::Group { slot, shown, command }));
+        let kept = self.keep_words(words);
+        self.slots.push_back(Slot::Command(Answer::Group { slot, shown, command, kept }));
     }
 
     fn understood(&mut self, words: &[&[u8]], request_bytes: usize, context: &Context<'_>) {
         let (number, mut parsed) = parse_numbered(words);
+        self.on_command(number, words, context);
         if let Ok(Parsed::Data(operation)) = &mut parsed {
             *operation = operation.in_database(self.session.database);
             if let Some(seed) = operation.seed_mut() {
@@ -489,7 +561,7 @@ impl CommandPipeline {
             Err(error @ CommandError::Arity("exec")) => self.abort(number, &error),
             parsed if self.queue.is_some() => self.enqueue(number, parsed, words, context),
             Ok(Parsed::Data(operation)) => {
-                self.add((number, &operation), request_bytes, self.session.read_policy, context);
+                self.add((number, &operation), words, request_bytes, self.session.read_policy, context);
             }
             Ok(Parsed::Local(command)) => {
                 if command == ConnectionCommand::Unwatch {
@@ -498,6 +570,16 @@ impl CommandPipeline {
                 self.local((number, command), words, context);
             }
             Err(error) => self.reject(number, &error),
+        }
+    }
+
+    /// A command has been received: those who want to know are told.
+    fn on_command(&mut self, number: Option<usize>, words: &[&[u8]], context: &Context<'_>) {
+        let Some(spec) = number.and_then(|number| commands().get(number)) else { return };
+        self.last_command = Some(connection_commands::full_name(spec, words));
+        let monitor = &self.session.shared.monitor;
+        if monitor.is_watched() && connection_commands::is_shown(spec, words) {
+            monitor.record(context.now, &self.session.identity.address, words);
         }
     }
 
@@ -521,8 +603,23 @@ impl CommandPipeline {
             self.wants_count = true;
             return;
         }
-        self.closing =
-            self.reply(|session, out| connection_commands::answer(command, words, session, context, out));
+        if self.ask_process((number.unwrap_or_default(), command), words, context) {
+            return;
+        }
+        if connection_commands::is_client_info(command, words) {
+            let mut line = Vec::new();
+            self.describe(context.now, &mut line);
+            self.reply(|session, out| write_verbatim(out, session.protocol, &line));
+        } else {
+            self.closing =
+                self.reply(|session, out| connection_commands::answer(command, words, session, context, out));
+        }
+        // How long it took is not measured: it is far less than what the clock tells apart.
+        if self.session.shared.is_slow(Duration::ZERO) {
+            let mut kept = Vec::new();
+            put_words(words, &mut kept);
+            self.on_local_time(number.unwrap_or_default(), &kept, Duration::ZERO);
+        }
     }
 
     /// Refuses a command that is none.
@@ -591,6 +688,7 @@ impl CommandPipeline {
                 self.slots.pop_front();
             }
         }
+        self.put_shown();
         if self.reply_bytes() > REPLY_BYTES_MAX {
             self.cut_off();
         }
@@ -599,7 +697,8 @@ impl CommandPipeline {
     /// Writes the reply to one command, or the next part of it if a part has been written.
     fn answer_one(&mut self, answer: Answer, is_partial: bool) -> Written {
         match answer {
-            Answer::Group { slot, shown, command } => {
+            Answer::Group { slot, shown, command, kept } => {
+                let took = self.schedule.took(slot);
                 let out = self.output.tail();
                 let start = out.len();
                 let protocol = if let Shown::Reply(protocol) = shown { protocol } else { Protocol::Resp2 };
@@ -618,6 +717,9 @@ impl CommandPipeline {
                 if !matches!(shown, Shown::Nothing) && !is_partial {
                     self.session.statistics.on_reply(usize::from(command), protocol, &out[start..]);
                 }
+                if written == Written::Whole {
+                    self.on_group_time(command, kept, took);
+                }
                 written
             }
             Answer::Local { bytes } => {
@@ -627,6 +729,15 @@ impl CommandPipeline {
                 Written::Whole
             }
         }
+    }
+
+    /// A command of a group, whose words are the next so many bytes that are kept, took so long, if that is known.
+    fn on_group_time(&mut self, command: u16, kept: u16, took: Option<Duration>) {
+        if let Some(took) = took {
+            let words = self.kept_words.as_slice().get(..usize::from(kept)).unwrap_or_default();
+            self.on_time(usize::from(command), took, || words_of(words));
+        }
+        self.kept_words.take(usize::from(kept));
     }
 
     /// Has the first command that has ended change places with the first of all.
@@ -650,6 +761,11 @@ impl CommandPipeline {
         self.watching = None;
         self.transactions.clear();
         self.counting = None;
+        self.requested = None;
+        self.is_postponed = false;
+        self.session.is_monitor = false;
+        self.kept_words.clear();
+        self.shown = Vec::new();
         self.held.clear();
         self.is_partial = false;
         self.output.clear();

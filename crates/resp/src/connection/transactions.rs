@@ -259,7 +259,7 @@ impl CommandPipeline {
                     let protocol = self.session.protocol;
                     let shown = if *gives_up_count { Shown::NoCount } else { Shown::Reply(protocol) };
                     let command = u16::try_from(queued.number).unwrap_or(u16::MAX);
-                    return Answer::Group { slot, shown, command };
+                    return Answer::Group { slot, shown, command, kept: 0 };
                 }
                 QueuedKind::Local(command, words) => {
                     let words: Vec<&[u8]> = words.iter().map(Vec::as_slice).collect();
@@ -283,6 +283,7 @@ impl CommandPipeline {
                 Some(GroupEnd::Failure) => return self.answer_as_one(),
                 Some(GroupEnd::Replies) => {}
             }
+            let (command, took) = (transaction.command, self.schedule.transaction_took(slot));
             while let Some(condition) = transaction.condition.as_mut().filter(|condition| condition.left > 0)
             {
                 let mut answer = Vec::new();
@@ -298,9 +299,11 @@ impl CommandPipeline {
             }
             transaction.is_begun = true;
             write_array(self.output.tail(), transaction.parts.len());
+            self.on_time(usize::from(command), took.unwrap_or_default(), || vec![b"EXEC".to_vec()]);
         }
-        if let Some(part) = transaction.parts.front().copied() {
-            let is_partial = transaction.is_partial;
+        let next =
+            self.transactions.front().and_then(|next| Some((next.parts.front().copied()?, next.is_partial)));
+        if let Some((part, is_partial)) = next {
             let written = self.answer_one(part, is_partial);
             let Some(transaction) = self.transactions.front_mut() else { return Written::Whole };
             transaction.is_partial = written == Written::Part;
@@ -359,6 +362,10 @@ fn refusal(
             unavailable
                 .map(|reason| reason.text().into())
                 .or_else(|| connection_commands::subcommand_error(spec?, words))
+                .or_else(|| {
+                    spec.is_some_and(|spec| spec.flags.contains(&"no_multi")).then(|| NOT_ALLOWED.to_vec())
+                })
+                .or_else(|| connection_commands::asks_process(*command, words).then(|| NOT_ALLOWED.to_vec()))
                 .or_else(|| is_reply.then(|| NOT_ALLOWED.to_vec()))
         }
         Err(CommandError::Unknown { .. } | CommandError::UnknownSubcommand { .. }) => parsed.as_ref().err().map(CommandError::text),

@@ -4,11 +4,14 @@ use super::{
     NAME_BYTES_MAX, Replies, Session, Subcommand, is_plain, set_name, subcommand, write_command_error,
     write_id,
 };
+use crate::context::Identity;
 use crate::writer::{write_bulk, write_error, write_nil, write_simple, write_verbatim};
+use std::io::Write as _;
+use std::time::Duration;
 use syros_commands::CommandError;
 use syros_types::WallTime;
 
-const SUBCOMMANDS: [Subcommand; 8] = [
+const SUBCOMMANDS: [Subcommand; 13] = [
     Subcommand {
         name: "blind",
         arity: 3,
@@ -28,7 +31,42 @@ const SUBCOMMANDS: [Subcommand; 8] = [
         arity: 2,
         help: &["INFO", "    Return information about the current client connection."],
     },
+    Subcommand {
+        name: "kill",
+        arity: -3,
+        help: &[
+            "KILL <ip:port>",
+            "    Close the connection made from <ip:port>.",
+            "KILL <option> <value> [<option> <value> [...]]",
+            "    Close connections of this node. Options are:",
+            "    * ID <client-id>",
+            "    * ADDR <ip:port>",
+            "    * LADDR <ip:port>",
+            "    * TYPE (NORMAL|MASTER|REPLICA|PUBSUB)",
+            "    * USER <username>",
+            "    * MAXAGE <seconds>",
+            "    * SKIPME (YES|NO)",
+            "      Spare the current connection (default: yes).",
+        ],
+    },
+    Subcommand {
+        name: "list",
+        arity: -2,
+        help: &[
+            "LIST [TYPE (NORMAL|MASTER|REPLICA|PUBSUB) | ID <client-id> [<client-id> ...]]",
+            "    Return information about the connections of this node.",
+        ],
+    },
     Subcommand { name: "no-evict", arity: 3, help: &["NO-EVICT (ON|OFF)", "    Accepted, and ignored."] },
+    Subcommand { name: "no-touch", arity: 3, help: &["NO-TOUCH (ON|OFF)", "    Accepted, and ignored."] },
+    Subcommand {
+        name: "pause",
+        arity: -3,
+        help: &[
+            "PAUSE <timeout> [WRITE|ALL]",
+            "    Have all commands of clients of this node wait, or just those that write, for <timeout> milliseconds.",
+        ],
+    },
     Subcommand {
         name: "reply",
         arity: 3,
@@ -44,6 +82,7 @@ const SUBCOMMANDS: [Subcommand; 8] = [
         arity: 3,
         help: &["SETNAME <name>", "    Assign the name <name> to the current connection."],
     },
+    Subcommand { name: "unpause", arity: 2, help: &["UNPAUSE", "    End the pause."] },
 ];
 
 pub(super) fn answer(words: &[&[u8]], session: &mut Session, now: WallTime, out: &mut Vec<u8>) {
@@ -52,8 +91,15 @@ pub(super) fn answer(words: &[&[u8]], session: &mut Session, now: WallTime, out:
         Some("getname") if session.name.is_empty() => write_nil(out, session.protocol),
         Some("getname") => write_bulk(out, &session.name),
         Some("id") => write_id(session, out),
-        Some("info") => write_verbatim(out, session.protocol, &info_line(session, now)),
-        Some("no-evict") => no_evict(words[2], out),
+        // In a transaction.
+        Some("info") => {
+            let mut line = Vec::new();
+            put_client_line(session, &ClientFigures::default(), now, &mut line);
+            write_verbatim(out, session.protocol, &line);
+        }
+        Some("no-evict" | "no-touch") => {
+            switch(words[2], out);
+        }
         Some("reply") => reply(session, words[2], out),
         Some("setinfo") => set_info(session, words[2], words[3], out),
         Some("setname") => set_own_name(session, words[2], out),
@@ -87,10 +133,6 @@ fn blind(session: &mut Session, mode: &[u8], out: &mut Vec<u8>) {
     if let Some(is_on) = switch(mode, out) {
         session.gives_up_counts = is_on;
     }
-}
-
-fn no_evict(mode: &[u8], out: &mut Vec<u8>) {
-    switch(mode, out);
 }
 
 /// Whether a word is ON or OFF; replies.
@@ -129,28 +171,60 @@ fn set_info(session: &mut Session, option: &[u8], value: &[u8], out: &mut Vec<u8
     write_simple(out, b"OK");
 }
 
-/// The line of CLIENT INFO: all of Redis's fields, because client libraries look up the ones that they know.
-fn info_line(session: &Session, now: WallTime) -> Vec<u8> {
-    let identity = &session.identity;
+/// What CLIENT LIST tells of a connection beside its session.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct ClientFigures {
+    /// Commands since MULTI; `None` outside of a transaction.
+    pub(crate) queued: Option<usize>,
+    /// Bytes of these commands.
+    pub(crate) queue_bytes: usize,
+    /// It waits for something else than data.
+    pub(crate) is_blocked: bool,
+    /// Bytes that have been received and not looked at.
+    pub(crate) unread_bytes: usize,
+    /// Bytes of replies that have not been sent.
+    pub(crate) output_bytes: usize,
+    /// Memory of buffers of replies, in bytes.
+    pub(crate) output_memory: usize,
+    /// Memory of the connection, in bytes.
+    pub(crate) memory_bytes: usize,
+    /// How long it has sent nothing.
+    pub(crate) idle: Duration,
+    /// The last command.
+    pub(crate) last_command: Option<&'static str>,
+}
+
+/// Appends a line of CLIENT LIST: all of Redis's fields, because client libraries look up the ones that they know.
+pub(crate) fn put_client_line(session: &Session, figures: &ClientFigures, now: WallTime, out: &mut Vec<u8>) {
+    let Identity { id, address, local_address } = &session.identity;
     let age = now.0.saturating_sub(session.connected_at.0) / 1_000_000;
-    let mut line =
-        // The number of the file is the system's business, and what buffers hold is counted for all connections.
-        format!("id={} addr={} laddr={} fd=-1 name=", identity.id, identity.address, identity.local_address)
-            .into_bytes();
-    line.extend_from_slice(&session.name);
     let (protocol, database) = (session.protocol.number(), session.database.number());
-    line.extend_from_slice(
-        format!(
-            " age={age} idle=0 flags=N db={database} sub=0 psub=0 ssub=0 multi=-1 qbuf=0 qbuf-free=0 argv-mem=0 \
-                  multi-mem=0 rbs=0 rbp=0 obl=0 oll=0 omem=0 tot-mem=0 events=r cmd=client|info user=default \
-                  redir=-1 resp={protocol}"
-        )
-        .as_bytes(),
+    let ClientFigures { queue_bytes, unread_bytes, output_bytes, output_memory, memory_bytes, .. } = figures;
+    let idle = figures.idle.as_secs();
+    let multi = figures.queued.map_or(-1, |count| count as i64);
+    let mut flags = String::new();
+    for (flag, is_set) in
+        [('O', session.is_monitor), ('x', figures.queued.is_some()), ('b', figures.is_blocked)]
+    {
+        flags.extend(is_set.then_some(flag));
+    }
+    if flags.is_empty() {
+        flags.push('N');
+    }
+    let (replies, events) = (u8::from(*output_bytes > 0), if *output_bytes > 0 { "rw" } else { "r" });
+    let command = figures.last_command.unwrap_or("NULL");
+    // The number of the file is the system's business. Neither the words of commands nor replies are in buffers of a
+    // fixed size.
+    let _ = write!(out, "id={id} addr={address} laddr={local_address} fd=-1 name=");
+    out.extend_from_slice(&session.name);
+    let _ = write!(
+        out,
+        " age={age} idle={idle} flags={flags} db={database} sub=0 psub=0 ssub=0 multi={multi} qbuf={unread_bytes} \
+         qbuf-free=0 argv-mem=0 multi-mem={queue_bytes} rbs=0 rbp=0 obl=0 oll={replies} omem={output_memory} \
+         tot-mem={memory_bytes} events={events} cmd={command} user=default redir=-1 resp={protocol} lib-name="
     );
-    line.extend_from_slice(b" lib-name=");
-    line.extend_from_slice(&session.library_name);
-    line.extend_from_slice(b" lib-ver=");
-    line.extend_from_slice(&session.library_version);
-    line.push(b'\n');
-    line
+    out.extend_from_slice(&session.library_name);
+    out.extend_from_slice(b" lib-ver=");
+    out.extend_from_slice(&session.library_version);
+    out.push(b'\n');
 }

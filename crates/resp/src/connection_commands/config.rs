@@ -1,8 +1,10 @@
 //! CONFIG: settings to be read, one to be changed.
 
 use super::{SHOWN_BYTES_MAX, Session, Subcommand, subcommand, write_command_error};
-use crate::info::{ServerInfo, settings};
-use crate::writer::{Protocol, write_bulk, write_error, write_map, write_simple};
+use crate::info::ServerInfo;
+use crate::settings::{Change, check, settings};
+use crate::shared::Shared;
+use crate::writer::{write_bulk, write_error, write_map, write_simple};
 use syros_commands::{CommandError, glob_matches_in_any_case};
 
 const SUBCOMMANDS: [Subcommand; 4] = [
@@ -15,8 +17,8 @@ const SUBCOMMANDS: [Subcommand; 4] = [
         name: "set",
         arity: -4,
         help: &[
-            "SET <directive> <value>",
-            "    Set maxmemory, of this node, until it ends; other settings are given to it when it starts.",
+            "SET <directive> <value> [<directive> <value> ...]",
+            "    Set settings of this node, until it ends, if they may change while it runs.",
         ],
     },
     Subcommand {
@@ -33,8 +35,8 @@ const SUBCOMMANDS: [Subcommand; 4] = [
 
 pub(super) fn answer(words: &[&[u8]], session: &Session, info: &dyn ServerInfo, out: &mut Vec<u8>) {
     match subcommand("config", &SUBCOMMANDS, words, out) {
-        Some("get") => get(&words[2..], session.protocol, info, out),
-        Some("set") => set(&words[2..], info, out),
+        Some("get") => get(&words[2..], session, info, out),
+        Some("set") => set(&words[2..], &session.shared, info, out),
         Some("resetstat") => {
             info.reset_statistics();
             session.statistics.reset();
@@ -46,12 +48,13 @@ pub(super) fn answer(words: &[&[u8]], session: &Session, info: &dyn ServerInfo, 
 }
 
 /// CONFIG SET: all of the parameters, or none.
-fn set(words: &[&[u8]], info: &dyn ServerInfo, out: &mut Vec<u8>) {
+fn set(words: &[&[u8]], shared: &Shared, info: &dyn ServerInfo, out: &mut Vec<u8>) {
     if !words.len().is_multiple_of(2) {
         return write_command_error(out, &CommandError::Syntax);
     }
     let pairs = words.chunks_exact(2).map(|pair| (pair[0], pair[1]));
-    let known = settings(&info.report());
+    let report = info.report();
+    let known = settings(shared, &report);
     let known = |name: &[u8]| known.iter().find(|(other, _)| name.eq_ignore_ascii_case(other.as_bytes()));
     if let Some((name, _)) = pairs.clone().find(|(name, _)| known(name).is_none()) {
         let mut text = b"ERR Unknown option or number of arguments for CONFIG SET - '".to_vec();
@@ -59,64 +62,41 @@ fn set(words: &[&[u8]], info: &dyn ServerInfo, out: &mut Vec<u8>) {
         text.push(b'\'');
         return write_error(out, &text);
     }
-    let mut maxmemory = None;
-    let mut outcome = Ok(());
+    let mut changes: Vec<Change> = Vec::new();
     for (place, (name, value)) in pairs.clone().enumerate() {
         let Some((name, present)) = known(name) else { continue };
-        let is_again =
-            pairs.clone().take(place).any(|(other, _)| other.eq_ignore_ascii_case(name.as_bytes()));
-        let checked = if is_again {
-            Err("duplicate parameter")
-        } else if *name == "maxmemory" {
-            parse_memory(value).map(|bytes| maxmemory = Some(bytes)).ok_or("argument must be a memory value")
-        } else if value.eq_ignore_ascii_case(present.as_bytes()) {
-            // As it is.
-            Ok(())
+        let mut earlier = pairs.clone().take(place);
+        let checked = if earlier.any(|(other, _)| other.eq_ignore_ascii_case(name.as_bytes())) {
+            Err("duplicate parameter".to_owned())
         } else {
-            Err(
-                "only maxmemory can be set while a node runs; other settings are given to it when it starts, in its \
-                 configuration file, if it has them",
-            )
+            check(name, value, present)
         };
-        outcome = checked.map_err(|problem| (*name, problem));
-        if outcome.is_err() {
-            break;
+        match checked {
+            Ok(change) => changes.extend(change),
+            Err(problem) => return fail(name, &problem, out),
         }
     }
-    if outcome.is_ok()
-        && let Some(bytes) = maxmemory
-    {
-        outcome = info.set_maxmemory(bytes).map_err(|problem| ("maxmemory", problem));
-    }
-    match outcome {
-        Ok(()) => write_simple(out, b"OK"),
-        Err((name, problem)) => {
-            let text = format!("ERR CONFIG SET failed (possibly related to argument '{name}') - {problem}");
-            write_error(out, text.as_bytes());
+    let before: Vec<Change> = changes.iter().map(|change| change.reverse(shared, &report)).collect();
+    for (place, change) in changes.iter().enumerate() {
+        if let Err(problem) = change.apply(shared, info) {
+            for earlier in &before[..place] {
+                // It was so a moment ago, and nothing else has been done meanwhile.
+                let _ = earlier.apply(shared, info);
+            }
+            return fail(change.name(), problem, out);
         }
     }
+    write_simple(out, b"OK");
 }
 
-/// A number of bytes as Redis reads it: digits and one of its units.
-fn parse_memory(text: &[u8]) -> Option<u64> {
-    const UNITS: [(&str, u64); 8] = [
-        ("", 1),
-        ("b", 1),
-        ("k", 1000),
-        ("kb", 1 << 10),
-        ("m", 1_000_000),
-        ("mb", 1 << 20),
-        ("g", 1_000_000_000),
-        ("gb", 1 << 30),
-    ];
-    let digits = text.iter().take_while(|byte| byte.is_ascii_digit()).count();
-    let (number, unit) = text.split_at(digits);
-    let (_, factor) = UNITS.iter().find(|(name, _)| unit.eq_ignore_ascii_case(name.as_bytes()))?;
-    std::str::from_utf8(number).ok()?.parse::<u64>().ok()?.checked_mul(*factor)
+fn fail(name: &str, problem: &str, out: &mut Vec<u8>) {
+    let text = format!("ERR CONFIG SET failed (possibly related to argument '{name}') - {problem}");
+    write_error(out, text.as_bytes());
 }
 
-fn get(patterns: &[&[u8]], protocol: Protocol, info: &dyn ServerInfo, out: &mut Vec<u8>) {
-    let settings = settings(&info.report());
+fn get(patterns: &[&[u8]], session: &Session, info: &dyn ServerInfo, out: &mut Vec<u8>) {
+    let protocol = session.protocol;
+    let settings = settings(&session.shared, &info.report());
     let named: Vec<_> = settings
         .iter()
         .filter(|(name, _)| patterns.iter().any(|pattern| glob_matches_in_any_case(pattern, name.as_bytes())))
@@ -125,33 +105,5 @@ fn get(patterns: &[&[u8]], protocol: Protocol, info: &dyn ServerInfo, out: &mut 
     for (name, value) in named {
         write_bulk(out, name.as_bytes());
         write_bulk(out, value.as_bytes());
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::parse_memory;
-
-    #[test]
-    fn memory_is_read_as_by_redis() {
-        for (text, expected) in [
-            ("0", Some(0)),
-            ("100", Some(100)),
-            ("7b", Some(7)),
-            ("2k", Some(2_000)),
-            ("2KB", Some(2_048)),
-            ("3m", Some(3_000_000)),
-            ("3Mb", Some(3 << 20)),
-            ("1g", Some(1_000_000_000)),
-            ("1gb", Some(1 << 30)),
-            ("", None),
-            ("mb", None),
-            ("-1", None),
-            ("1.5mb", None),
-            ("1tb", None),
-            ("99999999999gb", None),
-        ] {
-            assert_eq!(parse_memory(text.as_bytes()), expected, "{text}");
-        }
     }
 }

@@ -1,14 +1,25 @@
 //! The commands that a connection answers by itself.
 
+mod acl;
+mod ask;
 mod client;
+mod client_filter;
 mod command;
 mod config;
+mod debug;
 mod hello;
 mod help;
-mod lolwut;
+mod latency;
+mod memory;
+mod replication;
+mod slow_log;
+
+pub(crate) use ask::{asks_process, request};
+pub(crate) use client::{ClientFigures, put_client_line};
 
 use crate::context::{Context, Identity};
 use crate::info::info_text;
+use crate::shared::Shared;
 use crate::statistics::Statistics;
 use crate::writer::{
     Protocol, write_array, write_bulk, write_error, write_integer, write_simple, write_verbatim,
@@ -55,12 +66,15 @@ pub(crate) struct Session {
     pub(crate) library_name: Vec<u8>,
     pub(crate) library_version: Vec<u8>,
     pub(crate) statistics: Arc<Statistics>,
+    pub(crate) shared: Arc<Shared>,
+    /// It is shown the commands of all clients: MONITOR.
+    pub(crate) is_monitor: bool,
     /// Where updates that depend on chance get their seeds.
     pub(crate) seeds: Prng,
 }
 
 impl Session {
-    pub(crate) fn new(identity: Identity, now: WallTime, statistics: Arc<Statistics>) -> Self {
+    pub(crate) fn new(identity: Identity, now: WallTime, shared: Arc<Shared>) -> Self {
         Self {
             seeds: seeds(&identity, now),
             identity,
@@ -73,7 +87,9 @@ impl Session {
             name: Vec::new(),
             library_name: Vec::new(),
             library_version: Vec::new(),
-            statistics,
+            statistics: Arc::clone(&shared.statistics),
+            shared,
+            is_monitor: false,
         }
     }
 }
@@ -113,6 +129,7 @@ pub(crate) fn answer(
             session.database = Database::FIRST;
             session.read_policy = None;
             session.gives_up_counts = false;
+            session.is_monitor = false;
             if session.replies == Replies::Off {
                 session.replies = Replies::Again;
             }
@@ -125,9 +142,43 @@ pub(crate) fn answer(
         }
         ConnectionCommand::Unwatch => write_simple(out, b"OK"),
         ConnectionCommand::Help => help::answer(words[0], out),
-        ConnectionCommand::Lolwut => lolwut::answer(session.protocol, out),
-        // They concern what the connection has queued and watches.
-        ConnectionCommand::Multi
+        ConnectionCommand::Acl => acl::answer(words, session.protocol, out),
+        ConnectionCommand::Auth => acl::authenticate(words, out),
+        ConnectionCommand::Cluster => replication::cluster(words, out),
+        ConnectionCommand::Debug => debug::answer(words, session, out),
+        ConnectionCommand::Failover => replication::fail_over(out),
+        ConnectionCommand::LastSave => replication::last_save(context.info, context.now, out),
+        ConnectionCommand::Latency => latency::answer(words, session, out),
+        ConnectionCommand::Lolwut => replication::lolwut(words, session, context.info, out),
+        ConnectionCommand::Memory => memory::answer(words, session.protocol, context.info, out),
+        ConnectionCommand::Module => replication::module(words, out),
+        ConnectionCommand::ReplicaOf | ConnectionCommand::SlaveOf => replication::follow(words, out),
+        ConnectionCommand::Role => replication::role(context.info, out),
+        ConnectionCommand::Save => replication::save(b"OK", context.info, out),
+        ConnectionCommand::BgSave => {
+            replication::save(
+                b"Background saving is not needed: what is acknowledged is on disk",
+                context.info,
+                out,
+            );
+        }
+        ConnectionCommand::BgRewriteAof => {
+            let text = b"Background append only file rewriting is not needed: the log is compacted by itself";
+            replication::save(text, context.info, out);
+        }
+        ConnectionCommand::Shutdown => replication::shut_down(out),
+        ConnectionCommand::SlowLog => slow_log::answer(words, session, out),
+        ConnectionCommand::Sync | ConnectionCommand::PSync => replication::refuse_replication(out),
+        // In a transaction they do not wait, and nothing is known of the updates before it.
+        ConnectionCommand::Wait => write_integer(out, 0),
+        ConnectionCommand::WaitAof => {
+            write_array(out, 2);
+            write_integer(out, 0);
+            write_integer(out, 0);
+        }
+        // They concern what the connection has queued and watches; MONITOR is answered by the process.
+        ConnectionCommand::Monitor
+        | ConnectionCommand::Multi
         | ConnectionCommand::Exec
         | ConnectionCommand::Discard
         | ConnectionCommand::Watch => {}
@@ -233,6 +284,16 @@ fn unknown_subcommand(group: &str, name: &[u8]) -> Vec<u8> {
     text
 }
 
+/// What Redis says of a subcommand that it knows with other words behind it.
+fn write_wrong_words(group: &str, name: &[u8], out: &mut Vec<u8>) {
+    let mut text = b"ERR unknown subcommand or wrong number of arguments for '".to_vec();
+    text.extend_from_slice(&name[..name.len().min(SHOWN_BYTES_MAX)]);
+    text.extend_from_slice(b"'. Try ");
+    text.extend_from_slice(group.to_ascii_uppercase().as_bytes());
+    text.extend_from_slice(b" HELP.");
+    write_error(out, &text);
+}
+
 fn write_help(group: &str, subcommands: &[Subcommand], out: &mut Vec<u8>) {
     let lines = subcommands.iter().map(|subcommand| subcommand.help.len()).sum::<usize>();
     write_array(out, lines + 3);
@@ -270,4 +331,32 @@ fn set_name(session: &mut Session, name: &[u8], out: &mut Vec<u8>) -> bool {
 
 fn write_id(session: &Session, out: &mut Vec<u8>) {
     write_integer(out, session.identity.id.cast_signed());
+}
+
+/// The name of a command with that of its subcommand, as CLIENT LIST shows it.
+pub(crate) fn full_name(spec: &CommandSpec, words: &[&[u8]]) -> &'static str {
+    if spec.subcommands.is_empty() {
+        return spec.name;
+    }
+    let second = words.get(1).copied().unwrap_or_default();
+    let is_it = |found: &&SubcommandSpec| {
+        found.name.split_once('|').is_some_and(|(_, name)| second.eq_ignore_ascii_case(name.as_bytes()))
+    };
+    spec.subcommands.iter().find(is_it).map_or(spec.name, |found| found.name)
+}
+
+/// True if MONITOR shows a command: no administrator's, and none with a password.
+pub(crate) fn is_shown(spec: &CommandSpec, words: &[&[u8]]) -> bool {
+    let full = full_name(spec, words);
+    let subcommand = spec.subcommands.iter().find(|subcommand| subcommand.name == full);
+    let is_hidden = |flags: &[&str]| flags.contains(&"admin") || flags.contains(&"skip_monitor");
+    let has_password = matches!(spec.name, "auth" | "hello");
+    !has_password
+        && !is_hidden(spec.flags)
+        && !subcommand.is_some_and(|subcommand| is_hidden(subcommand.flags))
+}
+
+/// True for CLIENT INFO.
+pub(crate) fn is_client_info(command: ConnectionCommand, words: &[&[u8]]) -> bool {
+    command == ConnectionCommand::Client && words.len() == 2 && words[1].eq_ignore_ascii_case(b"info")
 }

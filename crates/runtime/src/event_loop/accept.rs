@@ -2,7 +2,6 @@
 
 use std::io::{self, ErrorKind, Write};
 use std::net::SocketAddr;
-use std::sync::Arc;
 use std::time::Duration;
 
 use mio::net::{TcpListener, TcpStream};
@@ -124,8 +123,9 @@ impl EventLoop {
         let is_redis = token == REDIS_LISTENER;
         // Other replicas always get in: without them there is nothing to serve clients with. Who comes to their port
         // is counted when it has said who it is.
-        if is_redis && self.clients >= self.descriptors.redis_clients {
-            let limit = self.descriptors.redis_clients;
+        if is_redis && self.clients >= self.description.clients_max.get() {
+            let limit = self.description.clients_max.get();
+            self.statistics.rejected.set(self.statistics.rejected.get() + 1);
             let node = self.node();
             tracing::warn!(node, peer = %peer, limit, "refused a connection of a Redis client: as many as may be are open");
             // A courtesy; if the socket does not take it, never mind.
@@ -151,8 +151,7 @@ impl EventLoop {
             let id = self.statistics.next_connection();
             let identity = Identity { id, address: peer.to_string(), local_address };
             self.clients += 1;
-            let statistics = Arc::clone(&self.statistics.redis);
-            let redis = syros_resp::Connection::with_statistics(identity, self.now.wall, statistics);
+            let redis = self.front_end.new_connection(identity, self.now);
             self.front_end.open(address, redis);
             ConnectionKind::Redis
         } else {

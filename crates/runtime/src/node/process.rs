@@ -1,5 +1,6 @@
 //! The part of a process that nodes and gateways have in common: the event loop, and everything that it is made of.
 
+use std::cell::Cell;
 use std::hash::{BuildHasher, RandomState};
 use std::sync::Arc;
 
@@ -82,7 +83,8 @@ impl ProcessBase {
         let run_id =
             format!("{:016x}{:016x}{:08x}", self.prng.next_u64(), self.prng.next_u64(), std::process::id());
         let redis_port = redis_listener.as_ref().map_or(0, |listener| listener.address.port());
-        let description = ProcessDescription { run_id, redis_port, configuration, replicas };
+        let clients_max = Cell::new(descriptors.redis_clients);
+        let description = ProcessDescription { run_id, redis_port, configuration, replicas, clients_max };
         let (replica_listener, state) = node.unzip();
         let (local, forming) = match state {
             None => (None, None),
@@ -103,6 +105,7 @@ impl ProcessBase {
             client_memory,
             quorum_timeout: front.quorum_timeout,
             drain_timeout: front.drain_timeout,
+            debug: front.debug,
         };
         let event_loop = EventLoop::new(EventLoopParts {
             front_end: RedisFrontEnd::new(config, settings, self.clock.now()),

@@ -8,7 +8,9 @@ use std::time::Duration;
 use syros_cli::check_address;
 use syros_logging::{FilterError, Format};
 use syros_protocol::replica::Durability;
-use syros_runtime::{EngineConfig, EngineKind, FrontConfig, NodeConfig, REDIS_ADDRESS, StoreConfig};
+use syros_runtime::{
+    DebugAccess, EngineConfig, EngineKind, FrontConfig, NodeConfig, REDIS_ADDRESS, StoreConfig,
+};
 use syros_settings::{ConfigError, Reader};
 use syros_types::{Execution, FastQuorum, Group, Protocol, ReadPolicy, ReplicaId, WritePolicy};
 
@@ -76,6 +78,7 @@ pub(crate) fn parse(text: &str, base: &Path, bootstrap: bool) -> Result<ServerCo
     let listen_redis = address(&mut listen, "redis", || Some(REDIS_ADDRESS))?;
     let own = &replicas[replica.index()];
     let listen_replicas = address(&mut listen, "replicas", || own.parse().ok())?;
+    front.debug = listen.choice("enable-debug-command", &DebugAccess::ALL, front.debug)?;
     keys.extend(listen.finish()?);
 
     let mut timing = root.section("timing")?;

@@ -32,8 +32,30 @@ const SUBCOMMANDS: &[SubcommandSpec] = &[
     SubcommandSpec { name: "client|id", arity: 2, ..OWN },
     SubcommandSpec { name: "client|info", arity: 2, tips: &["nondeterministic_output"], ..OWN },
     SubcommandSpec {
+        name: "client|kill",
+        arity: -3,
+        flags: &["admin", "noscript", "loading", "stale"],
+        categories: &["@admin", "@slow", "@dangerous", "@connection"],
+        tips: &[],
+    },
+    SubcommandSpec {
+        name: "client|list",
+        arity: -2,
+        flags: &["admin", "noscript", "loading", "stale"],
+        categories: &["@admin", "@slow", "@dangerous", "@connection"],
+        tips: &["nondeterministic_output"],
+    },
+    SubcommandSpec {
         name: "client|no-evict",
         arity: 3,
+        flags: &["admin", "noscript", "loading", "stale"],
+        categories: &["@admin", "@slow", "@dangerous", "@connection"],
+        tips: &[],
+    },
+    SubcommandSpec { name: "client|no-touch", arity: 3, ..OWN },
+    SubcommandSpec {
+        name: "client|pause",
+        arity: -3,
         flags: &["admin", "noscript", "loading", "stale"],
         categories: &["@admin", "@slow", "@dangerous", "@connection"],
         tips: &[],
@@ -41,4 +63,11 @@ const SUBCOMMANDS: &[SubcommandSpec] = &[
     SubcommandSpec { name: "client|reply", arity: 3, ..OWN },
     SubcommandSpec { name: "client|setinfo", arity: 4, ..OWN },
     SubcommandSpec { name: "client|setname", arity: 3, ..OWN },
+    SubcommandSpec {
+        name: "client|unpause",
+        arity: 2,
+        flags: &["admin", "noscript", "loading", "stale"],
+        categories: &["@admin", "@slow", "@dangerous", "@connection"],
+        tips: &[],
+    },
 ];

@@ -12,6 +12,6 @@ pub(crate) const SPECS: &[CommandSpec] = &[CommandSpec {
     categories: &["@read", "@fast"],
     since: "5.0.0",
     group: "server",
-    summary: "Returns a drawing and the version of the server.",
+    summary: "Shows the version.",
     ..ROW
 }];

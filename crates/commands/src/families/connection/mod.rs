@@ -1,22 +1,44 @@
 //! Commands that a connection answers by itself. Here is only what the table says of them.
 
+pub(crate) mod acl;
+pub(crate) mod auth;
+pub(crate) mod bgrewriteaof;
+pub(crate) mod bgsave;
 pub(crate) mod client;
+pub(crate) mod cluster;
 pub(crate) mod command;
 pub(crate) mod config;
+pub(crate) mod debug;
 pub(crate) mod discard;
 pub(crate) mod echo;
 pub(crate) mod exec;
+pub(crate) mod failover;
 pub(crate) mod hello;
 pub(crate) mod help;
 pub(crate) mod info;
 pub(crate) mod lolwut;
+pub(crate) mod lastsave;
+pub(crate) mod latency;
+pub(crate) mod memory;
+pub(crate) mod module;
+pub(crate) mod monitor;
 pub(crate) mod multi;
 pub(crate) mod ping;
+pub(crate) mod psync;
 pub(crate) mod quit;
+pub(crate) mod replicaof;
 pub(crate) mod reset;
+pub(crate) mod role;
+pub(crate) mod save;
 pub(crate) mod select;
+pub(crate) mod shutdown;
+pub(crate) mod slaveof;
+pub(crate) mod slowlog;
+pub(crate) mod sync;
 pub(crate) mod time;
 pub(crate) mod unwatch;
+pub(crate) mod wait;
+pub(crate) mod waitaof;
 pub(crate) mod watch;
 
 use super::specification::CommandSpec;

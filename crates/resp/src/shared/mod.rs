@@ -1,0 +1,188 @@
+//! What all connections of a process share: its counters, the settings that may change while it runs, and what has been
+//! slow.
+
+mod latency;
+mod monitor;
+mod slow_log;
+
+use crate::statistics::Statistics;
+use core::sync::atomic::{AtomicI64, AtomicU8, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+use syros_types::WallTime;
+
+pub(crate) use latency::LatencyEvents;
+pub(crate) use monitor::Monitor;
+pub use slow_log::SLOW_LOG_LENGTH_MAX;
+pub(crate) use slow_log::{SlowCommand, SlowLog, put_words, words_of};
+
+/// Which clients may use DEBUG.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum DebugAccess {
+    /// None.
+    #[default]
+    Nobody,
+    /// Those whose address is one of this machine's own loopback interface.
+    Local,
+    /// All.
+    Everybody,
+}
+
+impl DebugAccess {
+    /// Every choice, with its name in settings.
+    pub const ALL: [(&'static str, Self); 3] =
+        [("no", Self::Nobody), ("local", Self::Local), ("yes", Self::Everybody)];
+
+    /// Its name in settings.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        Self::ALL.iter().find(|(_, access)| *access == self).map_or("no", |(name, _)| *name)
+    }
+}
+
+/// Which commands wait while clients are paused: CLIENT PAUSE.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PauseMode {
+    /// Those that may change data.
+    Write,
+    /// All.
+    All,
+}
+
+/// What all connections of a process share. They belong to one thread; it can be moved to another one.
+#[derive(Debug)]
+pub struct Shared {
+    /// What the connections have done.
+    pub statistics: Arc<Statistics>,
+    /// The settings of CONFIG SET that concern connections.
+    pub(crate) settings: ConnectionSettings,
+    debug: DebugAccess,
+    /// 0: clients are not paused; 1: updates wait; 2: everything waits.
+    pause: AtomicU8,
+    slow_log: Mutex<SlowLog>,
+    latency: Mutex<LatencyEvents>,
+    pub(crate) monitor: Monitor,
+}
+
+/// The settings of CONFIG SET that concern connections.
+#[derive(Debug)]
+pub(crate) struct ConnectionSettings {
+    /// Commands that take so many microseconds are in the slow log; none if it is negative.
+    pub(crate) slow_log_micros: AtomicI64,
+    /// Commands in the slow log at most.
+    pub(crate) slow_log_length: AtomicU64,
+    /// What takes so many milliseconds is an event of LATENCY; nothing is if it is 0.
+    pub(crate) latency_millis: AtomicU64,
+    /// 1: the times of commands are counted.
+    pub(crate) latency_tracking: AtomicU64,
+    /// A client that sends nothing for so many seconds is disconnected; none is if it is 0.
+    pub(crate) idle_seconds: AtomicU64,
+}
+
+impl Default for ConnectionSettings {
+    /// Redis's own values.
+    fn default() -> Self {
+        Self {
+            slow_log_micros: AtomicI64::new(10_000),
+            slow_log_length: AtomicU64::new(128),
+            latency_millis: AtomicU64::new(0),
+            latency_tracking: AtomicU64::new(1),
+            idle_seconds: AtomicU64::new(0),
+        }
+    }
+}
+
+impl Default for Shared {
+    fn default() -> Self {
+        Self::new(DebugAccess::Nobody)
+    }
+}
+
+impl Shared {
+    /// What the connections of a process share when it starts; these clients may use DEBUG.
+    #[must_use]
+    pub fn new(debug: DebugAccess) -> Self {
+        Self {
+            statistics: Arc::default(),
+            settings: ConnectionSettings::default(),
+            debug,
+            pause: AtomicU8::new(0),
+            slow_log: Mutex::default(),
+            latency: Mutex::default(),
+            monitor: Monitor::default(),
+        }
+    }
+
+    /// Which clients may use DEBUG.
+    pub(crate) const fn debug_access(&self) -> DebugAccess {
+        self.debug
+    }
+
+    /// A client that sends nothing for so long is to be disconnected; `None`: none is.
+    #[must_use]
+    pub fn idle_timeout(&self) -> Option<Duration> {
+        let seconds = self.settings.idle_seconds.load(Ordering::Relaxed);
+        (seconds > 0).then(|| Duration::from_secs(seconds))
+    }
+
+    /// From now on these commands wait.
+    pub fn set_pause(&self, mode: Option<PauseMode>) {
+        let code = match mode {
+            None => 0,
+            Some(PauseMode::Write) => 1,
+            Some(PauseMode::All) => 2,
+        };
+        self.pause.store(code, Ordering::Relaxed);
+    }
+
+    /// The commands that wait.
+    pub(crate) fn pause(&self) -> Option<PauseMode> {
+        match self.pause.load(Ordering::Relaxed) {
+            0 => None,
+            1 => Some(PauseMode::Write),
+            _ => Some(PauseMode::All),
+        }
+    }
+
+    /// True if words of commands are to be kept until the commands are answered.
+    pub(crate) fn keeps_words(&self) -> bool {
+        self.settings.slow_log_micros.load(Ordering::Relaxed) >= 0
+            && self.settings.slow_log_length.load(Ordering::Relaxed) > 0
+    }
+
+    /// True if a command that took so long belongs into the slow log.
+    pub(crate) fn is_slow(&self, took: Duration) -> bool {
+        let limit = self.settings.slow_log_micros.load(Ordering::Relaxed);
+        u64::try_from(limit).is_ok_and(|limit| took.as_micros() >= u128::from(limit))
+    }
+
+    /// An event took so long, which ended `now`: if that is long, LATENCY tells of it.
+    pub fn record_latency(&self, event: &'static str, took: Duration, now: WallTime) {
+        let limit = self.settings.latency_millis.load(Ordering::Relaxed);
+        let millis = u64::try_from(took.as_millis()).unwrap_or(u64::MAX);
+        if limit > 0 && millis >= limit {
+            self.latency(|events| events.record(event, millis, now));
+        }
+    }
+
+    /// So many clients monitor the commands of all.
+    pub fn set_monitors(&self, count: usize) {
+        self.monitor.set_watchers(count);
+    }
+
+    /// The commands of all clients that have come since the last call, as lines of MONITOR.
+    #[must_use]
+    pub fn take_monitored(&self) -> Vec<u8> {
+        self.monitor.take()
+    }
+
+    /// Looks at the slow log, or changes it.
+    pub(crate) fn slow_log<R>(&self, look: impl FnOnce(&mut SlowLog) -> R) -> R {
+        look(&mut self.slow_log.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Looks at the events of LATENCY, or changes them.
+    pub(crate) fn latency<R>(&self, look: impl FnOnce(&mut LatencyEvents) -> R) -> R {
+        look(&mut self.latency.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}

@@ -1,0 +1,153 @@
+//! SLOWLOG: the last commands that took long.
+
+use std::collections::VecDeque;
+use std::time::Duration;
+use syros_types::WallTime;
+
+/// Most commands in the slow log. With the longest arguments that are kept they take 16 MiB.
+pub const SLOW_LOG_LENGTH_MAX: u64 = 4096;
+
+/// Of a command so many words are kept: as in Redis.
+const ARGUMENTS_MAX: usize = 32;
+
+/// Of a word so many bytes are kept: as in Redis.
+const ARGUMENT_BYTES_MAX: usize = 128;
+
+/// A command that took long.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct SlowCommand {
+    /// When it was answered.
+    pub(crate) at: WallTime,
+    pub(crate) took: Duration,
+    /// Its words, cut as Redis cuts them.
+    pub(crate) words: Vec<Vec<u8>>,
+    /// The address of its client.
+    pub(crate) address: String,
+    /// The name of its client.
+    pub(crate) name: Vec<u8>,
+}
+
+/// The last commands that took long, the newest first, each with its number.
+#[derive(Debug, Default)]
+pub(crate) struct SlowLog {
+    next: u64,
+    commands: VecDeque<(u64, SlowCommand)>,
+}
+
+impl SlowLog {
+    /// Keeps a command, and no more than `length` of them.
+    pub(crate) fn push(&mut self, command: SlowCommand, length: u64) {
+        self.commands.push_front((self.next, command));
+        self.next += 1;
+        self.trim(length);
+    }
+
+    /// Keeps no more than the last so many.
+    pub(crate) fn trim(&mut self, length: u64) {
+        let length = usize::try_from(length.min(SLOW_LOG_LENGTH_MAX)).unwrap_or(usize::MAX);
+        self.commands.truncate(length);
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.commands.len()
+    }
+
+    /// Forgets all commands. Their numbers are not used again.
+    pub(crate) fn clear(&mut self) {
+        self.commands.clear();
+    }
+
+    /// The commands with their numbers, the newest first.
+    pub(crate) fn commands(&self) -> impl Iterator<Item = &(u64, SlowCommand)> {
+        self.commands.iter()
+    }
+}
+
+/// Appends the words of a command as they are kept: cut as Redis cuts them, each behind a byte with its length, and all of
+/// them behind a byte with their number. Passwords are left out.
+pub(crate) fn put_words(words: &[&[u8]], out: &mut Vec<u8>) {
+    let is_secret = words.first().is_some_and(|name| {
+        name.eq_ignore_ascii_case(b"auth") || (words.len() > 2 && name.eq_ignore_ascii_case(b"hello"))
+    });
+    let shown = words.len().min(ARGUMENTS_MAX);
+    // At most ARGUMENTS_MAX.
+    out.push(shown as u8);
+    for (place, word) in words.iter().take(shown).enumerate() {
+        let length_at = out.len();
+        out.push(0);
+        if words.len() > ARGUMENTS_MAX && place + 1 == ARGUMENTS_MAX {
+            let more = words.len() - ARGUMENTS_MAX + 1;
+            out.extend_from_slice(format!("... ({more} more arguments)").as_bytes());
+        } else if is_secret && place > 0 {
+            out.extend_from_slice(b"(redacted)");
+        } else if word.len() > ARGUMENT_BYTES_MAX {
+            out.extend_from_slice(&word[..ARGUMENT_BYTES_MAX]);
+            out.extend_from_slice(format!("... ({} more bytes)", word.len() - ARGUMENT_BYTES_MAX).as_bytes());
+        } else {
+            out.extend_from_slice(word);
+        }
+        // A word of 128 bytes and a remark of some 30.
+        out[length_at] = u8::try_from(out.len() - length_at - 1).unwrap_or(u8::MAX);
+    }
+}
+
+/// The words that [`put_words`] has kept.
+pub(crate) fn words_of(kept: &[u8]) -> Vec<Vec<u8>> {
+    let Some((count, mut rest)) = kept.split_first() else { return Vec::new() };
+    let mut next = || {
+        let (length, behind) = rest.split_first()?;
+        let (word, behind) = behind.split_at_checked(usize::from(*length))?;
+        rest = behind;
+        Some(word.to_vec())
+    };
+    (0..*count).map_while(|_| next()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn kept(words: &[&[u8]]) -> Vec<String> {
+        let mut out = Vec::new();
+        put_words(words, &mut out);
+        words_of(&out).into_iter().map(|word| String::from_utf8(word).unwrap()).collect()
+    }
+
+    #[test]
+    fn commands_are_cut_as_by_redis() {
+        let long = [b'x'; 200];
+        assert_eq!(
+            kept(&[b"SET", b"", &long]),
+            ["SET", "", &format!("{}... (72 more bytes)", "x".repeat(128))]
+        );
+        let many = kept(&[&b"w"[..]; 40]);
+        assert_eq!((many.len(), many[31].as_str()), (32, "... (9 more arguments)"));
+        assert_eq!(kept(&[&b"w"[..]; 32])[31], "w");
+        assert_eq!(kept(&[b"AUTH", b"me", b"secret"]), ["AUTH", "(redacted)", "(redacted)"]);
+        let longest = [&long[..]; 100];
+        let mut out = Vec::new();
+        put_words(&longest, &mut out);
+        assert!(out.len() < usize::from(u16::MAX), "{}", out.len());
+        assert!(words_of(&[]).is_empty() && words_of(&[3, 200]).is_empty());
+    }
+
+    #[test]
+    fn the_log_is_bounded_and_numbers_go_on() {
+        let command = |word: &[u8]| SlowCommand {
+            at: WallTime(0),
+            took: Duration::ZERO,
+            words: vec![word.to_vec()],
+            address: String::new(),
+            name: Vec::new(),
+        };
+        let mut log = SlowLog::default();
+        (0..5).for_each(|number| log.push(command(&[number]), 3));
+        let numbers = |log: &SlowLog| log.commands().map(|(number, _)| *number).collect::<Vec<_>>();
+        assert_eq!(numbers(&log), [4, 3, 2]);
+        log.clear();
+        log.push(command(b"x"), 3);
+        assert_eq!(numbers(&log), [5]);
+        (0..2 * SLOW_LOG_LENGTH_MAX).for_each(|_| log.push(command(b"x"), u64::MAX));
+        assert_eq!(log.len() as u64, SLOW_LOG_LENGTH_MAX);
+    }
+}

@@ -12,6 +12,7 @@ mod connection_commands;
 mod context;
 mod info;
 mod locks;
+mod messages;
 mod parser;
 #[cfg(feature = "planted-bugs")]
 mod planted;
@@ -24,6 +25,7 @@ mod writer;
 pub use connection::Connection;
 pub use context::{Context, Identity, Unavailable};
 pub use info::{ServerInfo, ServerReport};
+pub use messages::{MessageAnswer, MessageRequest, PushedMessage, SubscriptionChange};
 pub use parser::{Parser, ParserOutcome, ProtocolError, TooLarge};
 #[cfg(feature = "planted-bugs")]
 pub use planted::PlantedBug;
@@ -31,7 +33,7 @@ pub use schedule::{Completion, Submission};
 pub use statistics::Statistics;
 pub use writer::{
     Protocol, write_array, write_bulk, write_error, write_integer, write_map, write_nil, write_nil_array,
-    write_reply, write_set, write_simple, write_verbatim,
+    write_push, write_reply, write_set, write_simple, write_verbatim,
 };
 
 /// Limits of a connection, each with its reason.

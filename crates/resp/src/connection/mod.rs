@@ -1,5 +1,6 @@
 //! One client's connection.
 
+mod messages;
 mod transactions;
 mod watching;
 
@@ -10,12 +11,14 @@ use crate::info::tells_keys;
 use crate::limits::{
     COMMANDS_MAX, REPLY_BYTES_EXPECTED_MAX, REPLY_BYTES_EXPECTED_NARROW, REPLY_BYTES_MAX, REPLY_BYTES_PAUSE,
 };
+use crate::messages::{MessageAnswer, MessageRequest, PushedMessage};
 use crate::parser::{Parser, ParserOutcome};
 use crate::queue::Queue;
 use crate::schedule::{Completion, PART_BYTES, Schedule, Submission, Written};
 use crate::statistics::Statistics;
 use crate::watch::{Watched, Watching};
 use crate::writer::{Protocol, write_error, write_integer, write_simple};
+use messages::{Inquiry, asks_registry};
 use std::collections::VecDeque;
 use std::sync::Arc;
 use syros_commands::{CommandError, ConnectionCommand, Operation, Parsed, parse_numbered};
@@ -56,6 +59,10 @@ struct CommandPipeline {
     watched: Watched,
     /// The WATCH that waits for versions. No further input is looked at.
     watching: Option<Watching>,
+    /// What has been asked of the registry of subscriptions, or is to be. No further input is looked at.
+    inquiry: Option<Inquiry>,
+    /// Messages for the client that wait for the end of the reply that is being written.
+    pushes: ByteQueue,
     /// Transactions without a reply in `output`, in the order of their EXECs.
     transactions: VecDeque<Transaction>,
     output: ByteQueue,
@@ -97,6 +104,8 @@ enum Answer {
     Group { slot: u64, shown: Shown, command: u16 },
     /// It is the next so many bytes of `held`.
     Local { bytes: usize },
+    /// It is an element of a transaction's reply that the registry of subscriptions gives.
+    Registry,
 }
 
 /// What the client gets of a reply.
@@ -136,6 +145,8 @@ impl Connection {
                 queue: None,
                 watched: Watched::default(),
                 watching: None,
+                inquiry: None,
+                pushes: ByteQueue::default(),
                 transactions: VecDeque::new(),
                 output: ByteQueue::default(),
                 is_partial: false,
@@ -238,6 +249,23 @@ impl Connection {
         }
     }
 
+    /// What is to be asked of the registry of subscriptions, in this order; the owner answers all of it with
+    /// [`answer_messages`](Self::answer_messages), at once or later. `None` while there is nothing to be asked, or earlier
+    /// commands have not been answered.
+    pub fn poll_messages(&mut self) -> Option<Vec<MessageRequest>> {
+        self.pipeline.poll_messages()
+    }
+
+    /// Takes the answers to what has been polled, one for each request.
+    pub fn answer_messages(&mut self, answers: &[MessageAnswer]) {
+        self.pipeline.answer_messages(answers);
+    }
+
+    /// Writes a message for the client, which subscribes to its channel. Bytes of output that wait for the client.
+    pub fn push(&mut self, message: &PushedMessage<'_>) -> usize {
+        self.pipeline.push(message)
+    }
+
     /// The next submission, if one may go: none while the client has so much to take that a read would be postponed.
     pub fn poll_submit(&mut self) -> Option<Submission> {
         self.poll_submit_if(|_| true)
@@ -325,7 +353,7 @@ impl Connection {
     /// Bytes of memory that operations and replies of this connection take.
     #[must_use]
     pub fn memory_bytes(&self) -> usize {
-        let CommandPipeline { schedule, slots, queue, watched, transactions, output, held, .. } =
+        let CommandPipeline { schedule, slots, queue, watched, transactions, output, held, pushes, .. } =
             &self.pipeline;
         let parts = transactions.iter().map(Transaction::parts).sum::<usize>();
         let slots = (slots.len() + parts) * size_of::<Slot>();
@@ -337,13 +365,15 @@ impl Connection {
             + watched.bytes()
             + output.memory_bytes()
             + held.memory_bytes()
+            + pushes.memory_bytes()
     }
 
     /// True if there will be no further output: the client said QUIT, or was not understood, or let its
     /// replies pile up, and every reply that it is to get is in the output.
     #[must_use]
     pub fn is_finished(&self) -> bool {
-        self.pipeline.closing && self.pipeline.slots.is_empty() && self.pipeline.counting.is_none()
+        let CommandPipeline { closing, slots, counting, inquiry, .. } = &self.pipeline;
+        *closing && slots.is_empty() && counting.is_none() && inquiry.is_none()
     }
 
     /// True if the client sent `POST` or `Host:` as a command. A web browser does that when a page makes it
@@ -357,7 +387,8 @@ impl Connection {
     /// Commands received whose replies are not in the output yet.
     #[must_use]
     pub fn outstanding(&self) -> usize {
-        self.pipeline.slots.len() + usize::from(self.pipeline.counting.is_some())
+        let CommandPipeline { slots, counting, inquiry, .. } = &self.pipeline;
+        slots.len() + usize::from(counting.is_some()) + usize::from(inquiry.is_some())
     }
 
     /// Commands received so far.
@@ -377,6 +408,7 @@ impl CommandPipeline {
     fn is_paused(&self) -> bool {
         self.counting.is_some()
             || self.watching.is_some()
+            || self.inquiry.is_some()
             || self.transactions.back().is_some_and(Transaction::is_conditional)
             || self.slots.len() >= COMMANDS_MAX
             || !self.schedule.has_room()
@@ -385,7 +417,7 @@ impl CommandPipeline {
 
     /// Bytes of replies that are in memory.
     const fn reply_bytes(&self) -> usize {
-        self.output.len() + self.held.len() + self.schedule.reply_bytes()
+        self.output.len() + self.held.len() + self.pushes.len() + self.schedule.reply_bytes()
     }
 
     /// A command has been received.
@@ -480,6 +512,10 @@ impl CommandPipeline {
         {
             *seed = self.session.seeds.next_u64();
         }
+        let local = if let Ok(Parsed::Local(command)) = &parsed { Some(*command) } else { None };
+        if self.refuse_to_subscriber(number, local, words) {
+            return;
+        }
         match parsed {
             Ok(Parsed::Local(command)) if transactions::is_immediate(command) => {
                 self.at_once(number, command, words, context);
@@ -488,6 +524,9 @@ impl CommandPipeline {
             parsed if self.queue.is_some() => self.enqueue(number, parsed, words, context),
             Ok(Parsed::Data(operation)) => {
                 self.add((number, &operation), request_bytes, self.session.read_policy, context);
+            }
+            Ok(Parsed::Local(command)) if asks_registry(command) => {
+                self.ask_registry(number, command, words);
             }
             Ok(Parsed::Local(command)) => {
                 if command == ConnectionCommand::Unwatch {
@@ -572,7 +611,9 @@ impl CommandPipeline {
     fn answer(&mut self) {
         #[cfg(feature = "planted-bugs")]
         self.confuse();
-        while let Some(slot) = self.slots.front().copied() {
+        loop {
+            self.release_pushes();
+            let Some(slot) = self.slots.front().copied() else { break };
             if self.is_partial && self.output.len() >= PART_BYTES {
                 break;
             }
@@ -624,6 +665,7 @@ impl CommandPipeline {
                 self.held.take(bytes);
                 Written::Whole
             }
+            Answer::Registry => self.answer_from_registry(),
         }
     }
 
@@ -646,6 +688,8 @@ impl CommandPipeline {
         self.slots.clear();
         self.queue = None;
         self.watching = None;
+        self.inquiry = None;
+        self.pushes.clear();
         self.transactions.clear();
         self.counting = None;
         self.held.clear();

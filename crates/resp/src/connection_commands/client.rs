@@ -139,9 +139,11 @@ fn info_line(session: &Session, now: WallTime) -> Vec<u8> {
             .into_bytes();
     line.extend_from_slice(&session.name);
     let protocol = session.protocol.number();
+    let flags = if session.is_subscriber() { "P" } else { "N" };
+    let [sub, psub, ssub] = session.subscriptions;
     line.extend_from_slice(
         format!(
-            " age={age} idle=0 flags=N db=0 sub=0 psub=0 ssub=0 multi=-1 qbuf=0 qbuf-free=0 argv-mem=0 \
+            " age={age} idle=0 flags={flags} db=0 sub={sub} psub={psub} ssub={ssub} multi=-1 qbuf=0 qbuf-free=0 argv-mem=0 \
                   multi-mem=0 rbs=0 rbp=0 obl=0 oll=0 omem=0 tot-mem=0 events=r cmd=client|info user=default \
                   redir=-1 resp={protocol}"
         )

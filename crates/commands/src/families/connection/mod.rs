@@ -10,10 +10,19 @@ pub(crate) mod hello;
 pub(crate) mod info;
 pub(crate) mod multi;
 pub(crate) mod ping;
+pub(crate) mod psubscribe;
+pub(crate) mod publish;
+pub(crate) mod pubsub;
+pub(crate) mod punsubscribe;
 pub(crate) mod quit;
 pub(crate) mod reset;
 pub(crate) mod select;
+pub(crate) mod spublish;
+pub(crate) mod ssubscribe;
+pub(crate) mod subscribe;
+pub(crate) mod sunsubscribe;
 pub(crate) mod time;
+pub(crate) mod unsubscribe;
 pub(crate) mod unwatch;
 pub(crate) mod watch;
 
@@ -30,3 +39,14 @@ const TRANSACTION: CommandSpec = CommandSpec {
     group: "transactions",
     ..ROW
 };
+
+/// What the rows of messages between clients have in common.
+const MESSAGES: CommandSpec = CommandSpec {
+    flags: &["pubsub", "noscript", "loading", "stale"],
+    categories: &["@pubsub", "@slow"],
+    group: "pubsub",
+    ..ROW
+};
+
+/// Shard channels stand where keys do, so that clients of a cluster find their node, and are none.
+const NOT_KEYS: &[&[&str]] = &[&["not_key"]];

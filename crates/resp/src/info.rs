@@ -54,6 +54,14 @@ pub struct ServerReport {
     pub client_memory_max: u64,
     /// Connections closed since the start because they held most of it.
     pub clients_evicted: u64,
+    /// Channels that clients of this process subscribe to.
+    pub pubsub_channels: u64,
+    /// Patterns that they subscribe to.
+    pub pubsub_patterns: u64,
+    /// Shard channels that they subscribe to.
+    pub pubsubshard_channels: u64,
+    /// Connections closed since the start because they did not take the messages that they subscribe to.
+    pub subscribers_closed: u64,
     /// Connections accepted since the start or the last reset.
     pub connections_received: u64,
     /// Commands received since the start or the last reset.
@@ -269,9 +277,12 @@ fn stats(report: &ServerReport, statistics: &Statistics, now: WallTime, text: &m
     statistics.write_stats(now, text);
     line(text, "expired_keys", report.keys_expired);
     line(text, "evicted_keys", 0);
-    for never in ["sync_full", "pubsub_channels", "pubsub_patterns", "latest_fork_usec"] {
-        line(text, never, 0);
-    }
+    line(text, "sync_full", 0);
+    line(text, "pubsub_channels", report.pubsub_channels);
+    line(text, "pubsub_patterns", report.pubsub_patterns);
+    line(text, "pubsubshard_channels", report.pubsubshard_channels);
+    line(text, "latest_fork_usec", 0);
+    line(text, "client_output_buffer_limit_disconnections", report.subscribers_closed);
     line(text, "evicted_clients", report.clients_evicted);
 }
 

@@ -120,6 +120,7 @@ impl RedisHost {
             client_memory: world.client_memory,
             quorum_timeout: Duration::from_nanos(world.quorum_timeout),
             drain_timeout: Duration::from_nanos(world.drain_timeout),
+            is_gateway,
         };
         Self {
             front_end: RedisFrontEnd::new(config, settings, now),

@@ -1,6 +1,7 @@
 //! The Redis connections of a front end, by their addresses.
 
 use syros_resp::Connection;
+use syros_types::Instant;
 
 /// A Redis connection, and what the front end is still to do for it.
 #[derive(Debug)]
@@ -10,6 +11,10 @@ pub(super) struct RedisConnection {
     pub(super) is_answered: bool,
     /// It waits in line for room for the replies to its reads.
     pub(super) waits_for_room: bool,
+    /// Since when more messages wait for its client than should.
+    pub(super) lags_since: Option<Instant>,
+    /// It is about to be closed, because too many messages wait for its client.
+    pub(super) is_overrun: bool,
 }
 
 /// All Redis connections. The lower half of an address is a place in a table, the upper half counts the uses of that place:
@@ -31,7 +36,13 @@ impl RedisConnections {
         if self.places.len() <= place {
             self.places.resize_with(place + 1, || None);
         }
-        let connection = RedisConnection { redis, is_answered: false, waits_for_room: false };
+        let connection = RedisConnection {
+            redis,
+            is_answered: false,
+            waits_for_room: false,
+            lags_since: None,
+            is_overrun: false,
+        };
         self.places[place] = Some((address, Box::new(connection)));
     }
 

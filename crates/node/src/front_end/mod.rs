@@ -18,12 +18,19 @@ mod client_memory;
 mod connections;
 mod drain;
 mod group_client;
+mod messages;
 mod reply_room;
+mod subscribers;
 
 pub use client_memory::{ClientMemory, PATIENCE, REPLY_BYTES_SHARE};
 #[cfg(feature = "planted-bugs")]
 pub use group_client::Submitted;
+pub use messages::{
+    MessagePeer, SETTLE_MAX, SUBSCRIPTION_BYTES_MAX, SUBSCRIPTIONS_MAX, SUBSCRIPTIONS_PER_CONNECTION_MAX,
+    SubscriptionCounts,
+};
 pub use reply_room::needs_room;
+pub use subscribers::{LAG_MAX, PUSHED_BYTES_LAG, PUSHED_BYTES_MAX};
 
 use std::time::Duration;
 
@@ -33,6 +40,7 @@ use drain::Drain;
 #[cfg(feature = "planted-bugs")]
 use group_client::Waiter;
 use group_client::{GroupClient, completion};
+use messages::Messages;
 use reply_room::{ReplyRoom, long_reply, needed};
 use syros_commands::Generation;
 use syros_protocol::client::{Action, Client, Config, Event, Outcome, Token};
@@ -42,7 +50,8 @@ use syros_protocol::replica::PlantedBug;
 #[cfg(feature = "planted-bugs")]
 use syros_resp::Completion;
 use syros_resp::{Connection, Unavailable};
-use syros_types::{ConfigurationEpoch, Instant, Now, OpNumber, ReplicaId, ReplicaSet};
+use syros_types::{ConfigurationEpoch, Instant, Now, OpNumber, ReplicaId, ReplicaSet, mix};
+use syros_wire::FrontEndMessage;
 
 /// Limits and patience of a front end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -53,6 +62,8 @@ pub struct FrontEndSettings {
     pub quorum_timeout: Duration,
     /// When the process stops, clients have so long to get what they have in flight.
     pub drain_timeout: Duration,
+    /// The process has no replica: one of the nodes that it is connected to tells the others of its subscribers.
+    pub is_gateway: bool,
 }
 
 /// What the owner is to do.
@@ -77,6 +88,20 @@ pub enum FrontEndAction {
         /// A read that a member answered: the state was the one after this log entry, or a later one.
         applied: Option<OpNumber>,
     },
+    /// Send a message to another front end.
+    SendToPeer {
+        /// The other one.
+        to: MessagePeer,
+        /// The message.
+        message: FrontEndMessage,
+    },
+    /// Close the connection of a subscriber that does not take what is published.
+    CloseSubscriber {
+        /// The connection.
+        address: u64,
+        /// Bytes that wait for its client.
+        bytes: usize,
+    },
 }
 
 /// The Redis front end of a process.
@@ -86,6 +111,9 @@ pub struct RedisFrontEnd {
     connections: RedisConnections,
     availability: Availability,
     drain: Drain,
+    messages: Messages,
+    /// Connections of subscribers that are to be closed, and bytes that wait for each.
+    overrun: Vec<(u64, usize)>,
     /// Connections that may have something to submit, since one of their operations has ended or replies have been sent.
     answered: Vec<u64>,
     #[cfg(feature = "planted-bugs")]
@@ -98,11 +126,17 @@ impl RedisFrontEnd {
     pub fn new(config: Config, settings: FrontEndSettings, now: Now) -> Self {
         #[cfg(feature = "planted-bugs")]
         let planted = config.planted;
+        // Two clients that start at one time differ in their seeds.
+        let messages = Messages::new(mix(config.seed ^ now.wall.0), settings.is_gateway);
+        #[cfg(feature = "planted-bugs")]
+        let messages = messages.planted(planted);
         Self {
             group: GroupClient::new(config, ReplyRoom::new(settings.client_memory), now),
             connections: RedisConnections::default(),
             availability: Availability::new(settings.quorum_timeout, now.instant),
             drain: Drain::new(settings.drain_timeout),
+            messages,
+            overrun: Vec::new(),
             answered: Vec::new(),
             #[cfg(feature = "planted-bugs")]
             planted,
@@ -141,6 +175,7 @@ impl RedisFrontEnd {
 
     /// The connection is gone. What it has in flight goes on without it.
     pub fn close(&mut self, address: u64) {
+        self.messages.end_all(address);
         if let Some(connection) = self.connections.remove(address)
             && connection.waits_for_room
         {
@@ -161,9 +196,12 @@ impl RedisFrontEnd {
         Some((&mut connection.redis, &self.group.client))
     }
 
-    /// The connection has taken bytes of its client: submits what may go.
-    pub fn on_received(&mut self, now: Now, address: u64) {
+    /// The connection has taken bytes of its client: submits what may go. True if the connection can take more at once,
+    /// because what it waited for has been answered meanwhile.
+    pub fn on_received(&mut self, now: Now, address: u64) -> bool {
         self.submit(now, address, false);
+        let has_asked = self.ask(now, address);
+        has_asked && self.connection(address).is_some_and(|redis| !redis.is_paused())
     }
 
     /// Bytes for the client.
@@ -193,6 +231,7 @@ impl RedisFrontEnd {
             if let Some(connection) = self.connections.get_mut(address) {
                 connection.is_answered = false;
                 self.submit(now, address, false);
+                self.ask(now, address);
                 return Some(address);
             }
         }
@@ -256,7 +295,8 @@ impl RedisFrontEnd {
 
     /// What is to be done next, if anything is.
     pub fn poll(&mut self, now: Now) -> Option<FrontEndAction> {
-        Some(match self.group.client.poll()? {
+        let Some(action) = self.group.client.poll() else { return self.poll_messages(now) };
+        Some(match action {
             Action::Send { to, message } => FrontEndAction::Send { to, message },
             Action::Completed { token, outcome, applied } => {
                 #[cfg(feature = "planted-bugs")]
@@ -398,7 +438,8 @@ impl RedisFrontEnd {
     /// When to call [`tick`](Self::tick) and to look at the connections of a process that stops, at the latest.
     #[must_use]
     pub fn deadline(&self) -> Instant {
-        self.group.client.deadline().min(self.availability.deadline()).min(self.drain.deadline())
+        let messages = self.messages.deadline();
+        self.group.client.deadline().min(self.availability.deadline()).min(self.drain.deadline()).min(messages)
     }
 
     /// Does what is due.
@@ -406,6 +447,8 @@ impl RedisFrontEnd {
         if now.instant >= self.group.client.deadline() {
             self.group.client.handle(now, Event::Tick);
         }
+        self.messages.tick(now.instant);
+        self.answer_confirmed();
     }
 
     /// True if it is time for [`watch_quorum`](Self::watch_quorum).

@@ -13,9 +13,9 @@ use crate::writer::{
     Protocol, write_array, write_bulk, write_error, write_integer, write_nil, write_push, write_simple,
 };
 use std::collections::VecDeque;
-use syros_commands::{CommandError, ConnectionCommand, commands};
+use syros_commands::{ConnectionCommand, commands};
 use syros_types::SubscriptionKind;
-use syros_types::limits::KEY_BYTES_MAX;
+use syros_types::limits::{KEY_BYTES_MAX, VALUE_BYTES_MAX};
 
 /// Requests that the registry has not answered.
 #[derive(Debug)]
@@ -91,11 +91,8 @@ const SUBCOMMANDS: [Subcommand; 5] = [
 pub(super) fn request_of(command: ConnectionCommand, words: &[&[u8]], out: &mut Vec<u8>) -> Option<MessageRequest> {
     use ConnectionCommand as C;
     use SubscriptionKind::{Channel, Pattern, Shard};
-    let named = words.iter().skip(1).copied();
-    if let Some(longest) = named.map(<[u8]>::len).max().filter(|longest| *longest > KEY_BYTES_MAX)
-        && is_subscription(command)
-    {
-        write_error(out, &CommandError::KeyTooLong(longest).text());
+    if let Some(text) = beyond_limits(command, words) {
+        write_error(out, text.as_bytes());
         return None;
     }
     let names = || words[1..].iter().map(|name| name.to_vec()).collect();
@@ -131,6 +128,20 @@ pub(super) fn request_of(command: ConnectionCommand, words: &[&[u8]], out: &mut 
             }
         }
     })
+}
+
+/// Why names or a message are too long, if they are.
+fn beyond_limits(command: ConnectionCommand, words: &[&[u8]]) -> Option<String> {
+    use ConnectionCommand as C;
+    let is_publish = matches!(command, C::Publish | C::SPublish);
+    let names = if is_publish { &words[1..2] } else { &words[1..] };
+    let longest = names.iter().map(|name| name.len()).max().unwrap_or(0);
+    if longest > KEY_BYTES_MAX {
+        return Some(format!("ERR name of a channel of {longest} bytes exceeds the maximum of {KEY_BYTES_MAX}"));
+    }
+    let bytes = if is_publish { words[2].len() } else { 0 };
+    (bytes > VALUE_BYTES_MAX)
+        .then(|| format!("ERR message of {bytes} bytes exceeds the maximum of {VALUE_BYTES_MAX}"))
 }
 
 /// The word that tells the client what has happened.

@@ -6,7 +6,7 @@
 //! when the key is set. Between MULTI and EXEC they are queued, and asked when the transaction is known to have been executed.
 
 use super::CommandPipeline;
-use crate::connection_commands::{Subcommand, subcommand};
+use crate::connection_commands::{Subcommand, subcommand, subcommand_error};
 use crate::messages::{MessageAnswer, MessageRequest, PushedMessage, SubscriptionChange};
 use crate::schedule::Written;
 use crate::writer::{
@@ -205,6 +205,9 @@ impl CommandPipeline {
         let Some(spec) = spec.filter(|spec| is_subscriber && !is_allowed && spec.accepts(words.len())) else {
             return false;
         };
+        if subcommand_error(spec, words).is_some() {
+            return false;
+        }
         let is_it = |name: &str| {
             let second = name.split_once('|').map(|(_, second)| second.as_bytes());
             second.is_some_and(|second| words.get(1).is_some_and(|word| word.eq_ignore_ascii_case(second)))

@@ -31,6 +31,10 @@ pub struct FrontEndWorld {
     pub quorum_timeout: u64,
     /// How long a process that is told to end answers clients.
     pub drain_timeout: u64,
+    /// There are clients that publish and subscribe.
+    pub converses: bool,
+    /// They have not come to an end.
+    pub talks_on: bool,
 }
 
 /// Operations of a world with values of megabytes.
@@ -71,6 +75,8 @@ impl Swarm {
             client_memory: draw.of(&[60_000, 1 << 20, 1 << 30]),
             quorum_timeout: draw.of(&[200 * MILLI, 2_000 * MILLI]) / speed,
             drain_timeout: draw.of(&[50 * MILLI, 5_000 * MILLI]) / speed,
+            converses: Draw(Prng::new(self.seed ^ 0x5397_0a11_5eed_0041)).one_in(2),
+            talks_on: true,
         });
         if draw.one_in(4) {
             self.make_values_large(draw.of(&[1_500, 1_500, 8_000, 1 << 20]));

@@ -19,6 +19,8 @@
 
 mod peer;
 mod registry;
+#[cfg(test)]
+mod tests;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::time::Duration;

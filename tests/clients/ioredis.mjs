@@ -630,10 +630,33 @@ async function atOnce(nodes) {
   for (const client of clients) client.disconnect();
 }
 
+/** What is published at one node is heard at all of them, in order. */
+async function messages(nodes) {
+  const channel = `ioredis ${nodes.protocol}`;
+  const listeners = nodes.clients.map((client) => client.duplicate());
+  const heard = listeners.map(() => []);
+  for (const [place, listener] of listeners.entries()) {
+    listener.on('message', (name, message) => heard[place].push([name, message]));
+    listener.on('pmessage', (pattern, name, message) => heard[place].push([pattern, name, message]));
+    nodes.equal('SUBSCRIBE', await listener.subscribe(channel), 1);
+    nodes.equal('PSUBSCRIBE', await listener.psubscribe('ioredis *'), 2);
+  }
+  const expected = [];
+  for (const [number, publisher] of nodes.clients.entries()) {
+    nodes.equal('PUBLISH', await publisher.publish(channel, `${number}`), 2 * listeners.length);
+    expected.push([channel, `${number}`], ['ioredis *', channel, `${number}`]);
+  }
+  const deadline = Date.now() + PATIENCE_MS;
+  while (heard.some((messages) => messages.length < expected.length) && Date.now() < deadline) await sleep(5);
+  for (const messages of heard) nodes.equal('what is heard', messages, expected);
+  for (const listener of listeners) listener.disconnect();
+}
+
 const SECTIONS = [
   connections, server, strings, setOptions, keyspace, scans, expiry, expiryHappens, errors, binary, large, pipelines,
   acrossNodes, atOnce,
   transactions,
+  messages,
 ];
 // What Redis has not, or not so.
 const SYROS_SECTIONS = [blind];

@@ -889,6 +889,39 @@ def at_once(nodes):
     nodes.gives(b"400", "get", "register")
 
 
+def messages(nodes):
+    """What is published at one node is heard at all of them, in order."""
+    channel, ports = f"channel {nodes.protocol}", nodes.ports
+    listeners = [nodes.client(port).pubsub() for port in ports]
+    for listener in listeners:
+        listener.subscribe(channel)
+        listener.psubscribe(f"{channel[:-1]}?")
+        got = [listener.get_message(timeout=PATIENCE_SECONDS)["type"] for _ in range(2)]
+        nodes.check("subscriptions", got == ["subscribe", "psubscribe"], got, "two confirmations")
+    for number, publisher in enumerate(nodes.clients):
+        got = publisher.publish(channel, number)
+        # The ports of a single server may be repeated.
+        expected = 2 * len(ports)
+        nodes.check("publish", got == expected, got, expected)
+        for listener in listeners:
+            kinds = []
+            for _ in range(2):
+                message = listener.get_message(timeout=PATIENCE_SECONDS)
+                kinds.append((message["type"], message["data"]))
+            data = str(number).encode()
+            expected_kinds = [("message", data), ("pmessage", data)]
+            nodes.check("a message", kinds == expected_kinds, kinds, expected_kinds)
+    pipeline = nodes.next_client().pipeline(transaction=True)
+    pipeline.set("n", 7).publish(channel, "set")
+    pipeline.execute()
+    for listener, client in zip(listeners, nodes.clients):
+        message = listener.get_message(timeout=PATIENCE_SECONDS)
+        nodes.check("a message of a transaction", message["data"] == b"set", message, "set")
+        nodes.check("what was set before", (got := client.get("n")) == b"7", got, b"7")
+    for listener in listeners:
+        listener.close()
+
+
 SECTIONS = [
     connections,
     hello,
@@ -907,6 +940,7 @@ SECTIONS = [
     across_nodes,
     at_once,
     transactions,
+    messages,
 ]
 # What Redis has not, or not so.
 SYROS_SECTIONS = [blind]

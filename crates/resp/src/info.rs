@@ -70,6 +70,14 @@ pub struct ServerReport {
     pub client_memory_max: u64,
     /// Connections closed since the start because they held most of it.
     pub clients_evicted: u64,
+    /// Channels that clients of this process subscribe to.
+    pub pubsub_channels: u64,
+    /// Patterns that they subscribe to.
+    pub pubsub_patterns: u64,
+    /// Shard channels that they subscribe to.
+    pub pubsubshard_channels: u64,
+    /// Connections closed since the start because they did not take the messages that they subscribe to.
+    pub subscribers_closed: u64,
     /// Connections accepted since the start or the last reset.
     pub connections_received: u64,
     /// Connections refused since the start or the last reset, because there were as many as may be.
@@ -301,9 +309,13 @@ fn stats(report: &ServerReport, statistics: &Statistics, now: WallTime, text: &m
     line(text, "expired_keys", report.keys_expired);
     line(text, "evicted_keys", 0);
     let never = ["sync_full", "sync_partial_ok", "sync_partial_err", "migrate_cached_sockets", "total_forks"];
-    for never in never.into_iter().chain(["pubsub_channels", "pubsub_patterns", "latest_fork_usec"]) {
+    for never in never.into_iter().chain(["latest_fork_usec"]) {
         line(text, never, 0);
     }
+    line(text, "pubsub_channels", report.pubsub_channels);
+    line(text, "pubsub_patterns", report.pubsub_patterns);
+    line(text, "pubsubshard_channels", report.pubsubshard_channels);
+    line(text, "client_output_buffer_limit_disconnections", report.subscribers_closed);
     line(text, "evicted_clients", report.clients_evicted);
 }
 

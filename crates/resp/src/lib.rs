@@ -12,6 +12,7 @@ mod connection_commands;
 mod context;
 mod info;
 mod locks;
+mod messages;
 mod parser;
 #[cfg(feature = "planted-bugs")]
 mod planted;
@@ -27,6 +28,7 @@ mod writer;
 pub use connection::Connection;
 pub use context::{Context, Identity, Unavailable};
 pub use info::{DatabaseReport, ServerInfo, ServerReport};
+pub use messages::{MessageAnswer, MessageRequest, PushedMessage, SubscriptionChange};
 pub use parser::{Parser, ParserOutcome, ProtocolError, TooLarge};
 #[cfg(feature = "planted-bugs")]
 pub use planted::PlantedBug;
@@ -36,7 +38,7 @@ pub use shared::{DebugAccess, PauseMode, SLOW_LOG_LENGTH_MAX, Shared};
 pub use statistics::Statistics;
 pub use writer::{
     Protocol, write_array, write_bulk, write_error, write_integer, write_map, write_nil, write_nil_array,
-    write_reply, write_set, write_simple, write_verbatim,
+    write_push, write_reply, write_set, write_simple, write_verbatim,
 };
 
 /// Limits of a connection, each with its reason.

@@ -4,6 +4,7 @@ use crate::info::{ServerInfo, ServerReport};
 use crate::shared::{SLOW_LOG_LENGTH_MAX, Shared};
 use core::sync::atomic::Ordering;
 use syros_commands::parse_integer;
+use syros_types::Database;
 use syros_types::limits::VALUE_BYTES_MAX;
 
 /// What CONFIG SET can change, and what it takes.

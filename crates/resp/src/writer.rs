@@ -95,6 +95,14 @@ pub fn write_simple(out: &mut Vec<u8>, text: &[u8]) {
     out.extend_from_slice(LINE_END);
 }
 
+/// Appends the head of a message that is no reply: in RESP3 it has a type of its own, in RESP2 it is an array.
+pub fn write_push(out: &mut Vec<u8>, protocol: Protocol, length: usize) {
+    match protocol {
+        Protocol::Resp2 => write_array(out, length),
+        Protocol::Resp3 => write_header(out, b'>', length as i64),
+    }
+}
+
 /// Appends an error: code and message. Line breaks in it become blanks, for it ends at the first.
 pub fn write_error(out: &mut Vec<u8>, text: &[u8]) {
     out.push(b'-');

@@ -2,7 +2,7 @@
 
 use std::cell::Cell;
 
-use syros_node::front_end::ClientMemory;
+use syros_node::front_end::{ClientMemory, SubscriptionCounts};
 use syros_protocol::client::Client;
 use syros_protocol::message::RoleName;
 use syros_protocol::replica::Durability;
@@ -31,7 +31,7 @@ impl ProcessDescription {
         local: Option<&'a LocalReplica>,
         (client, statistics): (&'a Client, &'a Statistics),
         (clients, clients_max): (usize, usize),
-        memory: &'a ClientMemory,
+        (memory, subscriptions): (&'a ClientMemory, SubscriptionCounts),
         (is_cut_off, is_stopping): (bool, bool),
         now: Now,
     ) -> ProcessState<'a> {
@@ -43,6 +43,7 @@ impl ProcessDescription {
             clients,
             clients_max,
             memory,
+            subscriptions,
             is_cut_off,
             is_stopping,
             now,
@@ -59,6 +60,7 @@ pub(crate) struct ProcessState<'a> {
     clients: usize,
     clients_max: usize,
     memory: &'a ClientMemory,
+    subscriptions: SubscriptionCounts,
     /// No majority can be reached.
     is_cut_off: bool,
     is_stopping: bool,
@@ -84,6 +86,10 @@ impl ServerInfo for ProcessState<'_> {
             client_memory_bytes: self.memory.used() as u64,
             client_memory_max: self.memory.limit() as u64,
             clients_evicted: self.memory.evicted(),
+            pubsub_channels: self.subscriptions.channels as u64,
+            pubsub_patterns: self.subscriptions.patterns as u64,
+            pubsubshard_channels: self.subscriptions.shard_channels as u64,
+            subscribers_closed: statistics.subscribers_closed.get(),
             connections_received: statistics.connections_since_reset(),
             connections_rejected: statistics.rejected.get(),
             commands_processed: statistics.commands.get(),

@@ -16,6 +16,8 @@ pub(crate) struct Statistics {
     pub(crate) commands: Cell<u64>,
     /// Frames that were damaged on their way, since the last reset.
     pub(crate) damaged_frames: Cell<u64>,
+    /// Subscribers whose connections were closed because they did not take their messages, since the last reset.
+    pub(crate) subscribers_closed: Cell<u64>,
 }
 
 impl Statistics {
@@ -41,6 +43,7 @@ impl Statistics {
     pub(crate) fn reset(&self) {
         self.damaged_frames.set(0);
         self.rejected.set(0);
+        self.subscribers_closed.set(0);
         self.connections_at_reset.set(self.connections.get());
         self.commands.set(0);
     }

@@ -7,9 +7,11 @@ use crate::redis_host::{HostEffect, RedisHost};
 use std::collections::BTreeMap;
 use std::rc::Rc;
 use std::sync::Arc;
+use syros_node::front_end::MessagePeer;
 use syros_protocol::client::{Action, Client, Config, Event, Outcome, Token};
 use syros_protocol::message::{Body, Message, Request};
 use syros_types::{Description, OpNumber, OperationId, ReadPolicy, ReplicaId};
+use syros_wire::FrontEndMessage;
 
 /// What a client wants of the world after it ran.
 #[derive(Debug)]
@@ -50,6 +52,13 @@ pub enum ClientEffect {
     Close {
         /// Its address.
         address: u64,
+    },
+    /// A message leaves for another front end.
+    SendToPeer {
+        /// The other one.
+        to: MessagePeer,
+        /// The message.
+        message: FrontEndMessage,
     },
     /// The process ends by itself.
     Exit,
@@ -237,6 +246,7 @@ fn pass_on(effect: HostEffect, effects: &mut Vec<ClientEffect>) {
         HostEffect::Read { operation, reply, applied } => ClientEffect::Read { operation, reply, applied },
         HostEffect::Reply { address, bytes } => ClientEffect::Reply { address, bytes },
         HostEffect::Close { address } => ClientEffect::Close { address },
+        HostEffect::SendToPeer { to, message } => ClientEffect::SendToPeer { to, message },
         HostEffect::Exit => ClientEffect::Exit,
     });
 }

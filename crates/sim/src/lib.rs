@@ -22,6 +22,7 @@ pub mod history;
 pub mod invariants;
 pub mod journal;
 mod liveness;
+mod message_ledger;
 pub mod network;
 mod permanent_faults;
 pub mod process;

@@ -12,11 +12,14 @@ use crate::workload::ClientCommand;
 use core::time::Duration;
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
-use syros_node::front_end::{ClientMemory, FrontEndAction, FrontEndSettings, RedisFrontEnd, Submitted};
+use syros_node::front_end::{
+    ClientMemory, FrontEndAction, FrontEndSettings, MessagePeer, RedisFrontEnd, Submitted,
+};
 use syros_protocol::client::{Client, Config, Event, Outcome, Token};
 use syros_protocol::message::{Body, Message, Request};
 use syros_resp::{Connection, Context, DebugAccess, Identity, ServerInfo, ServerReport};
 use syros_types::{Database, Instant, Now, OpNumber, OperationId, ReplicaSet};
+use syros_wire::FrontEndMessage;
 
 /// A server of which INFO says nothing.
 struct Silent;
@@ -42,6 +45,8 @@ pub(crate) enum HostEffect {
     Reply { address: u64, bytes: Vec<u8> },
     /// The process closes a connection.
     Close { address: u64 },
+    /// A message leaves for another front end.
+    SendToPeer { to: MessagePeer, message: FrontEndMessage },
     /// The process has answered all that it is going to answer, and ends.
     Exit,
 }
@@ -80,6 +85,8 @@ struct Socket {
     awaited: VecDeque<Awaited>,
     /// What the client has selected.
     database: Database,
+    /// The client publishes and subscribes, and does nothing else.
+    is_talker: bool,
     /// The client has gone.
     is_abandoned: bool,
     /// The process has closed it, and does nothing for it any more.
@@ -119,12 +126,13 @@ pub(crate) struct RedisHost {
 }
 
 impl RedisHost {
-    pub(crate) fn new(config: Config, world: FrontEndWorld, now: Now) -> Self {
+    pub(crate) fn new(config: Config, (world, is_gateway): (FrontEndWorld, bool), now: Now) -> Self {
         let settings = FrontEndSettings {
             client_memory: world.client_memory,
             quorum_timeout: Duration::from_nanos(world.quorum_timeout),
             drain_timeout: Duration::from_nanos(world.drain_timeout),
             debug: DebugAccess::Nobody,
+            is_gateway,
         };
         Self {
             front_end: RedisFrontEnd::new(config, settings, now),
@@ -195,9 +203,24 @@ impl RedisHost {
         Some(address)
     }
 
-    /// Clients that are there.
+    /// A client connects that publishes and subscribes; see [`connect`](Self::connect).
+    pub(crate) fn connect_talker(&mut self, now: Now) -> Option<u64> {
+        let address = self.connect(now)?;
+        if let Some(socket) = self.sockets.get_mut(&address) {
+            socket.is_talker = true;
+        }
+        Some(address)
+    }
+
+    /// The front end.
+    pub(crate) const fn front_end_mut(&mut self) -> &mut RedisFrontEnd {
+        &mut self.front_end
+    }
+
+    /// Clients that are there, but for those that publish and subscribe.
     pub(crate) fn clients(&self) -> Vec<u64> {
-        let sockets = self.sockets.iter().filter(|(_, socket)| !socket.is_abandoned && !socket.is_hung_up);
+        let is_there = |socket: &Socket| !socket.is_abandoned && !socket.is_hung_up && !socket.is_talker;
+        let sockets = self.sockets.iter().filter(|(_, socket)| is_there(socket));
         sockets.map(|(address, _)| *address).collect()
     }
 
@@ -256,16 +279,38 @@ impl RedisHost {
 
     /// Hands over what a connection has received, unless it is paused.
     fn feed(&mut self, now: Now, address: u64) {
-        let Some(socket) = self.sockets.get_mut(&address) else { return };
-        if socket.received.is_empty() || socket.is_hung_up || self.front_end.is_full() {
-            return;
+        while let Some(socket) = self.sockets.get_mut(&address) {
+            if socket.received.is_empty() || socket.is_hung_up || self.front_end.is_full() {
+                return;
+            }
+            let unavailable = self.front_end.unavailable();
+            let Some((redis, _)) = self.front_end.connection_mut(address) else { return };
+            let context = Context { now: now.wall, info: &Silent, unavailable };
+            let consumed = redis.receive(&socket.received, &context);
+            socket.received.drain(..consumed);
+            if !self.front_end.on_received(now, address) {
+                return;
+            }
         }
-        let unavailable = self.front_end.unavailable();
-        let Some((redis, _)) = self.front_end.connection_mut(address) else { return };
-        let context = Context { now: now.wall, info: &Silent, unavailable };
-        let consumed = redis.receive(&socket.received, &context);
-        socket.received.drain(..consumed);
-        self.front_end.on_received(now, address);
+    }
+
+    /// Bytes arrive at a client that publishes and subscribes: what it hears.
+    ///
+    /// # Errors
+    /// What came is no reply and no message.
+    pub(crate) fn hear(&mut self, address: u64, bytes: &[u8]) -> Result<Vec<Received>, String> {
+        let mut heard = Vec::new();
+        let Some(socket) = self.sockets.get_mut(&address).filter(|socket| !socket.is_abandoned) else {
+            return Ok(heard);
+        };
+        socket.replies.extend_from_slice(bytes);
+        let mut rest = socket.replies.as_slice();
+        while let Some(reply) = parse(&mut rest)? {
+            heard.push(reply);
+        }
+        let taken = socket.replies.len() - rest.len();
+        socket.replies.drain(..taken);
+        Ok(heard)
     }
 
     /// Bytes arrive at a client: what has ended.
@@ -365,6 +410,13 @@ impl RedisHost {
                             self.record_sent(request, effects);
                         }
                         effects.push(HostEffect::Send { to, message });
+                    }
+                    FrontEndAction::SendToPeer { to, message } => {
+                        effects.push(HostEffect::SendToPeer { to, message });
+                    }
+                    FrontEndAction::CloseSubscriber { address, .. } => {
+                        self.front_end.close(address);
+                        self.hang_up(address);
                     }
                     FrontEndAction::Completed { token, reply, applied, .. } => {
                         let submitted = self.submitted.remove(&token);

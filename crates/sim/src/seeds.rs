@@ -193,11 +193,12 @@ fn run_phases(world: &mut World) -> Result<(), String> {
     } else {
         world.endure().and_then(|()| world.liveness_phase()).and_then(|()| world.judge_service())
     };
+    let conversed = if settled.is_ok() && !world.is_ruined() { world.conversation_phase() } else { Ok(()) };
     world.violation().map_or(Ok(()), Err)?;
     // A history that is wrong says more than a group that is stuck.
     verdict::judge(&world.history, &world.invariants, world.lifetimes())?;
     stale::judge(&world.history, &world.invariants, world.swarm.disk_engine.is_some())?;
-    settled
+    settled.and(conversed)
 }
 
 /// What shows a planted bug.

@@ -107,7 +107,9 @@ occurrences! {
     Delayed = Breakdowns, "message held back": "A message was held back for long.";
     Terminated = Strikes, "SIGTERM": "A process with a Redis front end is told to end.";
     RedisClientGone = Strikes, "Redis client gone": "A Redis client closes its connection in the middle.";
+    PeersParted = Breakdowns, "front ends parted": "The connection between two front ends breaks.";
     RedisClosed = Breakdowns, "Redis client cut off": "A process closes the connection of a Redis client.";
+    Delivered = Events, "messages delivered": "A Redis client hears a message that another one has published.";
     NoQuorum = Events, "Redis client: NOQUORUM": "A Redis client was told that no majority can be reached.";
     RedisUnknown = Events, "Redis client: UNKNOWN": "A Redis client was told that nobody knows.";
     ViewEntered = Events, "view entered": "A replica entered a view it had not been in.";

@@ -12,6 +12,7 @@
 //! configurations take two more as long as both numbers are small. A frame that spells out the first configuration is
 //! refused: a value has one encoding.
 
+use crate::front_end::FrontEndMessage;
 use crate::message::{encode_member_reply, encode_message, encode_read_reply};
 use core::fmt;
 use syros_protocol::message::{Freshness, Message};
@@ -45,6 +46,8 @@ pub enum Channel {
     Client = 1,
     /// The first frame in each direction, a [`Hello`](crate::Hello), and each [`HandshakeMessage`](crate::HandshakeMessage) after it.
     Handshake = 2,
+    /// From front end to front end: a [`FrontEndMessage`]. Since version 12 of the format.
+    FrontEnd = 5,
 }
 
 impl Channel {
@@ -58,6 +61,7 @@ impl Channel {
         match self {
             Self::Replica if !is_first => 3,
             Self::Client if !is_first => 4,
+            Self::FrontEnd if !is_first => 6,
             channel => channel as u8,
         }
     }
@@ -71,6 +75,8 @@ impl Channel {
             2 => Some((Self::Handshake, false)),
             3 => Some((Self::Replica, true)),
             4 => Some((Self::Client, true)),
+            5 => Some((Self::FrontEnd, false)),
+            6 => Some((Self::FrontEnd, true)),
             _ => None,
         }
     }
@@ -182,6 +188,14 @@ pub fn put_message_frame(
     message: &Message,
 ) {
     put_frame_of(out, channel, configuration, |out| encode_message(message, out));
+}
+
+/// Appends a frame that carries a message between front ends.
+///
+/// # Panics
+/// See [`put_frame`].
+pub fn put_front_end_frame(out: &mut Vec<u8>, configuration: ConfigurationId, message: &FrontEndMessage) {
+    put_frame_of(out, Channel::FrontEnd, configuration, |out| message.encode(out));
 }
 
 /// A buffer for a frame that goes to several connections, so that its message is encoded once.
@@ -353,7 +367,7 @@ mod tests {
         assert_eq!(split_frame(&[11, 0, 0, 0], 10), Err(FrameError::TooLong { length: 11, limit: 10 }));
         assert_eq!(split_frame(&[10, 0, 0, 0], 10), Ok(None));
         assert_eq!(split_frame(&[0, 0, 0, 0], 10), Err(FrameError::Empty));
-        assert_eq!(split_frame(&[9, 0, 0, 0, 5], 10), Err(FrameError::Channel(5)));
+        assert_eq!(split_frame(&[9, 0, 0, 0, 7], 10), Err(FrameError::Channel(7)));
     }
 
     #[test]
@@ -362,6 +376,7 @@ mod tests {
         let other = ConfigurationId { group: GroupId(300), epoch: ConfigurationEpoch(2) };
         for (configuration, channel, bytes) in [
             (later, Channel::Client, &[4, 0, 1, b'a', b'b'][..]),
+            (later, Channel::FrontEnd, &[6, 0, 1, b'a', b'b']),
             (other, Channel::Replica, &[3, 0xac, 2, 2, b'a', b'b']),
         ] {
             let mut out = Vec::new();

@@ -108,6 +108,26 @@ pub mod message {
     pub const BETWEEN_REPLICAS_LAST: u8 = 63;
 }
 
+/// Messages between front ends: since version 12 of the wire format.
+pub mod front_end {
+    /// `Interest`.
+    pub const INTEREST: u8 = 1;
+    /// `InterestKnown`.
+    pub const INTEREST_KNOWN: u8 = 2;
+    /// `Published`.
+    pub const PUBLISHED: u8 = 3;
+}
+
+/// Kinds of subscriptions.
+pub mod subscription {
+    /// `Channel`.
+    pub const CHANNEL: u8 = 1;
+    /// `Pattern`.
+    pub const PATTERN: u8 = 2;
+    /// `Shard`.
+    pub const SHARD: u8 = 3;
+}
+
 /// Records of the write-ahead log.
 pub mod record {
     /// `View`.

@@ -13,6 +13,10 @@ pub(super) struct RedisConnection {
     pub(super) waits_for_room: bool,
     /// When what it has asked the front end for is answered, if there is a time for it.
     pub(super) answered_at: Option<Instant>,
+    /// Since when more messages wait for its client than should.
+    pub(super) lags_since: Option<Instant>,
+    /// It is about to be closed, because too many messages wait for its client.
+    pub(super) is_overrun: bool,
 }
 
 /// All Redis connections. The lower half of an address is a place in a table, the upper half counts the uses of that place:
@@ -34,8 +38,14 @@ impl RedisConnections {
         if self.places.len() <= place {
             self.places.resize_with(place + 1, || None);
         }
-        let connection =
-            RedisConnection { redis, is_answered: false, waits_for_room: false, answered_at: None };
+        let connection = RedisConnection {
+            redis,
+            is_answered: false,
+            waits_for_room: false,
+            answered_at: None,
+            lags_since: None,
+            is_overrun: false,
+        };
         self.places[place] = Some((address, Box::new(connection)));
     }
 

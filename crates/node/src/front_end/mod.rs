@@ -18,13 +18,20 @@ mod client_memory;
 mod connections;
 mod drain;
 mod group_client;
+mod messages;
 mod reply_room;
 mod requests;
+mod subscribers;
 
 pub use client_memory::{ClientMemory, PATIENCE, REPLY_BYTES_SHARE};
 #[cfg(feature = "planted-bugs")]
 pub use group_client::Submitted;
+pub use messages::{
+    MessagePeer, SETTLE_MAX, SUBSCRIPTION_BYTES_MAX, SUBSCRIPTIONS_MAX, SUBSCRIPTIONS_PER_CONNECTION_MAX,
+    SubscriptionCounts,
+};
 pub use reply_room::needs_room;
+pub use subscribers::{LAG_MAX, PUSHED_BYTES_LAG, PUSHED_BYTES_MAX};
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -35,6 +42,7 @@ use drain::Drain;
 #[cfg(feature = "planted-bugs")]
 use group_client::Waiter;
 use group_client::{GroupClient, completion};
+use messages::Messages;
 use reply_room::{ReplyRoom, long_reply, needed};
 use requests::Requests;
 use syros_commands::Generation;
@@ -45,7 +53,8 @@ use syros_protocol::replica::PlantedBug;
 #[cfg(feature = "planted-bugs")]
 use syros_resp::Completion;
 use syros_resp::{Connection, DebugAccess, Identity, Shared, Unavailable};
-use syros_types::{ConfigurationEpoch, Instant, Now, OpNumber, ReplicaId, ReplicaSet};
+use syros_types::{ConfigurationEpoch, Instant, Now, OpNumber, ReplicaId, ReplicaSet, mix};
+use syros_wire::FrontEndMessage;
 
 /// Limits and patience of a front end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -58,6 +67,8 @@ pub struct FrontEndSettings {
     pub drain_timeout: Duration,
     /// Which clients may use DEBUG.
     pub debug: DebugAccess,
+    /// The process has no replica: one of the nodes that it is connected to tells the others of its subscribers.
+    pub is_gateway: bool,
 }
 
 /// What the owner is to do.
@@ -82,6 +93,20 @@ pub enum FrontEndAction {
         /// A read that a member answered: the state was the one after this log entry, or a later one.
         applied: Option<OpNumber>,
     },
+    /// Send a message to another front end.
+    SendToPeer {
+        /// The other one.
+        to: MessagePeer,
+        /// The message.
+        message: FrontEndMessage,
+    },
+    /// Close the connection of a subscriber that does not take what is published.
+    CloseSubscriber {
+        /// The connection.
+        address: u64,
+        /// Bytes that wait for its client.
+        bytes: usize,
+    },
 }
 
 /// The Redis front end of a process.
@@ -96,6 +121,9 @@ pub struct RedisFrontEnd {
     requests: Requests,
     /// So many followers have an update that has been acknowledged, at least.
     followers: u64,
+    messages: Messages,
+    /// Connections of subscribers that are to be closed, and bytes that wait for each.
+    overrun: Vec<(u64, usize)>,
     /// Connections that may have something to submit, since one of their operations has ended or replies have been sent.
     answered: Vec<u64>,
     #[cfg(feature = "planted-bugs")]
@@ -109,6 +137,10 @@ impl RedisFrontEnd {
         #[cfg(feature = "planted-bugs")]
         let planted = config.planted;
         let followers = config.configuration.group().faults() as u64;
+        // Two clients that start at one time differ in their seeds.
+        let messages = Messages::new(mix(config.seed ^ now.wall.0), settings.is_gateway);
+        #[cfg(feature = "planted-bugs")]
+        let messages = messages.planted(planted);
         Self {
             group: GroupClient::new(config, ReplyRoom::new(settings.client_memory), now),
             connections: RedisConnections::default(),
@@ -117,6 +149,8 @@ impl RedisFrontEnd {
             shared: Arc::new(Shared::new(settings.debug)),
             requests: Requests::default(),
             followers,
+            messages,
+            overrun: Vec::new(),
             answered: Vec::new(),
             #[cfg(feature = "planted-bugs")]
             planted,
@@ -168,6 +202,7 @@ impl RedisFrontEnd {
     /// The connection is gone. What it has in flight goes on without it.
     pub fn close(&mut self, address: u64) {
         self.forget_requests(address);
+        self.messages.end_all(address);
         if let Some(connection) = self.connections.remove(address)
             && connection.waits_for_room
         {
@@ -188,10 +223,13 @@ impl RedisFrontEnd {
         Some((&mut connection.redis, &self.group.client))
     }
 
-    /// The connection has taken bytes of its client: submits what may go.
-    pub fn on_received(&mut self, now: Now, address: u64) {
+    /// The connection has taken bytes of its client: submits what may go. True if the connection can take more at once,
+    /// because what it waited for has been answered meanwhile.
+    pub fn on_received(&mut self, now: Now, address: u64) -> bool {
         self.submit(now, address, false);
         self.serve_request(now, address);
+        let has_asked = self.ask(now, address);
+        has_asked && self.connection(address).is_some_and(|redis| !redis.is_paused())
     }
 
     /// Bytes for the client.
@@ -222,6 +260,7 @@ impl RedisFrontEnd {
                 connection.is_answered = false;
                 self.submit(now, address, false);
                 self.serve_request(now, address);
+                self.ask(now, address);
                 return Some(address);
             }
         }
@@ -285,7 +324,8 @@ impl RedisFrontEnd {
 
     /// What is to be done next, if anything is.
     pub fn poll(&mut self, now: Now) -> Option<FrontEndAction> {
-        Some(match self.group.client.poll()? {
+        let Some(action) = self.group.client.poll() else { return self.poll_messages(now) };
+        Some(match action {
             Action::Send { to, message } => FrontEndAction::Send { to, message },
             Action::Completed { token, outcome, applied } => {
                 #[cfg(feature = "planted-bugs")]
@@ -429,13 +469,14 @@ impl RedisFrontEnd {
     /// When to call [`tick`](Self::tick) and to look at the connections of a process that stops, at the latest.
     #[must_use]
     pub fn deadline(&self) -> Instant {
-        let requests = self.request_deadline();
+        let (requests, messages) = (self.request_deadline(), self.messages.deadline());
         self.group
             .client
             .deadline()
             .min(self.availability.deadline())
             .min(self.drain.deadline())
             .min(requests)
+            .min(messages)
     }
 
     /// Does what is due.
@@ -446,6 +487,8 @@ impl RedisFrontEnd {
         if now.instant >= self.request_deadline() {
             self.serve_due_requests(now);
         }
+        self.messages.tick(now.instant);
+        self.answer_confirmed();
     }
 
     /// True if it is time for [`watch_quorum`](Self::watch_quorum).

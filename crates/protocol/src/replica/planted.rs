@@ -160,6 +160,8 @@ planted_bugs! {
     LockReleasedEarly = "lock-released-early": "A Redis connection submits a command when an earlier update of its keys has been submitted, not when it has ended.";
     DatabaseForgotten = "database-forgotten": "A command of a Redis client joins one that waits on a key of the same name in another database, and is executed there.";
     CompletionToPlace = "completion-to-place": "The end of an operation goes to the connection that has the place of the one that asked for it, which may be gone.";
+    MessageTwice = "message-twice": "A front end hands a published message on to subscribers that it has had before.";
+    SubscriptionsForgotten = "subscriptions-forgotten": "A front end that has lost a connection to another one does not tell it anew what its clients subscribe to.";
     UnknownIsDone = "unknown-is-done": "A Redis client is told OK for an update of which nobody knows whether it was executed.";
     FormationByQuorum = "formation-by-quorum": "A group is formed when a quorum of new directories have heard of each other.";
 }

@@ -1,6 +1,7 @@
 //! One client's connection.
 
 mod requests;
+mod messages;
 mod transactions;
 mod watching;
 
@@ -11,6 +12,7 @@ use crate::info::tells_keys;
 use crate::limits::{
     COMMANDS_MAX, REPLY_BYTES_EXPECTED_MAX, REPLY_BYTES_EXPECTED_NARROW, REPLY_BYTES_MAX, REPLY_BYTES_PAUSE,
 };
+use crate::messages::{MessageAnswer, MessageRequest, PushedMessage};
 use crate::parser::{Parser, ParserOutcome};
 use crate::queue::Queue;
 use crate::schedule::{Completion, PART_BYTES, Schedule, Submission, Written};
@@ -18,6 +20,7 @@ use crate::shared::{Shared, put_words, words_of};
 use crate::watch::{Watched, Watching};
 use crate::writer::{Protocol, write_error, write_integer, write_simple, write_verbatim};
 use requests::PendingRequest;
+use messages::{Inquiry, asks_registry};
 use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
@@ -59,6 +62,10 @@ struct CommandPipeline {
     watched: Watched,
     /// The WATCH that waits for versions. No further input is looked at.
     watching: Option<Watching>,
+    /// What has been asked of the registry of subscriptions, or is to be. No further input is looked at.
+    inquiry: Option<Inquiry>,
+    /// Messages for the client that wait for the end of the reply that is being written.
+    pushes: ByteQueue,
     /// Transactions without a reply in `output`, in the order of their EXECs.
     transactions: VecDeque<Transaction>,
     output: ByteQueue,
@@ -119,6 +126,8 @@ enum Answer {
     Group { slot: u64, shown: Shown, command: u16, kept: u16 },
     /// It is the next so many bytes of `held`.
     Local { bytes: usize },
+    /// It is an element of a transaction's reply that the registry of subscriptions gives.
+    Registry,
 }
 
 /// What the client gets of a reply.
@@ -158,6 +167,8 @@ impl Connection {
                 queue: None,
                 watched: Watched::default(),
                 watching: None,
+                inquiry: None,
+                pushes: ByteQueue::default(),
                 transactions: VecDeque::new(),
                 output: ByteQueue::default(),
                 is_partial: false,
@@ -268,6 +279,23 @@ impl Connection {
             self.pipeline
                 .reply(|session, out| connection_commands::write_info(&names, session, context, out));
         }
+    }
+
+    /// What is to be asked of the registry of subscriptions, in this order; the owner answers all of it with
+    /// [`answer_messages`](Self::answer_messages), at once or later. `None` while there is nothing to be asked, or earlier
+    /// commands have not been answered.
+    pub fn poll_messages(&mut self) -> Option<Vec<MessageRequest>> {
+        self.pipeline.poll_messages()
+    }
+
+    /// Takes the answers to what has been polled, one for each request.
+    pub fn answer_messages(&mut self, answers: &[MessageAnswer]) {
+        self.pipeline.answer_messages(answers);
+    }
+
+    /// Writes a message for the client, which subscribes to its channel. Bytes of output that wait for the client.
+    pub fn push(&mut self, message: &PushedMessage<'_>) -> usize {
+        self.pipeline.push(message)
     }
 
     /// The next submission, if one may go: none while the client has so much to take that a read would be postponed.
@@ -413,6 +441,7 @@ impl CommandPipeline {
             || self.requested.is_some()
             || self.is_postponed
             || self.watching.is_some()
+            || self.inquiry.is_some()
             || self.transactions.back().is_some_and(Transaction::is_conditional)
             || self.slots.len() >= COMMANDS_MAX
             || !self.schedule.has_room()
@@ -421,18 +450,21 @@ impl CommandPipeline {
 
     /// Bytes of replies that are in memory.
     const fn reply_bytes(&self) -> usize {
-        self.output.len() + self.held.len() + self.schedule.reply_bytes()
+        self.output.len() + self.held.len() + self.pushes.len() + self.schedule.reply_bytes()
     }
 
     /// Commands received whose replies are not in the output yet.
     fn outstanding(&self) -> usize {
-        self.slots.len() + usize::from(self.counting.is_some()) + usize::from(self.requested.is_some())
+        [self.counting.is_some(), self.requested.is_some(), self.inquiry.is_some()]
+            .into_iter()
+            .fold(self.slots.len(), |count, waits| count + usize::from(waits))
     }
 
     /// Bytes of memory that operations and replies take.
     fn memory_bytes(&self) -> usize {
-        let Self { schedule, slots, queue, watched, transactions, output, held, kept_words, shown, .. } =
-            self;
+        let Self {
+            schedule, slots, queue, watched, transactions, output, held, kept_words, shown, pushes, ..
+        } = self;
         let parts = transactions.iter().map(Transaction::parts).sum::<usize>();
         let slots = (slots.len() + parts) * size_of::<Slot>();
         let queue = queue.as_ref().map_or(0, Queue::memory_bytes);
@@ -442,6 +474,7 @@ impl CommandPipeline {
             + watched.bytes()
             + output.memory_bytes()
             + held.memory_bytes()
+            + pushes.memory_bytes()
             + kept_words.memory_bytes()
             + shown.capacity()
     }
@@ -554,6 +587,10 @@ impl CommandPipeline {
                 *seed = self.session.seeds.next_u64();
             }
         }
+        let local = if let Ok(Parsed::Local(command)) = &parsed { Some(*command) } else { None };
+        if self.refuse_to_subscriber(number, local, words) {
+            return;
+        }
         match parsed {
             Ok(Parsed::Local(command)) if transactions::is_immediate(command) => {
                 self.at_once(number, command, words, context);
@@ -562,6 +599,9 @@ impl CommandPipeline {
             parsed if self.queue.is_some() => self.enqueue(number, parsed, words, context),
             Ok(Parsed::Data(operation)) => {
                 self.add((number, &operation), words, request_bytes, self.session.read_policy, context);
+            }
+            Ok(Parsed::Local(command)) if asks_registry(command) => {
+                self.ask_registry(number, command, words);
             }
             Ok(Parsed::Local(command)) => {
                 if command == ConnectionCommand::Unwatch {
@@ -671,7 +711,9 @@ impl CommandPipeline {
     fn answer(&mut self) {
         #[cfg(feature = "planted-bugs")]
         self.confuse();
-        while let Some(slot) = self.slots.front().copied() {
+        loop {
+            self.release_pushes();
+            let Some(slot) = self.slots.front().copied() else { break };
             if self.is_partial && self.output.len() >= PART_BYTES {
                 break;
             }
@@ -728,6 +770,7 @@ impl CommandPipeline {
                 self.held.take(bytes);
                 Written::Whole
             }
+            Answer::Registry => self.answer_from_registry(),
         }
     }
 
@@ -759,6 +802,8 @@ impl CommandPipeline {
         self.slots.clear();
         self.queue = None;
         self.watching = None;
+        self.inquiry = None;
+        self.pushes.clear();
         self.transactions.clear();
         self.counting = None;
         self.requested = None;

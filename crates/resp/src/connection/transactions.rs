@@ -12,9 +12,11 @@
 //! databases. A SELECT is answered by the connection; the operations queued behind it have its database. What the connection answers by
 //! itself then counts only if the condition holds: until that is known, no further input is looked at.
 
+use super::messages::{asks_registry, is_subscription, request_of};
 use super::{Answer, CommandPipeline, Shown, Slot};
 use crate::connection_commands::{self, Session};
 use crate::context::Context;
+use crate::messages::MessageRequest;
 use crate::queue::{Queue, Queued, QueuedKind};
 use crate::schedule::{Completion, GroupEnd, Load, Written, write_failure};
 use crate::writer::{Protocol, write_array, write_error, write_nil_array, write_simple};
@@ -28,14 +30,18 @@ const NOT_ALLOWED: &[u8] = b"ERR Command not allowed inside a transaction";
 /// A transaction that has been submitted and whose reply has not been written.
 #[derive(Debug)]
 pub(super) struct Transaction {
-    /// The group of its operations.
-    slot: u64,
+    /// The group of its operations; `None` if it has none.
+    slot: Option<u64>,
     /// The number of EXEC in the table of commands.
     command: u16,
     /// The elements of the reply that have not been written.
     parts: VecDeque<Answer>,
     /// Bytes in the connection's `held` that are elements of the reply.
     local_bytes: usize,
+    /// What it asks the registry of subscriptions when it has been executed.
+    requests: Vec<MessageRequest>,
+    /// What the registry has answered, as elements of the reply that have not been written.
+    registry_answers: VecDeque<Vec<u8>>,
     /// The head of the reply has been written.
     is_begun: bool,
     /// A part of the first element has been written.
@@ -94,6 +100,9 @@ impl CommandPipeline {
                 if other == ConnectionCommand::Reset {
                     self.queue = None;
                     self.unwatch();
+                    if self.resets_subscriptions() {
+                        return self.session.statistics.on_call(number);
+                    }
                 }
                 self.local((Some(number), other), words, context);
             }
@@ -190,7 +199,12 @@ impl CommandPipeline {
             body = condition;
         }
         if body.is_empty() {
-            return self.answer_alone(&commands, context);
+            let asks = |queued: &Queued| matches!(queued.kind, QueuedKind::Local(command, _) if asks_registry(command));
+            if !commands.iter().any(asks) {
+                return self.answer_alone(&commands, context);
+            }
+            self.expect_transaction((None, None), number, &commands, context);
+            return self.answer();
         }
         match self.schedule.add_transaction(body, load, self.session.read_policy) {
             Ok(slot) => {
@@ -199,7 +213,7 @@ impl CommandPipeline {
                     protocol: self.session.protocol,
                     left: conditions,
                 });
-                self.expect_transaction((slot, condition), number, &commands, context);
+                self.expect_transaction((Some(slot), condition), number, &commands, context);
             }
             Err(malformed) => self.refuse(None, format!("ERR internal error: {malformed}").as_bytes()),
         }
@@ -208,7 +222,7 @@ impl CommandPipeline {
     /// Answers a transaction that concerns no data.
     fn answer_alone(&mut self, commands: &[Queued], context: &Context<'_>) {
         let mut elements = Vec::new();
-        self.parts(commands, 0, context, &mut elements);
+        self.parts(commands, 0, context, (&mut elements, &mut Vec::new()));
         self.reply(|_, out| {
             write_array(out, commands.len());
             out.extend_from_slice(&elements);
@@ -218,13 +232,14 @@ impl CommandPipeline {
     /// From now on the reply to a transaction that has been submitted is waited for.
     fn expect_transaction(
         &mut self,
-        (slot, condition): (u64, Option<Condition>),
+        (slot, condition): (Option<u64>, Option<Condition>),
         number: usize,
         commands: &[Queued],
         context: &Context<'_>,
     ) {
-        let mut elements = Vec::new();
-        let mut parts = self.parts(commands, slot, context, &mut elements);
+        let (mut elements, mut requests) = (Vec::new(), Vec::new());
+        let into = (&mut elements, &mut requests);
+        let mut parts = self.parts(commands, slot.unwrap_or(0), context, into);
         if self.is_silent {
             elements.clear();
             parts.clear();
@@ -235,6 +250,8 @@ impl CommandPipeline {
             command: u16::try_from(number).unwrap_or(u16::MAX),
             parts,
             local_bytes: elements.len(),
+            requests,
+            registry_answers: VecDeque::new(),
             is_begun: false,
             is_partial: false,
             is_silent: self.is_silent,
@@ -243,14 +260,14 @@ impl CommandPipeline {
         self.slots.push_back(Slot::Transaction);
     }
 
-    /// Carries out what the connection answers by itself, and appends its replies to `elements`; what the elements of the
-    /// array are.
+    /// Carries out what the connection answers by itself, and appends its replies to `elements`, and what is to be asked of the
+    /// registry of subscriptions to `requests`; what the elements of the array are.
     fn parts(
         &mut self,
         commands: &[Queued],
         slot: u64,
         context: &Context<'_>,
-        elements: &mut Vec<u8>,
+        (elements, requests): (&mut Vec<u8>, &mut Vec<MessageRequest>),
     ) -> VecDeque<Answer> {
         let mut part = |queued: &Queued| {
             let before = elements.len();
@@ -263,6 +280,13 @@ impl CommandPipeline {
                 }
                 QueuedKind::Local(command, words) => {
                     let words: Vec<&[u8]> = words.iter().map(Vec::as_slice).collect();
+                    if asks_registry(*command) {
+                        if let Some(request) = request_of(*command, &words, elements) {
+                            requests.push(request);
+                            return Answer::Registry;
+                        }
+                        return Answer::Local { bytes: elements.len() - before };
+                    }
                     // Nothing that is queued closes the connection.
                     connection_commands::answer(*command, &words, &mut self.session, context, elements);
                 }
@@ -276,28 +300,42 @@ impl CommandPipeline {
     /// Writes what comes next of the reply to the first transaction.
     pub(super) fn answer_transaction(&mut self) -> Written {
         let Some(transaction) = self.transactions.front_mut() else { return Written::Whole };
-        let slot = transaction.slot;
         if !transaction.is_begun {
-            match self.schedule.end_of(slot) {
-                None => return Written::Nothing,
-                Some(GroupEnd::Failure) => return self.answer_as_one(),
-                Some(GroupEnd::Replies) => {}
+            if self.inquiry.is_some() {
+                return Written::Nothing;
             }
-            let (command, took) = (transaction.command, self.schedule.transaction_took(slot));
-            while let Some(condition) = transaction.condition.as_mut().filter(|condition| condition.left > 0)
-            {
-                let mut answer = Vec::new();
-                self.schedule.answer(slot, condition.protocol, &mut answer);
-                if !answer.starts_with(b"+") {
-                    return self.answer_as_one();
+            if let Some(slot) = transaction.slot {
+                match self.schedule.end_of(slot) {
+                    None => return Written::Nothing,
+                    Some(GroupEnd::Failure) => return self.answer_as_one(),
+                    Some(GroupEnd::Replies) => {}
                 }
-                condition.left -= 1;
+                let pending = transaction.condition.as_mut().filter(|condition| condition.left > 0);
+                if let Some(condition) = pending {
+                    while condition.left > 0 {
+                        let mut answer = Vec::new();
+                        self.schedule.answer(slot, condition.protocol, &mut answer);
+                        if !answer.starts_with(b"+") {
+                            return self.answer_as_one();
+                        }
+                        condition.left -= 1;
+                    }
+                }
+            }
+            if !transaction.requests.is_empty() {
+                // It holds, and is not looked at again.
+                transaction.condition = None;
+                let requests = std::mem::take(&mut transaction.requests);
+                self.ask_for_transaction(requests);
+                return Written::Nothing;
             }
             if transaction.is_silent {
                 transaction.condition = None;
                 return self.answer_as_one();
             }
             transaction.is_begun = true;
+            let command = transaction.command;
+            let took = transaction.slot.and_then(|slot| self.schedule.transaction_took(slot));
             write_array(self.output.tail(), transaction.parts.len());
             self.on_time(usize::from(command), took.unwrap_or_default(), || vec![b"EXEC".to_vec()]);
         }
@@ -318,6 +356,18 @@ impl CommandPipeline {
         Written::Part
     }
 
+    /// What the registry has answered to the first transaction, each an element of its reply.
+    pub(super) fn take_registry_answers(&mut self, answers: VecDeque<Vec<u8>>) {
+        if let Some(transaction) = self.transactions.front_mut() {
+            transaction.registry_answers = answers;
+        }
+    }
+
+    /// The next element of the reply to the first transaction that the registry has given.
+    pub(super) fn next_registry_answer(&mut self) -> Option<Vec<u8>> {
+        self.transactions.front_mut()?.registry_answers.pop_front()
+    }
+
     /// Answers the first transaction, which has ended, with one error, with nil, or not at all. If it has executed nothing,
     /// nothing is left of what the connection has answered by itself.
     fn answer_as_one(&mut self) -> Written {
@@ -326,7 +376,7 @@ impl CommandPipeline {
         self.held.take(local_bytes);
         let out = self.output.tail();
         let start = out.len();
-        match (self.schedule.take_end(slot), &condition) {
+        match (slot.and_then(|slot| self.schedule.take_end(slot)), &condition) {
             (Some(Completion::Done | Completion::Reply(_)) | None, Some(condition)) => {
                 write_nil_array(out, condition.protocol);
             }
@@ -359,6 +409,7 @@ fn refusal(
         Ok(Parsed::Local(command)) => {
             let unavailable = context.unavailable.filter(|reason| reason.forbids(*command));
             let is_reply = *command == ConnectionCommand::Client && words[1].eq_ignore_ascii_case(b"reply");
+            let is_forbidden = is_reply || is_subscription(*command);
             unavailable
                 .map(|reason| reason.text().into())
                 .or_else(|| connection_commands::subcommand_error(spec?, words))
@@ -366,7 +417,7 @@ fn refusal(
                     spec.is_some_and(|spec| spec.flags.contains(&"no_multi")).then(|| NOT_ALLOWED.to_vec())
                 })
                 .or_else(|| connection_commands::asks_process(*command, words).then(|| NOT_ALLOWED.to_vec()))
-                .or_else(|| is_reply.then(|| NOT_ALLOWED.to_vec()))
+                .or_else(|| is_forbidden.then(|| NOT_ALLOWED.to_vec()))
         }
         Err(CommandError::Unknown { .. } | CommandError::UnknownSubcommand { .. }) => parsed.as_ref().err().map(CommandError::text),
         Err(error) if spec.is_none_or(|spec| !spec.accepts(words.len())) => Some(error.text()),

@@ -202,9 +202,10 @@ pub(crate) fn put_client_line(session: &Session, figures: &ClientFigures, now: W
     let ClientFigures { queue_bytes, unread_bytes, output_bytes, output_memory, memory_bytes, .. } = figures;
     let idle = figures.idle.as_secs();
     let multi = figures.queued.map_or(-1, |count| count as i64);
+    let [sub, psub, ssub] = session.subscriptions;
     let mut flags = String::new();
     for (flag, is_set) in
-        [('O', session.is_monitor), ('x', figures.queued.is_some()), ('b', figures.is_blocked)]
+        [('O', session.is_monitor), ('P', session.is_subscriber()), ('x', figures.queued.is_some()), ('b', figures.is_blocked)]
     {
         flags.extend(is_set.then_some(flag));
     }
@@ -219,7 +220,7 @@ pub(crate) fn put_client_line(session: &Session, figures: &ClientFigures, now: W
     out.extend_from_slice(&session.name);
     let _ = write!(
         out,
-        " age={age} idle={idle} flags={flags} db={database} sub=0 psub=0 ssub=0 multi={multi} qbuf={unread_bytes} \
+        " age={age} idle={idle} flags={flags} db={database} sub={sub} psub={psub} ssub={ssub} multi={multi} qbuf={unread_bytes} \
          qbuf-free=0 argv-mem=0 multi-mem={queue_bytes} rbs=0 rbp=0 obl=0 oll={replies} omem={output_memory} \
          tot-mem={memory_bytes} events={events} cmd={command} user=default redir=-1 resp={protocol} lib-name="
     );

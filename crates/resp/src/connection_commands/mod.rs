@@ -65,6 +65,8 @@ pub(crate) struct Session {
     /// What CLIENT SETINFO set.
     pub(crate) library_name: Vec<u8>,
     pub(crate) library_version: Vec<u8>,
+    /// Subscriptions to channels, patterns and shard channels.
+    pub(crate) subscriptions: [usize; 3],
     pub(crate) statistics: Arc<Statistics>,
     pub(crate) shared: Arc<Shared>,
     /// It is shown the commands of all clients: MONITOR.
@@ -87,10 +89,30 @@ impl Session {
             name: Vec::new(),
             library_name: Vec::new(),
             library_version: Vec::new(),
+            subscriptions: [0; 3],
             statistics: Arc::clone(&shared.statistics),
             shared,
             is_monitor: false,
         }
+    }
+
+    /// True if the client has subscribed to something.
+    pub(crate) const fn is_subscriber(&self) -> bool {
+        let [channels, patterns, shard_channels] = self.subscriptions;
+        channels + patterns + shard_channels > 0
+    }
+
+    /// RESET: as the client found it, but for what it has told of its library.
+    pub(crate) fn reset(&mut self) {
+        self.protocol = Protocol::Resp2;
+        self.database = Database::FIRST;
+        self.read_policy = None;
+        self.gives_up_counts = false;
+        self.is_monitor = false;
+        if self.replies == Replies::Off {
+            self.replies = Replies::Again;
+        }
+        self.name.clear();
     }
 }
 
@@ -115,7 +137,7 @@ pub(crate) fn answer(
     out: &mut Vec<u8>,
 ) -> bool {
     match command {
-        ConnectionCommand::Ping => ping(words, out),
+        ConnectionCommand::Ping => ping(words, session, out),
         ConnectionCommand::Echo => write_bulk(out, words[1]),
         ConnectionCommand::Time => time(context.now, out),
         ConnectionCommand::Select => select(words[1], session, out),
@@ -125,15 +147,7 @@ pub(crate) fn answer(
         ConnectionCommand::Command => command::answer(words, session.protocol, out),
         ConnectionCommand::Config => config::answer(words, session, context.info, out),
         ConnectionCommand::Reset => {
-            session.protocol = Protocol::Resp2;
-            session.database = Database::FIRST;
-            session.read_policy = None;
-            session.gives_up_counts = false;
-            session.is_monitor = false;
-            if session.replies == Replies::Off {
-                session.replies = Replies::Again;
-            }
-            session.name.clear();
+            session.reset();
             write_simple(out, b"RESET");
         }
         ConnectionCommand::Quit => {
@@ -182,6 +196,16 @@ pub(crate) fn answer(
         | ConnectionCommand::Exec
         | ConnectionCommand::Discard
         | ConnectionCommand::Watch => {}
+        // The registry of subscriptions answers them.
+        ConnectionCommand::Subscribe
+        | ConnectionCommand::Unsubscribe
+        | ConnectionCommand::PSubscribe
+        | ConnectionCommand::PUnsubscribe
+        | ConnectionCommand::SSubscribe
+        | ConnectionCommand::SUnsubscribe
+        | ConnectionCommand::Publish
+        | ConnectionCommand::SPublish
+        | ConnectionCommand::PubSub => {}
     }
     false
 }
@@ -192,8 +216,14 @@ pub(crate) fn write_info(names: &[&[u8]], session: &Session, context: &Context<'
     write_verbatim(out, session.protocol, text.as_bytes());
 }
 
-fn ping(words: &[&[u8]], out: &mut Vec<u8>) {
+fn ping(words: &[&[u8]], session: &Session, out: &mut Vec<u8>) {
     match words {
+        // Among messages, the reply looks like one.
+        [_] | [_, _] if session.protocol == Protocol::Resp2 && session.is_subscriber() => {
+            write_array(out, 2);
+            write_bulk(out, b"pong");
+            write_bulk(out, words.get(1).copied().unwrap_or_default());
+        }
         [_] => write_simple(out, b"PONG"),
         [_, text] => write_bulk(out, text),
         _ => write_command_error(out, &CommandError::Arity("ping")),
@@ -222,15 +252,15 @@ pub(crate) fn write_command_error(out: &mut Vec<u8>, error: &CommandError) {
 
 /// One subcommand: its name in lower case, its number of words (negative: at least so many), and the
 /// lines of HELP about it.
-struct Subcommand {
-    name: &'static str,
-    arity: i8,
-    help: &'static [&'static str],
+pub(crate) struct Subcommand {
+    pub(crate) name: &'static str,
+    pub(crate) arity: i8,
+    pub(crate) help: &'static [&'static str],
 }
 
 /// The subcommand that the second word names, in a group of subcommands, and HELP; or the reply has been
 /// written, which says what is wrong or was asked for.
-fn subcommand(
+pub(crate) fn subcommand(
     group: &'static str,
     subcommands: &'static [Subcommand],
     words: &[&[u8]],

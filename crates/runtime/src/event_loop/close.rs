@@ -1,5 +1,6 @@
 //! Closing connections.
 
+use syros_node::front_end::MessagePeer;
 use syros_protocol::replica;
 use syros_wire::Hello;
 use tracing::field::display;
@@ -43,6 +44,7 @@ impl EventLoop {
             }
             ConnectionKind::Client { .. } => {
                 self.peer_clients -= 1;
+                self.front_end.on_peer_lost(self.now, MessagePeer::Gateway(open.address));
                 if let Some(local) = &mut self.local {
                     local.handle(self.now, gone);
                 }

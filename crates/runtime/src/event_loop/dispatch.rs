@@ -1,11 +1,12 @@
 //! Carrying out what the cores want: messages, at once or after a record, and requests of the front end.
 
-use syros_node::front_end::FrontEndAction;
+use syros_node::front_end::{FrontEndAction, MessagePeer, PUSHED_BYTES_MAX};
 use syros_protocol::message::{Message, Peer};
 use syros_protocol::record::Ticket;
 use syros_protocol::replica;
 use syros_types::{ConfigurationId, ReplicaId, ReplicaSet};
-use syros_wire::{Channel, put_message_frame};
+use syros_wire::{Channel, FrontEndMessage, put_front_end_frame, put_message_frame};
+use tracing::field::display;
 
 use super::{EventLoop, OWN_FRONT_END};
 use crate::connection::ConnectionKind;
@@ -48,6 +49,10 @@ impl EventLoop {
                 match action {
                     FrontEndAction::Send { to, message } => self.send_request(to, message),
                     FrontEndAction::Completed { address, .. } => self.charge(address),
+                    FrontEndAction::SendToPeer { to, message } => self.send_to_peer(to, &message),
+                    FrontEndAction::CloseSubscriber { address, bytes } => {
+                        self.close_subscriber(address, bytes);
+                    }
                 }
             }
             while let Some(address) = self.front_end.go_on(self.now) {
@@ -201,6 +206,34 @@ impl EventLoop {
             let event = replica::Event::Message { from: Peer::Client(OWN_FRONT_END), message };
             local.handle(self.now, event);
         }
+    }
+
+    /// Sends a message of the front end to another one.
+    fn send_to_peer(&mut self, to: MessagePeer, message: &FrontEndMessage) {
+        let configuration = self.description.configuration.id;
+        tracing::trace!(to = ?to, name = message.name(), "the front end sends a message to another one");
+        let put = |out: &mut Vec<u8>| put_front_end_frame(out, configuration, message);
+        match to {
+            MessagePeer::Member(replica) => self.put_for_replica(replica, put),
+            MessagePeer::Gateway(address) => self.put_for_client(address, put),
+        }
+    }
+
+    /// Closes the connection of a subscriber that does not take what is published.
+    fn close_subscriber(&mut self, address: u64, bytes: usize) {
+        let node = self.node();
+        self.statistics.subscribers_closed.set(self.statistics.subscribers_closed.get() + 1);
+        let Some(index) = self.table.find(address) else { return };
+        let peer = self.table.open_mut(index).and_then(|open| open.peer.map(display));
+        tracing::warn!(
+            node,
+            connection = address,
+            peer,
+            bytes,
+            limit = PUSHED_BYTES_MAX,
+            "closed the connection of a subscriber that does not take the messages of its channels"
+        );
+        self.close(index, "too many messages wait for it");
     }
 
     /// The place of the connection to a replica, if there is one.

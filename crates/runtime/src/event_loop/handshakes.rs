@@ -2,6 +2,7 @@
 
 use std::io;
 
+use syros_node::front_end::MessagePeer;
 use syros_protocol::client;
 use syros_protocol::formation::{self, Declaration, Mismatch, Stage};
 use syros_types::ReplicaId;
@@ -13,6 +14,9 @@ use tracing::field::display;
 use super::EventLoop;
 use crate::connection::{ConnectionKind, OpenConnection};
 use crate::handshake::Transcript;
+
+/// The version of the wire format since which front ends send each other messages.
+const FRONT_ENDS_TALK_SINCE: u16 = 12;
 
 impl EventLoop {
     /// What this process says of itself on a new connection.
@@ -284,7 +288,12 @@ impl EventLoop {
         self.tell_oldest_version();
         match &mut self.forming {
             Some(forming) => forming.formation.connected(declaration),
-            None => self.front_end.handle(self.now, client::Event::Connected(replica)),
+            None => {
+                self.front_end.handle(self.now, client::Event::Connected(replica));
+                if self.links[replica.index()].spoken >= FRONT_ENDS_TALK_SINCE {
+                    self.front_end.on_peer_connected(self.now, MessagePeer::Member(replica));
+                }
+            }
         }
         Ok(())
     }

@@ -1,11 +1,11 @@
 //! Reading connections, and handing what came to the cores.
 
 use syros_net::ReadOutcome;
-use syros_node::front_end::needs_room;
+use syros_node::front_end::{MessagePeer, needs_room};
 use syros_protocol::message::{Message, Peer};
 use syros_protocol::replica;
 use syros_types::{ConfigurationEpoch, ConfigurationId, OtherConfiguration, ReplicaId};
-use syros_wire::{Channel, HandshakeMessage};
+use syros_wire::{Channel, FrontEndMessage, HandshakeMessage};
 
 use super::EventLoop;
 use super::redis::has_replies;
@@ -98,6 +98,12 @@ impl EventLoop {
             .next_frame(syros_wire::CLIENT_FRAME_BYTES_MAX)
             .map_err(|error| statistics.no_frame(error))?
         {
+            if frame.channel == Channel::FrontEnd {
+                ours.check(frame.configuration).map_err(foreign)?;
+                let message = FrontEndMessage::decode(frame.payload).map_err(|error| error.to_string())?;
+                self.front_end.on_peer_message(self.now, MessagePeer::Gateway(open.address), message);
+                continue;
+            }
             if frame.channel != Channel::Client {
                 let Some(transcript) = open.transcript.take().filter(|_| frame.channel == Channel::Handshake)
                 else {
@@ -199,6 +205,13 @@ impl EventLoop {
                     let from = Peer::Replica(from);
                     local.handle(self.now, replica::Event::Message { from, message });
                 }
+                (Channel::FrontEnd, _) if self.forming.is_none() => {
+                    ours.check(frame.configuration).map_err(foreign)?;
+                    let message =
+                        FrontEndMessage::decode(frame.payload).map_err(|error| error.to_string())?;
+                    front_end.on_peer_message(self.now, MessagePeer::Member(from), message);
+                }
+                (Channel::FrontEnd, _) => {}
                 // The group is being formed here, and has been at the other end.
                 (Channel::Replica, None) if self.forming.is_some() => {}
                 (Channel::Handshake, _) => {

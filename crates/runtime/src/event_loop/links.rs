@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use mio::{Token, Waker};
 use syros_net::{Connection, DialSchedule, Dialing, Limits, Progress};
+use syros_node::front_end::MessagePeer;
 use syros_protocol::client;
 use syros_types::{Incarnation, Instant, NodeId, ReplicaId};
 use syros_wire::{Channel, VERSION, put_frame};
@@ -288,6 +289,7 @@ impl EventLoop {
         }
         self.tell_oldest_version();
         self.front_end.handle(self.now, client::Event::Disconnected(replica));
+        self.front_end.on_peer_lost(self.now, MessagePeer::Member(replica));
     }
 
     /// Tells the front end of the earliest build that a connected member has.

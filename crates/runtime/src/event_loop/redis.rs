@@ -21,12 +21,23 @@ pub(super) struct KeyCountRequest {
 impl EventLoop {
     /// Redis commands.
     pub(super) fn handle_redis(&mut self, index: usize) {
+        while self.take_commands(index) {}
+        if let Some(local) = &mut self.local {
+            // One of the commands may have set the limit.
+            local.tell_memory(self.now);
+        }
+    }
+
+    /// Hands a connection what its client has sent. True if it stopped at a command that has been answered meanwhile.
+    fn take_commands(&mut self, index: usize) -> bool {
         let Self { table, front_end, statistics, local, description, memory, now, .. } = self;
-        let Some(open) = table.open_mut(index) else { return };
+        let Some(open) = table.open_mut(index) else { return false };
         let state = (front_end.is_cut_off(), front_end.is_stopping());
         let unavailable = front_end.unavailable();
-        let Some((redis, client)) = front_end.connection_mut(open.address) else { return };
+        let subscriptions = front_end.subscriptions();
+        let Some((redis, client)) = front_end.connection_mut(open.address) else { return false };
         let clients = (self.clients, self.descriptors.redis_clients);
+        let memory = (&*memory, subscriptions);
         let info = description.state(local.as_ref(), (client, statistics), clients, memory, state, *now);
         let context = syros_resp::Context { now: now.wall, info: &info, unavailable };
         let before = redis.commands();
@@ -38,12 +49,10 @@ impl EventLoop {
         if redis.speaks_http() {
             let problem = "it sent POST or Host: as a command, as a web browser does that an attacker uses to \
                            send commands (cross-protocol scripting)";
-            return self.refuse(index, problem);
+            self.refuse(index, problem);
+            return false;
         }
         statistics.commands.set(statistics.commands.get() + redis.commands() - before);
-        if redis.is_paused() {
-            open.is_stalled = true;
-        }
         if redis.takes_count()
             && let Some(local) = local
         {
@@ -56,12 +65,12 @@ impl EventLoop {
                 until,
             });
         }
-        front_end.on_received(*now, open.address);
-        open.mark_dirty(index, &mut self.dirty);
-        if let Some(local) = local {
-            // One of the commands may have set the limit.
-            local.tell_memory(*now);
+        let has_more = front_end.on_received(*now, open.address);
+        if front_end.connection(open.address).is_some_and(syros_resp::Connection::is_paused) {
+            open.is_stalled = true;
         }
+        open.mark_dirty(index, &mut self.dirty);
+        has_more && !open.net.received().is_empty()
     }
 
     /// Answers INFO where it waited until the keys were counted.
@@ -75,9 +84,11 @@ impl EventLoop {
             let Self { table, front_end, statistics, local, description, memory, .. } = self;
             let Some(open) = table.open_mut(index) else { continue };
             let state = (front_end.is_cut_off(), front_end.is_stopping());
+            let subscriptions = front_end.subscriptions();
             let Some((redis, client)) = front_end.connection_mut(address) else { continue };
             let clients = (self.clients, self.descriptors.redis_clients);
-            let info = description.state(local.as_ref(), (client, statistics), clients, memory, state, now);
+            let shown = (&*memory, subscriptions);
+            let info = description.state(local.as_ref(), (client, statistics), clients, shown, state, now);
             redis.counted(&syros_resp::Context { now: now.wall, info: &info, unavailable: None });
             open.charge(front_end, memory);
             open.mark_dirty(index, &mut self.dirty);

@@ -106,6 +106,7 @@ impl ProcessBase {
             quorum_timeout: front.quorum_timeout,
             drain_timeout: front.drain_timeout,
             debug: front.debug,
+            is_gateway: replica_listener.is_none(),
         };
         let event_loop = EventLoop::new(EventLoopParts {
             front_end: RedisFrontEnd::new(config, settings, self.clock.now()),

@@ -33,6 +33,10 @@ pub struct FrontEndWorld {
     pub drain_timeout: u64,
     /// Redis clients use so many databases, with keys of the same names.
     pub databases: u64,
+    /// There are clients that publish and subscribe.
+    pub converses: bool,
+    /// They have not come to an end.
+    pub talks_on: bool,
 }
 
 /// Operations of a world with values of megabytes.
@@ -74,6 +78,8 @@ impl Swarm {
             quorum_timeout: draw.of(&[200 * MILLI, 2_000 * MILLI]) / speed,
             drain_timeout: draw.of(&[50 * MILLI, 5_000 * MILLI]) / speed,
             databases: self.databases_of_clients(),
+            converses: Draw(Prng::new(self.seed ^ 0x5397_0a11_5eed_0041)).one_in(2),
+            talks_on: true,
         });
         if draw.one_in(4) {
             self.make_values_large(draw.of(&[1_500, 1_500, 8_000, 1 << 20]));

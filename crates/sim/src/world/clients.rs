@@ -84,6 +84,7 @@ impl World {
         self.trace.line(now, format_args!("client {slot} crashes"));
         let Some(client) = self.clients[slot].process.take() else { return };
         self.clients[slot].life += 1;
+        self.end_conversation(slot);
         client.unfinished().into_iter().for_each(|operation| self.history.abandon(operation));
         for (replica, address) in client.connections.iter().enumerate() {
             if let Some(address) = address {
@@ -183,6 +184,7 @@ impl World {
                 }
                 ClientEffect::Reply { address, bytes } => self.reply_to_redis(slot, address, bytes),
                 ClientEffect::Close { address } => self.hang_up_on_redis(slot, address),
+                ClientEffect::SendToPeer { to, message } => self.send_to_peer(slot, to, &message),
                 ClientEffect::Exit => exits = true,
                 ClientEffect::Send { to, bytes } => {
                     let Some(client) = &self.clients[slot].process else { continue };

@@ -9,6 +9,7 @@ mod dispatch;
 mod engines;
 mod hostile_clients;
 mod lifecycle;
+mod messages;
 mod nemesis;
 mod redis;
 mod turns;
@@ -29,6 +30,7 @@ use crate::workload::Workload;
 use core::time::Duration;
 use disks::Membership;
 use hostile_clients::BrokenClient;
+use messages::Conversation;
 use nemesis::Fault;
 use redis::SocketEvent;
 use std::collections::{BTreeMap, VecDeque};
@@ -89,6 +91,14 @@ pub(crate) enum SimEvent {
     Socket { slot: usize, life: u64, address: u64, event: SocketEvent },
     /// A process with a Redis front end is told to end.
     Terminate { slot: usize, life: u64 },
+    /// Two front ends connect.
+    PeersConnect { ends: (usize, usize), lives: (u64, u64) },
+    /// The connection of two front ends, that of this number, is found to be broken.
+    PeersPart { ends: (usize, usize), link: u64 },
+    /// A message from one front end to another arrives.
+    PeerMessage { ends: (usize, usize), link: u64, bytes: Rc<[u8]> },
+    /// A client of a front end publishes or subscribes.
+    Talk { slot: usize, life: u64 },
 }
 
 /// A message on the network.
@@ -250,6 +260,7 @@ pub struct World {
     /// What strangers were told: which one, by whom, and what.
     overheard: Vec<(u32, usize, Message)>,
     broken_client: BrokenClient,
+    conversation: Conversation,
     /// A Redis client got something that is no answer to what it asked for.
     pub(crate) misanswered: Option<String>,
 }
@@ -352,6 +363,7 @@ impl World {
             overheard: Vec::new(),
             broken_client: BrokenClient::default(),
             misanswered: None,
+            conversation: Conversation::new(swarm.seed),
             swarm,
         };
         if world.swarm.workload.stale_percent > 0 {
@@ -454,6 +466,10 @@ impl World {
             }
             SimEvent::Socket { slot, life, address, event } => self.socket_event(slot, life, address, event),
             SimEvent::Terminate { slot, life } => self.terminate(slot, life),
+            SimEvent::PeersConnect { ends, lives } => self.connect_peers(ends, lives),
+            SimEvent::PeersPart { ends, link } => self.part_peers(ends, link),
+            SimEvent::PeerMessage { ends, link, bytes } => self.peer_message(ends, link, &bytes),
+            SimEvent::Talk { slot, life } => self.talk(slot, life),
             SimEvent::Respawn { slot, life } => {
                 if self.clients[slot].life == life {
                     self.start_client(slot);

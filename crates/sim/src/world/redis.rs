@@ -71,7 +71,8 @@ impl World {
         let world = self.front_end_of(slot)?;
         let clock = self.clock(self.clients[slot].wall_offset);
         let now = clock.now(self.now());
-        let host = RedisHost::new(config.clone(), world, now);
+        let is_gateway = self.home_of(slot).is_none();
+        let host = RedisHost::new(config.clone(), (world, is_gateway), now);
         Some(ClientProcess::with_front_end(host, self.replicas.len(), clock))
     }
 
@@ -81,6 +82,7 @@ impl World {
         for _ in 0..world.connections {
             self.connect_redis(slot);
         }
+        self.begin_conversation(slot);
         if self.dice.redis.chance(world.terminate_percent, 100) {
             let within = TERMINATED_WITHIN / u64::from(self.swarm.protocol.speed);
             let at = self.now() + self.dice.redis.below(within);
@@ -209,7 +211,7 @@ impl World {
         self.history.operations().len() - 1
     }
 
-    fn send_in_pieces(&mut self, slot: usize, address: u64, mut bytes: &[u8]) {
+    pub(super) fn send_in_pieces(&mut self, slot: usize, address: u64, mut bytes: &[u8]) {
         self.trace.fold_bytes(bytes);
         for _ in 0..self.dice.redis.below(3) {
             let (piece, rest) = bytes.split_at(self.dice.redis.below(bytes.len() as u64 + 1) as usize);
@@ -242,6 +244,11 @@ impl World {
             return self.on_socket(slot, address, until, event);
         }
         let time = self.now();
+        if let SocketEvent::ToClient(bytes) = &event
+            && self.hears_as_talker(slot, address, bytes)
+        {
+            return self.on_socket(slot, address, time, SocketEvent::Taken(bytes.len()));
+        }
         let Some(process) = &mut self.clients[slot].process else { return };
         let now = process.clock.now(time);
         let Some(host) = process.host() else { return };
@@ -263,12 +270,18 @@ impl World {
                 let ended = host.abandon(address);
                 self.have_ended(slot, ended);
                 self.put_on_line_to_process(slot, address, None);
+                if self.conversation.is_talker(slot, address) {
+                    return self.forget_talker(slot, address);
+                }
                 return self.connect_redis(slot);
             }
             SocketEvent::Closed => {
                 let ended = host.abandon(address);
                 host.close(address);
                 self.have_ended(slot, ended);
+                if self.conversation.is_talker(slot, address) {
+                    return self.forget_talker(slot, address);
+                }
                 self.connect_redis(slot);
             }
         }

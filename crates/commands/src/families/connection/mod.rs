@@ -25,6 +25,10 @@ pub(crate) mod monitor;
 pub(crate) mod multi;
 pub(crate) mod ping;
 pub(crate) mod psync;
+pub(crate) mod psubscribe;
+pub(crate) mod publish;
+pub(crate) mod pubsub;
+pub(crate) mod punsubscribe;
 pub(crate) mod quit;
 pub(crate) mod replicaof;
 pub(crate) mod reset;
@@ -35,7 +39,12 @@ pub(crate) mod shutdown;
 pub(crate) mod slaveof;
 pub(crate) mod slowlog;
 pub(crate) mod sync;
+pub(crate) mod spublish;
+pub(crate) mod ssubscribe;
+pub(crate) mod subscribe;
+pub(crate) mod sunsubscribe;
 pub(crate) mod time;
+pub(crate) mod unsubscribe;
 pub(crate) mod unwatch;
 pub(crate) mod wait;
 pub(crate) mod waitaof;
@@ -54,3 +63,14 @@ const TRANSACTION: CommandSpec = CommandSpec {
     group: "transactions",
     ..ROW
 };
+
+/// What the rows of messages between clients have in common.
+const MESSAGES: CommandSpec = CommandSpec {
+    flags: &["pubsub", "noscript", "loading", "stale"],
+    categories: &["@pubsub", "@slow"],
+    group: "pubsub",
+    ..ROW
+};
+
+/// Shard channels stand where keys do, so that clients of a cluster find their node, and are none.
+const NOT_KEYS: &[&[&str]] = &[&["not_key"]];

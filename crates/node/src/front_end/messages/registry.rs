@@ -1,0 +1,213 @@
+//! The subscriptions of the Redis connections of this process.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use syros_commands::glob_matches;
+use syros_protocol::message::Body;
+use syros_resp::{PushedMessage, SubscriptionChange};
+use syros_types::SubscriptionKind;
+
+/// Most subscriptions of one connection. A process that has more of them to serve can have more connections.
+pub const SUBSCRIPTIONS_PER_CONNECTION_MAX: usize = 1 << 17;
+
+/// Most subscriptions of all connections of a process, and most bytes that their names take together: as many are told to
+/// every node of the cluster, which keeps them in memory.
+pub const SUBSCRIPTIONS_MAX: usize = 1 << 20;
+
+/// See [`SUBSCRIPTIONS_MAX`].
+pub const SUBSCRIPTION_BYTES_MAX: usize = 128 * 1024 * 1024;
+
+/// The subscribers of one name: addresses of connections, and whether their clients have been told that they subscribe.
+type Subscribers = BTreeMap<u64, bool>;
+
+/// Subscriptions by name, and by connection.
+#[derive(Debug, Default)]
+pub(super) struct Registry {
+    subscribers: [BTreeMap<Body, Subscribers>; 3],
+    held: BTreeMap<u64, [BTreeSet<Body>; 3]>,
+    subscriptions: usize,
+    bytes: usize,
+}
+
+/// How many subscriptions of a connection are counted together with those of this kind.
+fn counted(held: &[BTreeSet<Body>; 3], kind: SubscriptionKind) -> usize {
+    let of = |kind: SubscriptionKind| held[kind.index()].len();
+    match kind {
+        SubscriptionKind::Shard => of(kind),
+        SubscriptionKind::Channel | SubscriptionKind::Pattern => {
+            of(SubscriptionKind::Channel) + of(SubscriptionKind::Pattern)
+        }
+    }
+}
+
+impl Registry {
+    /// Begins subscriptions, which count at once and get messages when they are [confirmed](Self::confirm). What the client
+    /// is to be told, and the names that it had not subscribed to.
+    ///
+    /// # Errors
+    /// Which limit they would exceed; none of them has begun.
+    pub(super) fn begin(
+        &mut self,
+        address: u64,
+        kind: SubscriptionKind,
+        names: &[Vec<u8>],
+    ) -> Result<(Vec<SubscriptionChange>, Vec<Body>), String> {
+        self.check(address, names)?;
+        let held = self.held.entry(address).or_default();
+        let (mut changes, mut new) = (Vec::with_capacity(names.len()), Vec::new());
+        for name in names {
+            if !held[kind.index()].contains(name.as_slice()) {
+                let shared: Body = match self.subscribers[kind.index()].get_key_value(name.as_slice()) {
+                    Some((known, _)) => known.clone(),
+                    None => name.as_slice().into(),
+                };
+                held[kind.index()].insert(shared.clone());
+                let subscribers = self.subscribers[kind.index()].entry(shared.clone()).or_default();
+                subscribers.insert(address, false);
+                self.subscriptions += 1;
+                self.bytes += name.len();
+                new.push(shared);
+            }
+            changes.push(SubscriptionChange { name: Some(name.clone()), left: counted(held, kind) });
+        }
+        Ok((changes, new))
+    }
+
+    /// Which limit these subscriptions would exceed, if they were all new.
+    fn check(&self, address: u64, names: &[Vec<u8>]) -> Result<(), String> {
+        let held = self.held.get(&address).map_or(0, |held| held.iter().map(BTreeSet::len).sum());
+        if held + names.len() > SUBSCRIPTIONS_PER_CONNECTION_MAX {
+            return Err(format!(
+                "ERR a connection has at most {SUBSCRIPTIONS_PER_CONNECTION_MAX} subscriptions"
+            ));
+        }
+        if self.subscriptions + names.len() > SUBSCRIPTIONS_MAX {
+            return Err(format!("ERR the connections of a node have at most {SUBSCRIPTIONS_MAX} subscriptions"));
+        }
+        if self.bytes + names.iter().map(Vec::len).sum::<usize>() > SUBSCRIPTION_BYTES_MAX {
+            return Err(format!(
+                "ERR the names that the clients of a node subscribe to take at most {SUBSCRIPTION_BYTES_MAX} bytes"
+            ));
+        }
+        Ok(())
+    }
+
+    /// From now on the connection gets the messages of all that it has subscribed to.
+    pub(super) fn confirm(&mut self, address: u64, names: &[(SubscriptionKind, Body)]) {
+        for (kind, name) in names {
+            let subscribers = self.subscribers[kind.index()].get_mut(name);
+            if let Some(is_confirmed) = subscribers.and_then(|subscribers| subscribers.get_mut(&address)) {
+                *is_confirmed = true;
+            }
+        }
+    }
+
+    /// Ends subscriptions to these names, or to all of this kind if there are none. What the client is to be told, and the
+    /// names that it had subscribed to.
+    pub(super) fn end(
+        &mut self,
+        address: u64,
+        kind: SubscriptionKind,
+        names: &[Vec<u8>],
+    ) -> (Vec<SubscriptionChange>, Vec<Body>) {
+        let all = || -> Vec<Vec<u8>> {
+            let held = self.held.get(&address);
+            let names = held.into_iter().flat_map(|held| &held[kind.index()]);
+            names.map(|name| name.to_vec()).collect()
+        };
+        let (all, names) = if names.is_empty() { (all(), None) } else { (Vec::new(), Some(names)) };
+        let (mut changes, mut ended) = (Vec::new(), Vec::new());
+        for name in names.unwrap_or(&all) {
+            ended.extend(self.remove(address, kind, name));
+            changes.push(SubscriptionChange { name: Some(name.clone()), left: self.left(address, kind) });
+        }
+        if changes.is_empty() {
+            changes.push(SubscriptionChange { name: None, left: self.left(address, kind) });
+        }
+        if self.held(address) == [0; 3] {
+            self.held.remove(&address);
+        }
+        (changes, ended)
+    }
+
+    fn left(&self, address: u64, kind: SubscriptionKind) -> usize {
+        self.held.get(&address).map_or(0, |held| counted(held, kind))
+    }
+
+    fn remove(&mut self, address: u64, kind: SubscriptionKind, name: &[u8]) -> Option<Body> {
+        let shared = self.held.get_mut(&address)?[kind.index()].take(name)?;
+        let subscribers = self.subscribers[kind.index()].get_mut(name)?;
+        subscribers.remove(&address);
+        if subscribers.is_empty() {
+            self.subscribers[kind.index()].remove(name);
+        }
+        self.subscriptions -= 1;
+        self.bytes -= name.len();
+        Some(shared)
+    }
+
+    /// Ends all subscriptions of a connection; their names.
+    pub(super) fn end_all(&mut self, address: u64) -> Vec<(SubscriptionKind, Body)> {
+        let mut ended = Vec::new();
+        for kind in SubscriptionKind::ALL {
+            let names: Vec<Body> =
+                self.held.get(&address).map_or_else(Vec::new, |held| held[kind.index()].iter().cloned().collect());
+            for name in names {
+                self.remove(address, kind, &name);
+                ended.push((kind, name));
+            }
+        }
+        self.held.remove(&address);
+        ended
+    }
+
+    /// How many subscriptions a connection has, by kind.
+    pub(super) fn held(&self, address: u64) -> [usize; 3] {
+        self.held.get(&address).map_or([0; 3], |held| [held[0].len(), held[1].len(), held[2].len()])
+    }
+
+    /// How many connections subscribe to this name.
+    pub(super) fn count(&self, kind: SubscriptionKind, name: &[u8]) -> u64 {
+        self.subscribers[kind.index()].get(name).map_or(0, |subscribers| subscribers.len() as u64)
+    }
+
+    /// The names of a kind that have subscribers.
+    pub(super) fn names(&self, kind: SubscriptionKind) -> impl Iterator<Item = &Body> {
+        self.subscribers[kind.index()].keys()
+    }
+
+    /// How many names of each kind have subscribers.
+    pub(super) fn sizes(&self) -> [usize; 3] {
+        SubscriptionKind::ALL.map(|kind| self.subscribers[kind.index()].len())
+    }
+
+    /// Hands a message to `push` for each of its subscribers, who are named by their addresses; how many there were. As in
+    /// Redis, one that subscribes to the channel and to patterns gets it more than once.
+    pub(super) fn deliver(
+        &self,
+        kind: SubscriptionKind,
+        channel: &[u8],
+        payload: &[u8],
+        push: &mut dyn FnMut(u64, &PushedMessage<'_>),
+    ) -> u64 {
+        let mut receivers = 0;
+        let mut push_to = |subscribers: &Subscribers, pattern| {
+            let message = PushedMessage { kind, pattern, channel, payload };
+            for (address, _) in subscribers.iter().filter(|(_, is_confirmed)| **is_confirmed) {
+                push(*address, &message);
+                receivers += 1;
+            }
+        };
+        if let Some(subscribers) = self.subscribers[kind.index()].get(channel) {
+            push_to(subscribers, None);
+        }
+        if kind == SubscriptionKind::Channel {
+            for (pattern, subscribers) in &self.subscribers[SubscriptionKind::Pattern.index()] {
+                if glob_matches(pattern, channel) {
+                    push_to(subscribers, Some(pattern));
+                }
+            }
+        }
+        receivers
+    }
+}

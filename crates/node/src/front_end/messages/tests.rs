@@ -1,0 +1,260 @@
+use super::*;
+
+/// Three nodes and a gateway, which are connected.
+const GATEWAY: usize = 3;
+
+/// The address by which nodes know the gateway.
+const GATEWAY_ADDRESS: u64 = 77;
+
+/// A client's connection at each process.
+const CLIENT: u64 = 5;
+
+const START: Instant = Instant(1_000);
+
+/// Front ends, and messages on their way between them.
+struct Net {
+    processes: Vec<Messages>,
+    /// Who has got what: process, channel, payload.
+    got: Vec<(usize, String, String)>,
+    now: Instant,
+    /// Messages to this process vanish.
+    cut: Option<usize>,
+}
+
+fn name_of(process: usize) -> MessagePeer {
+    if process == GATEWAY {
+        MessagePeer::Gateway(GATEWAY_ADDRESS)
+    } else {
+        MessagePeer::Member(ReplicaId(process as u8))
+    }
+}
+
+fn process_of(peer: MessagePeer) -> usize {
+    match peer {
+        MessagePeer::Member(replica) => replica.index(),
+        MessagePeer::Gateway(_) => GATEWAY,
+    }
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+impl Net {
+    fn new() -> Self {
+        let processes = (0..4).map(|process| Messages::new(100 + process as u64, process == GATEWAY)).collect();
+        let mut net = Self { processes, got: Vec::new(), now: START, cut: None };
+        for (one, two) in [(0, 1), (0, 2), (1, 2), (0, 3), (1, 3), (2, 3)] {
+            net.connect(one, two);
+        }
+        net.pump();
+        net
+    }
+
+    fn connect(&mut self, one: usize, two: usize) {
+        for (process, other) in [(one, two), (two, one)] {
+            if other != GATEWAY {
+                self.processes[process].on_connected(self.now, name_of(other));
+            }
+        }
+    }
+
+    fn part(&mut self, one: usize, two: usize) {
+        self.processes[one].on_lost(self.now, name_of(two));
+        self.processes[two].on_lost(self.now, name_of(one));
+    }
+
+    /// Delivers what is on its way, until there is nothing more.
+    fn pump(&mut self) {
+        loop {
+            let mut is_quiet = true;
+            for from in 0..self.processes.len() {
+                while let Some((to, message)) = self.processes[from].poll(self.now) {
+                    is_quiet = false;
+                    let to = process_of(to);
+                    if self.cut != Some(to) {
+                        self.deliver(from, to, message);
+                    }
+                }
+            }
+            if is_quiet {
+                return;
+            }
+        }
+    }
+
+    fn deliver(&mut self, from: usize, to: usize, message: FrontEndMessage) {
+        let got = &mut self.got;
+        self.processes[to].on_message(self.now, name_of(from), message, &mut |_, message| {
+            got.push((to, text(message.channel), text(message.payload)));
+        });
+    }
+
+    fn ask(&mut self, process: usize, request: MessageRequest) -> Asked {
+        let got = &mut self.got;
+        self.processes[process].ask(self.now, CLIENT, request, &mut |_, message| {
+            got.push((process, text(message.channel), text(message.payload)));
+        })
+    }
+
+    fn subscribe(&mut self, process: usize, kind: SubscriptionKind, name: &str) -> Asked {
+        self.ask(process, MessageRequest::Subscribe { kind, names: vec![name.into()] })
+    }
+
+    fn publish(&mut self, process: usize, channel: &str, payload: &str) -> u64 {
+        let (channel, payload) = (channel.into(), payload.into());
+        let request = MessageRequest::Publish { kind: SubscriptionKind::Channel, channel, payload };
+        let Asked::Now(MessageAnswer::Count(count)) = self.ask(process, request) else { panic!("a count") };
+        self.pump();
+        count
+    }
+
+    /// Who has got what since this was asked last, in the order of processes.
+    fn heard(&mut self) -> Vec<(usize, String, String)> {
+        let mut got = std::mem::take(&mut self.got);
+        got.sort();
+        got
+    }
+
+    fn pass(&mut self, duration: Duration) {
+        self.now = self.now.after(duration);
+        self.processes.iter_mut().for_each(|process| process.tick(self.now));
+        self.pump();
+    }
+}
+
+fn of(channel: &str, payload: &str, processes: &[usize]) -> Vec<(usize, String, String)> {
+    processes.iter().map(|process| (*process, channel.to_owned(), payload.to_owned())).collect()
+}
+
+#[test]
+fn a_message_reaches_every_subscriber_once_wherever_it_is_published() {
+    let mut net = Net::new();
+    for process in [1, GATEWAY] {
+        net.subscribe(process, SubscriptionKind::Channel, "a");
+    }
+    net.subscribe(2, SubscriptionKind::Pattern, "a*");
+    net.subscribe(2, SubscriptionKind::Shard, "a");
+    net.pump();
+    for publisher in 0..4 {
+        assert_eq!(net.publish(publisher, "a", "x"), 3, "{publisher}");
+        assert_eq!(net.heard(), of("a", "x", &[1, 2, GATEWAY]), "{publisher}");
+        assert_eq!(net.publish(publisher, "ab", "y"), 1);
+        assert_eq!(net.heard(), of("ab", "y", &[2]));
+        assert_eq!(net.publish(publisher, "b", "z"), 0);
+        assert_eq!(net.heard(), []);
+    }
+    for process in 0..4 {
+        let counts = MessageRequest::Counts { kind: SubscriptionKind::Channel, names: vec![b"a".to_vec()] };
+        let Asked::Now(answer) = net.ask(process, counts) else { panic!("at once") };
+        assert_eq!(answer, MessageAnswer::Counts(vec![(b"a".to_vec(), 2)]), "{process}");
+        let Asked::Now(answer) = net.ask(process, MessageRequest::Patterns) else { panic!("at once") };
+        assert_eq!(answer, MessageAnswer::Count(1));
+    }
+    net.ask(1, MessageRequest::Unsubscribe { kind: SubscriptionKind::Channel, names: Vec::new() });
+    net.processes[GATEWAY].end_all(CLIENT);
+    net.pump();
+    assert_eq!(net.publish(0, "a", "x"), 1);
+    assert_eq!(net.heard(), of("a", "x", &[2]));
+}
+
+#[test]
+fn a_subscribe_is_answered_when_all_know_of_it() {
+    let mut net = Net::new();
+    for process in [0, GATEWAY] {
+        assert!(matches!(net.subscribe(process, SubscriptionKind::Channel, "a"), Asked::Later));
+        assert!(net.processes[process].next_confirmed().is_none());
+        net.pump();
+        let (address, answer) = net.processes[process].next_confirmed().unwrap();
+        let change = SubscriptionChange { name: Some(b"a".to_vec()), left: 1 };
+        let expected = MessageAnswer::Subscriptions { changes: vec![change], held: [1, 0, 0] };
+        assert_eq!((address, answer), (CLIENT, expected));
+        assert_eq!(net.publish(2, "a", "x"), if process == 0 { 1 } else { 2 });
+    }
+    let mut alone = Messages::new(1, false);
+    let request = MessageRequest::Subscribe { kind: SubscriptionKind::Shard, names: vec![b"a".to_vec()] };
+    assert!(matches!(alone.ask(START, CLIENT, request, &mut |_, _| {}), Asked::Now(_)));
+}
+
+#[test]
+fn nobody_waits_long_for_a_peer_that_does_not_answer() {
+    let mut net = Net::new();
+    net.cut = Some(2);
+    net.subscribe(0, SubscriptionKind::Channel, "a");
+    net.pump();
+    assert!(net.processes[0].next_confirmed().is_none());
+    net.pass(SETTLE_MAX);
+    assert!(net.processes[0].next_confirmed().is_some());
+    net.subscribe(0, SubscriptionKind::Channel, "b");
+    net.pump();
+    assert!(net.processes[0].next_confirmed().is_some(), "it is known to be silent");
+    net.cut = None;
+    for _ in 0..2 {
+        net.pass(peer::RESEND_AFTER);
+    }
+    assert_eq!(net.publish(2, "b", "x"), 1, "it is told everything anew");
+}
+
+#[test]
+fn a_peer_that_is_connected_anew_is_told_everything_anew() {
+    let mut net = Net::new();
+    net.subscribe(1, SubscriptionKind::Channel, "a");
+    net.pump();
+    net.part(0, 1);
+    assert_eq!(net.publish(0, "a", "lost"), 0);
+    net.ask(1, MessageRequest::Unsubscribe { kind: SubscriptionKind::Channel, names: Vec::new() });
+    net.subscribe(1, SubscriptionKind::Channel, "b");
+    net.connect(0, 1);
+    net.pump();
+    assert_eq!((net.publish(0, "a", "x"), net.publish(0, "b", "y")), (0, 1));
+    assert_eq!(net.heard(), of("b", "y", &[1]));
+}
+
+#[test]
+fn a_gateway_that_changes_its_home_hears_nothing_twice() {
+    let mut net = Net::new();
+    net.subscribe(GATEWAY, SubscriptionKind::Channel, "a");
+    net.pump();
+    let home = net.processes[GATEWAY].home.map(process_of).unwrap();
+    let other = (home + 1) % 3;
+    // The message is on its way to the new home, too, when the gateway changes.
+    assert_eq!(net.publish(other, "a", "x"), 1);
+    assert_eq!(net.heard(), of("a", "x", &[GATEWAY]));
+    net.part(home, GATEWAY);
+    net.pump();
+    let message = FrontEndMessage::Published {
+        origin: 100 + other as u64,
+        number: 1,
+        kind: SubscriptionKind::Channel,
+        channel: b"a"[..].into(),
+        payload: b"x"[..].into(),
+    };
+    let home = net.processes[GATEWAY].home.map(process_of).unwrap();
+    net.deliver(home, GATEWAY, message);
+    assert_eq!(net.heard(), []);
+    for publisher in 0..4 {
+        assert_eq!(net.publish(publisher, "a", "y"), 1, "{publisher}");
+        assert_eq!(net.heard(), of("a", "y", &[GATEWAY]));
+    }
+}
+
+#[test]
+fn subscriptions_are_limited() {
+    let mut messages = Messages::new(1, false);
+    let names = |count: usize| (0..count).map(|name| name.to_string().into_bytes()).collect();
+    let kind = SubscriptionKind::Channel;
+    let mut ask = |request| messages.ask(START, CLIENT, request, &mut |_, _| {});
+    let most = names(SUBSCRIPTIONS_PER_CONNECTION_MAX);
+    assert!(matches!(
+        ask(MessageRequest::Subscribe { kind, names: names(SUBSCRIPTIONS_PER_CONNECTION_MAX + 1) }),
+        Asked::Now(MessageAnswer::Refused(_))
+    ));
+    assert!(matches!(
+        ask(MessageRequest::Subscribe { kind, names: most }),
+        Asked::Now(MessageAnswer::Subscriptions { .. })
+    ));
+    assert!(matches!(
+        ask(MessageRequest::Subscribe { kind, names: vec![b"x".to_vec()] }),
+        Asked::Now(MessageAnswer::Refused(_))
+    ));
+}

@@ -145,10 +145,6 @@ pub enum CommandError {
     BitfieldReadOnly,
     /// COPY of a key to itself.
     SameKey,
-    /// A database that there is not.
-    DatabaseOutOfRange,
-    /// The number of a database is not one of 32 bits.
-    DatabaseNotShort,
     /// GEORADIUS with STORE and options of what GEORADIUS answers.
     GeoRadiusStoreAnswersNothing,
     /// RESTORE with a negative time to live.
@@ -280,10 +276,6 @@ impl CommandError {
             Self::BitfieldOverflow => "ERR Invalid OVERFLOW type specified",
             Self::BitfieldReadOnly => "ERR BITFIELD_RO only supports the GET subcommand",
             Self::SameKey => "ERR source and destination objects are the same",
-            Self::DatabaseOutOfRange => "ERR DB index is out of range",
-            Self::DatabaseNotShort => {
-                "ERR value is out of range, value must between -2147483648 and 2147483647"
-            }
             Self::GeoRadiusStoreAnswersNothing => {
                 "ERR STORE option in GEORADIUS is not compatible with WITHDIST, WITHHASH and WITHCOORD options"
             }

@@ -38,7 +38,10 @@ pub fn parse_numbered<'a>(words: &'a [&'a [u8]]) -> (Option<usize>, Result<Parse
 fn parse_as<'a>(spec: &'static CommandSpec, words: &'a [&'a [u8]]) -> Result<Parsed<'a>, CommandError> {
     match spec.kind {
         CommandKind::Data(_) if asks_for_help(spec, words) => Ok(Parsed::Local(ConnectionCommand::Help)),
-        CommandKind::Data(_) => parse_data(spec, words).map(|command| Parsed::Data(Operation::new(command))),
+        CommandKind::Data(_) => match (parse_data(spec, words), spec.local) {
+            (Err(CommandError::UnknownSubcommand { .. }), Some(local)) => Ok(Parsed::Local(local)),
+            (command, _) => command.map(|command| Parsed::Data(Operation::new(command))),
+        },
         CommandKind::Local(local) => Ok(Parsed::Local(local)),
         CommandKind::Blind => {
             let words = &words[1..];
@@ -57,7 +60,7 @@ fn parse_as<'a>(spec: &'static CommandSpec, words: &'a [&'a [u8]]) -> Result<Par
 
 /// True of HELP, where other subcommands are operations on data.
 fn asks_for_help(spec: &CommandSpec, words: Words<'_>) -> bool {
-    !spec.subcommands.is_empty() && words.len() == 2 && is(words[1], "help")
+    !spec.subcommands.is_empty() && spec.local.is_none() && words.len() == 2 && is(words[1], "help")
 }
 
 /// The command of these words, if there are enough of them and not too many.

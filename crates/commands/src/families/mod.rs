@@ -335,6 +335,7 @@ commands! {
         bitmaps::bitop::BitOp<'a>,
         bitmaps::setbit::SetBit<'a>,
         generic::copy::Copy<'a>,
+        generic::copy::CopyAcross<'a>,
         generic::del::Del<'a>,
         generic::expire::Expire<'a>,
         generic::move_key::Move<'a>,

@@ -38,6 +38,8 @@ pub struct CommandSpec {
     pub summary: &'static str,
     /// The commands that are its second word, in the order of their names.
     pub subcommands: &'static [SubcommandSpec],
+    /// Who answers the subcommands that are no operations on data, of a command that has both.
+    pub local: Option<ConnectionCommand>,
     /// What its reply says about the keys that it looked up.
     pub lookup: LookupReply,
     /// Turns its words, checked against the arity, into an operation.
@@ -64,6 +66,7 @@ impl CommandSpec {
         group: "",
         summary: "",
         subcommands: &[],
+        local: None,
         lookup: LookupReply::None,
         // Only commands that are no operation on data keep this, and nobody parses their words.
         parser: |name, _| Err(CommandError::BlindNotUpdate(name)),

@@ -25,20 +25,7 @@ const OBJECT: [Subcommand; 4] = [
     },
 ];
 
-const MEMORY: [Subcommand; 1] = [Subcommand {
-    name: "usage",
-    arity: -3,
-    help: &[
-        "USAGE <key> [SAMPLES <count>]",
-        "    Return about how many bytes a <key> and its value take at the node that answers.",
-    ],
-}];
-
-/// Writes the lines about the command of this name.
-pub(super) fn answer(name: &[u8], out: &mut Vec<u8>) {
-    if name.eq_ignore_ascii_case(b"object") {
-        write_help("object", &OBJECT, out);
-    } else {
-        write_help("memory", &MEMORY, out);
-    }
+/// Writes the lines about OBJECT, the only one.
+pub(super) fn answer(out: &mut Vec<u8>) {
+    write_help("object", &OBJECT, out);
 }

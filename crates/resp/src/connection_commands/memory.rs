@@ -4,7 +4,7 @@ use super::{Subcommand, subcommand};
 use crate::info::{ServerInfo, ServerReport};
 use crate::writer::{Protocol, write_bulk, write_integer, write_map, write_simple, write_verbatim};
 
-const SUBCOMMANDS: [Subcommand; 4] = [
+const SUBCOMMANDS: [Subcommand; 5] = [
     Subcommand { name: "doctor", arity: 2, help: &["DOCTOR", "    Say whether memory is short."] },
     Subcommand {
         name: "malloc-stats",
@@ -20,6 +20,15 @@ const SUBCOMMANDS: [Subcommand; 4] = [
         name: "stats",
         arity: 2,
         help: &["STATS", "    Return what the memory of the server is used for."],
+    },
+    // An operation on data, which does not come here unless words are missing.
+    Subcommand {
+        name: "usage",
+        arity: -3,
+        help: &[
+            "USAGE <key> [SAMPLES <count>]",
+            "    Return about how many bytes a <key> and its value take at the node that answers.",
+        ],
     },
 ];
 
@@ -45,8 +54,9 @@ fn stats(report: &ServerReport, protocol: Protocol, out: &mut Vec<u8>) {
         ("clients.normal", report.client_memory_bytes),
     ];
     if report.data_bytes.is_some() {
-        figures.push(("keys.count", report.keys));
-        figures.push(("keys.bytes-per-key", data.checked_div(report.keys).unwrap_or(0)));
+        let keys = report.databases.iter().map(|database| database.keys).sum::<u64>();
+        figures.push(("keys.count", keys));
+        figures.push(("keys.bytes-per-key", data.checked_div(keys).unwrap_or(0)));
         figures.push(("dataset.bytes", data));
     }
     write_map(out, protocol, figures.len());

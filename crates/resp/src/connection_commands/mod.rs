@@ -155,7 +155,7 @@ pub(crate) fn answer(
             return true;
         }
         ConnectionCommand::Unwatch => write_simple(out, b"OK"),
-        ConnectionCommand::Help => help::answer(words[0], out),
+        ConnectionCommand::Help => help::answer(out),
         ConnectionCommand::Acl => acl::answer(words, session.protocol, out),
         ConnectionCommand::Auth => acl::authenticate(words, out),
         ConnectionCommand::Cluster => replication::cluster(words, out),

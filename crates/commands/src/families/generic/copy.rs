@@ -1,16 +1,18 @@
-//! COPY.
+//! COPY, within a database and to another one.
 
 use super::store_value;
-use crate::access::{EntryRef as _, KeysMut};
-use crate::encoding::{Flag, Key, fields};
-use crate::error::CommandError;
+use crate::access::{DatabasesMut, EntryRef as _, Expiry, Keys, KeysMut};
+use crate::encoding::{DatabaseNumber, Flag, Key, fields};
+use crate::error::{CommandError, ExecutionError};
 use crate::families::Command;
 use crate::families::definition::{
     Definition, ExecutionResult, KEY_BYTES, KeyNames, UpdateCommand, VALUE_WORK,
 };
 use crate::families::specification::{CommandKind, CommandSpec, KeyPositions};
 use crate::reply::put_integer;
-use crate::words::{Words, integer, is};
+use crate::words::{Words, database, is};
+use syros_types::Database;
+use syros_values::Value;
 
 /// COPY: answers 1 if the target has value and expiry of the source now; 0, without a change, if there is no source, or a
 /// target that is not to be replaced.
@@ -46,27 +48,45 @@ impl<'a> Definition<'a> for Copy<'a> {
     }
 }
 
+/// COPY with DB, which names the database of the target. It may be that of the source.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CopyAcross<'a> {
+    /// The key that is copied.
+    pub from: &'a [u8],
+    /// The key that the copy gets.
+    pub to: &'a [u8],
+    /// The database of that.
+    pub database: Database,
+    /// REPLACE: whatever the target was.
+    pub replace: bool,
+}
+
+fields!(CopyAcross<'a> = 329 { from: Key, to: Key, database: DatabaseNumber, replace: Flag });
+
+impl<'a> Definition<'a> for CopyAcross<'a> {
+    const SPECS: &'static [CommandSpec] = &[];
+
+    fn keys(&self) -> KeyNames<'a> {
+        KeyNames::Across { from: self.from, to: self.to, database: self.database }
+    }
+}
+
 fn parse(words: Words<'_>) -> Result<Command<'_>, CommandError> {
-    let (from, to, mut replace) = (words[1], words[2], false);
+    let (from, to, mut replace, mut other) = (words[1], words[2], false, None);
     let mut options = words[3..].iter();
     while let Some(option) = options.next() {
         if is(option, "replace") {
             replace = true;
         } else if is(option, "db") {
-            check_database(options.next().ok_or(CommandError::Syntax)?)?;
+            other = Some(database(options.next().ok_or(CommandError::Syntax)?)?);
         } else {
             return Err(CommandError::Syntax);
         }
     }
-    if from == to { Err(CommandError::SameKey) } else { Ok(Copy { from, to, replace }.into()) }
-}
-
-/// There is one database, number 0.
-fn check_database(word: &[u8]) -> Result<(), CommandError> {
-    match i32::try_from(integer(word)?) {
-        Ok(0) => Ok(()),
-        Ok(_) => Err(CommandError::DatabaseOutOfRange),
-        Err(_) => Err(CommandError::DatabaseNotShort),
+    match other {
+        Some(database) => Ok(CopyAcross { from, to, database, replace }.into()),
+        None if from == to => Err(CommandError::SameKey),
+        None => Ok(Copy { from, to, replace }.into()),
     }
 }
 
@@ -80,15 +100,62 @@ impl<'a> UpdateCommand<'a> for Copy<'a> {
     }
 
     fn apply<K: KeysMut>(&self, keys: &mut K, _now_ms: u64, reply: &mut Vec<u8>) -> ExecutionResult {
-        let source = keys.get(self.from).map(|found| (found.to_value(), found.expiry()));
-        let is_taken = keys.get(self.to).is_some();
-        match source {
-            Some((value, expiry)) if self.replace || !is_taken => {
-                store_value(keys, self.to, value, expiry);
-                put_integer(reply, 1);
-            }
-            _ => put_integer(reply, 0),
-        }
+        let copy = copy_of(keys, self.from);
+        put_copy(keys, self.to, copy, self.replace, reply);
         Ok(())
+    }
+}
+
+impl<'a> UpdateCommand<'a> for CopyAcross<'a> {
+    fn growth(&self, encoded: usize) -> usize {
+        encoded + KEY_BYTES
+    }
+
+    fn work(&self) -> usize {
+        VALUE_WORK
+    }
+
+    /// It concerns two databases: see [`UpdateCommand::apply_to`].
+    fn apply<K: KeysMut>(&self, _keys: &mut K, _now_ms: u64, _reply: &mut Vec<u8>) -> ExecutionResult {
+        Err(ExecutionError::SameObject)
+    }
+
+    fn apply_to<D: DatabasesMut>(
+        &self,
+        databases: &mut D,
+        database: Database,
+        _now_ms: u64,
+        reply: &mut Vec<u8>,
+    ) -> ExecutionResult {
+        if database == self.database && self.from == self.to {
+            return Err(ExecutionError::SameObject);
+        }
+        let copy = copy_of(databases.database(database), self.from);
+        put_copy(databases.database_mut(self.database), self.to, copy, self.replace, reply);
+        Ok(())
+    }
+}
+
+/// A clone of a key's value, and its expiry, if it exists.
+fn copy_of<K: Keys>(keys: &K, key: &[u8]) -> Option<(Value, Expiry)> {
+    keys.get(key).map(|found| (found.to_value(), found.expiry()))
+}
+
+/// Gives a key the copy, if there is one and it may. The key is looked at in any case: what the answer depends on must not
+/// depend on what is found.
+fn put_copy<K: KeysMut>(
+    keys: &mut K,
+    key: &[u8],
+    copy: Option<(Value, Expiry)>,
+    replace: bool,
+    reply: &mut Vec<u8>,
+) {
+    let is_taken = keys.get(key).is_some();
+    match copy {
+        Some((value, expiry)) if replace || !is_taken => {
+            store_value(keys, key, value, expiry);
+            put_integer(reply, 1);
+        }
+        _ => put_integer(reply, 0),
     }
 }

@@ -1,10 +1,10 @@
-//! MEMORY USAGE.
+//! MEMORY USAGE, and the row of MEMORY, whose other subcommands the connection answers.
 
 use super::ROW;
 use crate::access::{EntryRef as _, Keys};
 use crate::encoding::{Key, fields};
 use crate::error::CommandError;
-use crate::families::Command;
+use crate::families::{Command, ConnectionCommand};
 use crate::families::counts::parse_count;
 use crate::families::definition::{Definition, ExecutionResult, KeyNames, ReadCommand, View};
 use crate::families::specification::{CommandKind, CommandSpec, KeyPositions, SubcommandSpec};
@@ -21,6 +21,51 @@ pub struct MemoryUsage<'a> {
 
 fields!(MemoryUsage<'a> = 317 { key: Key });
 
+const SUBCOMMANDS: &[SubcommandSpec] = &[
+    SubcommandSpec {
+        name: "memory|doctor",
+        arity: 2,
+        flags: &[],
+        categories: &["@slow"],
+        tips: &["nondeterministic_output", "request_policy:all_shards", "response_policy:special"],
+    },
+    SubcommandSpec {
+        name: "memory|help",
+        arity: 2,
+        flags: &["loading", "stale"],
+        categories: &["@slow"],
+        tips: &[],
+    },
+    SubcommandSpec {
+        name: "memory|malloc-stats",
+        arity: 2,
+        flags: &[],
+        categories: &["@slow"],
+        tips: &["nondeterministic_output", "request_policy:all_shards", "response_policy:special"],
+    },
+    SubcommandSpec {
+        name: "memory|purge",
+        arity: 2,
+        flags: &[],
+        categories: &["@slow"],
+        tips: &["request_policy:all_shards", "response_policy:all_succeeded"],
+    },
+    SubcommandSpec {
+        name: "memory|stats",
+        arity: 2,
+        flags: &[],
+        categories: &["@slow"],
+        tips: &["nondeterministic_output", "request_policy:all_shards", "response_policy:special"],
+    },
+    SubcommandSpec {
+        name: "memory|usage",
+        arity: -3,
+        flags: &["readonly"],
+        categories: &["@read", "@slow"],
+        tips: &[],
+    },
+];
+
 impl<'a> Definition<'a> for MemoryUsage<'a> {
     const SPECS: &'static [CommandSpec] = &[CommandSpec {
         name: "memory",
@@ -33,22 +78,8 @@ impl<'a> Definition<'a> for MemoryUsage<'a> {
         since: "4.0.0",
         group: "server",
         summary: "Tells how much memory a key and its value take.",
-        subcommands: &[
-            SubcommandSpec {
-                name: "memory|help",
-                arity: 2,
-                flags: &["loading", "stale"],
-                categories: &["@slow"],
-                tips: &[],
-            },
-            SubcommandSpec {
-                name: "memory|usage",
-                arity: -3,
-                flags: &["readonly"],
-                categories: &["@read", "@slow"],
-                tips: &[],
-            },
-        ],
+        subcommands: SUBCOMMANDS,
+        local: Some(ConnectionCommand::Memory),
         parser: |_, words| parse(words),
         ..ROW
     }];

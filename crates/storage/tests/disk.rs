@@ -1,7 +1,7 @@
 //! The disk engine passes the suite on a store in memory; what a crash leaves is what was sealed.
 
 use syros_commands::Reply;
-use syros_storage::conformance::{self, Generator, body_of};
+use syros_storage::conformance::{self, Generator, body_if_data, body_of};
 use syros_storage::{Census, DiskEngine, Engine, MemoryStore, ReadView, Store as _};
 use syros_types::{Database, Prng, WallTime};
 
@@ -97,6 +97,45 @@ fn a_store_with_collections_has_another_format() {
     let restored = load(&[block]);
     restored.shared().seal(b"").expect("a store in memory");
     assert_eq!(format_of(restored.shared().store()), Some(2));
+}
+
+/// Older builds read a store as long as another database than the first has not been written to.
+#[test]
+fn a_store_with_databases_has_another_format() {
+    let database = |number| Database::new(number).expect("below 16");
+    let apply = |engine: &mut DiskEngine<MemoryStore>, number, words: &[&[u8]]| {
+        let body = body_if_data(words, database(number)).expect("a command on data");
+        let mut reply = Vec::new();
+        engine.apply(WallTime(1), &body, &mut reply);
+        engine.shared().seal(b"").expect("a store in memory");
+        Reply::decode_all(&reply).expect("replies")
+    };
+    let store = MemoryStore::new();
+    let (mut engine, _) = DiskEngine::open(store.clone()).expect("an empty store");
+    apply(&mut engine, 0, &[b"SET", b"k", b"0"]);
+    let read = body_if_data(&[b"GET", b"k"], database(3)).expect("a read");
+    engine.read(WallTime(1), &read, &mut Vec::new());
+    apply(&mut engine, 0, &[b"FLUSHDB"]);
+    apply(&mut engine, 0, &[b"FLUSHALL"]);
+    apply(&mut engine, 0, &[b"SET", b"k", b"0"]);
+    assert_eq!(format_of(&store), Some(1));
+    apply(&mut engine, 3, &[b"SET", b"k", b"3", b"PX", b"100"]);
+    assert_eq!(format_of(&store), Some(3));
+    apply(&mut engine, 0, &[b"SWAPDB", b"0", b"3"]);
+    apply(&mut engine, 3, &[b"FLUSHDB"]);
+    apply(&mut engine, 3, &[b"SET", b"l", b"3"]);
+    let (digest, next) = (engine.digest(), engine.next_expiry());
+    let (mut engine, _) = DiskEngine::open(store.crash(true)).expect("what was sealed");
+    assert_eq!((engine.digest(), engine.next_expiry()), (digest, next));
+    assert_eq!(apply(&mut engine, 0, &[b"GET", b"k"]), [Reply::Bulk(b"3".to_vec())]);
+    assert_eq!(apply(&mut engine, 3, &[b"KEYS", b"*"]), [Reply::Array(vec![Reply::Bulk(b"l".to_vec())])]);
+    let census = Census::take_all(engine.shared(), 10).expect("memory");
+    assert_eq!((census[0].keys, census[0].expiring, census[3].keys, census[4].keys), (1, 1, 1, 0));
+    engine.shared().flush().expect("memory");
+    engine.shared().compact().expect("memory");
+    assert_eq!(engine.digest(), digest);
+    engine.advance(WallTime(1_000_000));
+    assert_eq!(apply(&mut engine, 0, &[b"DBSIZE"]), [Reply::Integer(0)]);
 }
 
 /// Keys that a store could not take are no different.

@@ -1,5 +1,6 @@
 //! What every engine has to pass, as ordinary functions that panic where an engine is wrong.
 
+mod databases;
 mod generator;
 mod scripts;
 mod sets;
@@ -46,6 +47,7 @@ pub fn test_part<E: Engine>(make: impl Fn() -> E, load: impl Fn(&[Vec<u8>]) -> E
     test_limits_of_pops(&make);
     test_digest(&make);
     sorted_sets::test(&make);
+    databases::test(&make, &load);
     versions::test(&make, (3_000 / one_in) as usize);
     snapshots::test(&make, &load, 200 / one_in);
     for seed in 0..4_u64.div_ceil(one_in) {

@@ -439,7 +439,12 @@ impl RedisFrontEnd {
     #[must_use]
     pub fn deadline(&self) -> Instant {
         let messages = self.messages.deadline();
-        self.group.client.deadline().min(self.availability.deadline()).min(self.drain.deadline()).min(messages)
+        self.group
+            .client
+            .deadline()
+            .min(self.availability.deadline())
+            .min(self.drain.deadline())
+            .min(messages)
     }
 
     /// Does what is due.

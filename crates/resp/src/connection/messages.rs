@@ -7,6 +7,7 @@
 
 use super::CommandPipeline;
 use crate::connection_commands::{Subcommand, subcommand, subcommand_error};
+use crate::context::Context;
 use crate::messages::{MessageAnswer, MessageRequest, PushedMessage, SubscriptionChange};
 use crate::schedule::Written;
 use crate::writer::{
@@ -209,12 +210,14 @@ impl CommandPipeline {
         words: &[&[u8]],
     ) -> bool {
         use ConnectionCommand as C;
-        let is_subscriber = self.session.protocol == Protocol::Resp2 && self.session.is_subscriber();
+        if self.session.protocol != Protocol::Resp2 || !self.session.is_subscriber() {
+            return false;
+        }
         let is_allowed = command.is_some_and(|command| {
             is_subscription(command) || matches!(command, C::Ping | C::Quit | C::Reset)
         });
         let spec = number.and_then(|number| commands().get(number));
-        let Some(spec) = spec.filter(|spec| is_subscriber && !is_allowed && spec.accepts(words.len())) else {
+        let Some(spec) = spec.filter(|spec| !is_allowed && spec.accepts(words.len())) else {
             return false;
         };
         if subcommand_error(spec, words).is_some() {
@@ -226,21 +229,36 @@ impl CommandPipeline {
         };
         let subcommand = spec.subcommands.iter().find(|subcommand| is_it(subcommand.name));
         let name = subcommand.map_or(spec.name, |subcommand| subcommand.name);
-        let text = format!(
+        self.refuse(number, Self::text_for_subscriber(name).as_bytes());
+        true
+    }
+
+    /// READ is for commands that a subscriber may not send in RESP2. True if it has been refused.
+    pub(super) fn refuses_read(&mut self) -> bool {
+        let is_refused = self.session.protocol == Protocol::Resp2 && self.session.is_subscriber();
+        if is_refused {
+            self.refuse(None, Self::text_for_subscriber("read").as_bytes());
+        }
+        is_refused
+    }
+
+    fn text_for_subscriber(name: &str) -> String {
+        format!(
             "ERR Can't execute '{name}': only (P|S)SUBSCRIBE / (P|S)UNSUBSCRIBE / PING / QUIT / RESET are allowed in \
              this context"
-        );
-        self.refuse(number, text.as_bytes());
-        true
+        )
     }
 
     /// A command that asks the registry.
     pub(super) fn ask_registry(
         &mut self,
-        number: Option<usize>,
-        command: ConnectionCommand,
+        (number, command): (Option<usize>, ConnectionCommand),
         words: &[&[u8]],
+        context: &Context<'_>,
     ) {
+        if let Some(unavailable) = context.unavailable.filter(|reason| reason.forbids(command)) {
+            return self.reply(|_, out| write_error(out, unavailable.text().as_bytes()));
+        }
         self.session.statistics.on_call(number.unwrap_or_default());
         let mut reply = Vec::new();
         match request_of(command, words, &mut reply) {

@@ -194,7 +194,9 @@ impl StatusConnection {
         this.send(|out| put_frame(out, Channel::Handshake, |out| out.extend_from_slice(&ours)))?;
         let theirs = this.receive(|channel, payload| match channel {
             Channel::Handshake => Some(Ok(payload.to_vec())),
-            Channel::Client | Channel::Replica | Channel::FrontEnd => Some(Err(StatusError::Hello(HelloError::NotSyros))),
+            Channel::Client | Channel::Replica | Channel::FrontEnd => {
+                Some(Err(StatusError::Hello(HelloError::NotSyros)))
+            }
         })?;
         let hello = Hello::decode(&theirs).map_err(StatusError::Hello)?;
         let spoken = Hello::version_of_answer(&theirs);

@@ -8,15 +8,16 @@ use core::time::Duration;
 use random::{MESSAGE_KINDS, RECORD_KINDS};
 use syros_protocol::agreement::{EngineName, SharedSettings};
 use syros_protocol::formation::{Declaration, Stage};
+use syros_protocol::message::Body;
 use syros_protocol::replica::Durability;
 use syros_storage::conformance::{body_if_data, body_of};
 use syros_storage::{Engine as _, MemoryEngine};
 use syros_types::{
     ConfigurationEpoch, ConfigurationId, Database, Description, FastQuorum, Group, GroupId, Incarnation,
-    NodeId, Prng, ReplicaId, Roster, WallTime,
+    NodeId, Prng, ReplicaId, Roster, SubscriptionKind, WallTime,
 };
 use syros_values::{Hash, List, ListEnd, Score, Set, SortedSet, Value};
-use syros_wire::{Hello, Member, Sender};
+use syros_wire::{FrontEndMessage, Hello, Interest, Member, Sender};
 
 /// Commands of all shapes. A seed is a run of some of them.
 const COMMANDS: &[&str] = &[
@@ -192,12 +193,33 @@ pub(crate) fn values(prng: &mut Prng) -> Vec<Vec<u8>> {
     values
 }
 
+/// Commands that are no operations on data, of subscribers and publishers.
+const MESSAGES: &[&str] = &[
+    "SUBSCRIBE a b",
+    "PSUBSCRIBE a* [bc]",
+    "SSUBSCRIBE a",
+    "UNSUBSCRIBE a none",
+    "PUNSUBSCRIBE",
+    "SUNSUBSCRIBE",
+    "PUBLISH a x",
+    "SPUBLISH a x",
+    "PUBSUB CHANNELS a*",
+    "PUBSUB NUMSUB a b",
+    "PUBSUB NUMPAT",
+    "PING",
+    "HELLO 3",
+    "RESET",
+    "MULTI",
+    "EXEC",
+];
+
 pub(crate) fn requests(prng: &mut Prng) -> Vec<Vec<u8>> {
     let mut seeds = Vec::new();
     for _ in 0..SEEDS_EACH * COMMANDS.len() {
         let mut input = vec![prng.next_u64() as u8];
         for _ in 0..=prng.below(6) {
-            let command = COMMANDS[prng.below(COMMANDS.len() as u64) as usize];
+            let commands = if prng.chance(1, 5) { MESSAGES } else { COMMANDS };
+            let command = commands[prng.below(commands.len() as u64) as usize];
             if prng.chance(1, 10) {
                 let number = prng.below(Database::COUNT as u64 + 1);
                 input.extend_from_slice(format!("SELECT {number}\r\n").as_bytes());
@@ -281,6 +303,39 @@ fn each(prng: &mut Prng, kinds: u64, encode: impl Fn(&mut Prng, u64, &mut Vec<u8
         }
     }
     seeds
+}
+
+/// Names and payloads of messages between front ends: short ones, and one that is not.
+fn name(prng: &mut Prng) -> Body {
+    let length = if prng.chance(1, 8) { 300 } else { prng.below(6) as usize };
+    vec![b'a' + prng.below(4) as u8; length].into()
+}
+
+pub(crate) fn front_end_messages(prng: &mut Prng) -> Vec<Vec<u8>> {
+    each(prng, 3, |prng, kind, out| {
+        let of = |prng: &mut Prng| SubscriptionKind::ALL[prng.below(3) as usize];
+        let number = prng.below(1 << prng.below(20));
+        let message = match kind {
+            0 => {
+                let interest = |prng: &mut Prng| Interest {
+                    kind: of(prng),
+                    name: name(prng),
+                    subscribers: prng.below(3),
+                };
+                let entries = (0..prng.below(4)).map(|_| interest(prng)).collect();
+                FrontEndMessage::Interest { number, is_whole: prng.chance(1, 2), entries }
+            }
+            1 => FrontEndMessage::InterestKnown { number },
+            _ => FrontEndMessage::Published {
+                origin: prng.next_u64(),
+                number,
+                kind: of(prng),
+                channel: name(prng),
+                payload: name(prng),
+            },
+        };
+        message.encode(out);
+    })
 }
 
 pub(crate) fn messages(prng: &mut Prng) -> Vec<Vec<u8>> {

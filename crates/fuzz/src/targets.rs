@@ -4,10 +4,13 @@ use crate::seeds::{self, describe};
 use std::convert::Infallible;
 use syros_commands::ReplyRef;
 use syros_resp::{
-    Completion, Connection, Context, Identity, Protocol, ServerInfo, ServerReport, write_reply,
+    Completion, Connection, Context, Identity, MessageAnswer, MessageRequest, Protocol, PushedMessage,
+    ServerInfo, ServerReport, SubscriptionChange, write_reply,
 };
 use syros_storage::{Engine, MemoryEngine};
-use syros_types::{ConfigurationEpoch, ConfigurationId, GroupId, Prng, ReplicaId, WallTime};
+use syros_types::{
+    ConfigurationEpoch, ConfigurationId, GroupId, Prng, ReplicaId, SubscriptionKind, WallTime,
+};
 use syros_values::{Value, ValueBuilder, ValueParts};
 use syros_wal::memory_disk::MemoryDisk;
 use syros_wal::{Disk as _, Options, Wal};
@@ -24,12 +27,13 @@ pub struct Target {
 }
 
 /// Every target.
-pub const TARGETS: [Target; 9] = [
+pub const TARGETS: [Target; 10] = [
     Target { name: "encoded_reply", run: encoded_reply, seeds: seeds::replies },
     Target { name: "operation_body", run: operation_body, seeds: seeds::bodies },
     Target { name: "resp_connection", run: resp_connection, seeds: seeds::requests },
     Target { name: "stored_value", run: stored_value, seeds: seeds::values },
     Target { name: "wal_segment", run: wal_segment, seeds: seeds::segments },
+    Target { name: "wire_front_end", run: wire_front_end, seeds: seeds::front_end_messages },
     Target { name: "wire_hello", run: wire_hello, seeds: seeds::hellos },
     Target { name: "wire_message", run: wire_message, seeds: seeds::messages },
     Target { name: "wire_record", run: wire_record, seeds: seeds::records },
@@ -78,6 +82,24 @@ impl ServerInfo for NoServer {
     fn reset_statistics(&self) {}
 }
 
+/// An answer to what a connection asks of the registry of subscriptions.
+fn answer_to(request: &MessageRequest) -> MessageAnswer {
+    let subscriptions = |names: &[Vec<u8>], left| {
+        let change = |name: &Vec<u8>| SubscriptionChange { name: Some(name.clone()), left };
+        MessageAnswer::Subscriptions { changes: names.iter().map(change).collect(), held: [left, 0, 0] }
+    };
+    match request {
+        MessageRequest::Subscribe { names, .. } => subscriptions(names, names.len()),
+        MessageRequest::Unsubscribe { names, .. } => subscriptions(names, 0),
+        MessageRequest::UnsubscribeAll => subscriptions(&[], 0),
+        MessageRequest::Publish { .. } | MessageRequest::Patterns => MessageAnswer::Count(1),
+        MessageRequest::Names { pattern, .. } => MessageAnswer::Names(pattern.iter().cloned().collect()),
+        MessageRequest::Counts { names, .. } => {
+            MessageAnswer::Counts(names.iter().map(|name| (name.clone(), 2)).collect())
+        }
+    }
+}
+
 /// What a Redis client may send, in pieces as long as the first byte says; every submission is answered. Accepts what
 /// holds an operation.
 #[must_use]
@@ -94,6 +116,16 @@ pub fn resp_connection(input: &[u8]) -> bool {
             assert!(syros_commands::describe(&submission.body).is_ok());
             connection.complete(submission.slot, Completion::Unknown);
             submissions += 1;
+        }
+        while let Some(requests) = connection.poll_messages() {
+            let answers: Vec<MessageAnswer> = requests.iter().map(answer_to).collect();
+            connection.answer_messages(&answers);
+            connection.push(&PushedMessage {
+                kind: SubscriptionKind::Channel,
+                pattern: requests.len().is_multiple_of(2).then_some(b"*"),
+                channel: b"a",
+                payload: bytes,
+            });
         }
         let written = connection.output().len();
         connection.sent(written);
@@ -172,6 +204,16 @@ pub fn wal_segment(input: &[u8]) -> bool {
         assert_eq!(recovered, written);
     }
     assert!(contents.records.len() <= payloads.len());
+    true
+}
+
+/// Messages between front ends: one that decodes encodes to the same bytes.
+#[must_use]
+pub fn wire_front_end(bytes: &[u8]) -> bool {
+    let Ok(message) = syros_wire::FrontEndMessage::decode(bytes) else { return false };
+    let mut encoded = Vec::new();
+    message.encode(&mut encoded);
+    assert_eq!(encoded, bytes, "a message has one encoding");
     true
 }
 

@@ -84,8 +84,7 @@ impl FrontEnd {
         };
         let mut front_end = RedisFrontEnd::new(config, settings, NOW);
         for address in [0, 1] {
-            let identity =
-                Identity { id: address, address: String::new(), local_address: String::new() };
+            let identity = Identity { id: address, address: String::new(), local_address: String::new() };
             front_end.open(address, Connection::new(identity, NOW.wall));
         }
         Self(front_end)

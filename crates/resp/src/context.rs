@@ -45,11 +45,29 @@ impl Unavailable {
         }
     }
 
-    /// True if a command that the connection answers by itself is not answered.
+    /// True if a command that the connection answers by itself, or asks the registry of subscriptions for, is not answered.
     pub(crate) const fn forbids(self, command: ConnectionCommand) -> bool {
+        use ConnectionCommand::{
+            Echo, PSubscribe, PUnsubscribe, Ping, PubSub, Publish, SPublish, SSubscribe, SUnsubscribe,
+            Subscribe, Time, Unsubscribe,
+        };
         matches!(
             (self, command),
-            (Self::Loading, ConnectionCommand::Ping | ConnectionCommand::Echo | ConnectionCommand::Time)
+            (
+                Self::Loading,
+                // While it loads, there is no registry.
+                Ping | Echo
+                    | Time
+                    | Publish
+                    | SPublish
+                    | PubSub
+                    | Subscribe
+                    | PSubscribe
+                    | SSubscribe
+                    | Unsubscribe
+                    | PUnsubscribe
+                    | SUnsubscribe
+            )
         )
     }
 }

@@ -105,7 +105,9 @@ impl MessageLedger {
         let Some(listener) = self.listeners.get_mut(&who) else { return Ok(()) };
         let wrong = |what: &Received| format!("a client of {who:?} is told {what:?}");
         if let Received::Array(parts) = &what {
-            let [Received::Bulk(verb), Received::Bulk(name), last] = &parts[..] else { return Err(wrong(&what)) };
+            let [Received::Bulk(verb), Received::Bulk(name), last] = &parts[..] else {
+                return Err(wrong(&what));
+            };
             let digit = name.last().filter(|digit| digit.is_ascii_digit());
             let channel = digit.map(|digit| digit - b'0').ok_or_else(|| wrong(&what))?;
             if verb == b"message" {
@@ -139,11 +141,16 @@ impl MessageLedger {
         let number = std::str::from_utf8(text).ok().and_then(|text| text.parse::<usize>().ok());
         let published = number.and_then(|number| Some((number, *self.published.get(number)?)));
         let Some((number, publication)) = published.filter(|(_, it)| it.channel == channel) else {
-            return Err(format!("{who:?} hears {} in channel {channel}, which nobody said", text.escape_ascii()));
+            return Err(format!(
+                "{who:?} hears {} in channel {channel}, which nobody said",
+                text.escape_ascii()
+            ));
         };
         let Some(listener) = self.listeners.get_mut(&who) else { return Ok(()) };
         if !listener.subscriptions.contains_key(&channel) {
-            return Err(format!("{who:?} hears message {number} of channel {channel}, and does not subscribe to it"));
+            return Err(format!(
+                "{who:?} hears message {number} of channel {channel}, and does not subscribe to it"
+            ));
         }
         if !listener.heard.insert(number) {
             return Err(format!("{who:?} hears message {number} of channel {channel} twice"));

@@ -171,10 +171,7 @@ mod tests {
                 },
                 &[1, 0xac, 2, 1, 3, 1, 2, 2, b'a', b'b', 2, 1, 1, b'*', 3, 0, 0],
             ),
-            (
-                FrontEndMessage::Interest { number: 1, is_whole: false, entries: Vec::new() },
-                &[1, 1, 0, 0],
-            ),
+            (FrontEndMessage::Interest { number: 1, is_whole: false, entries: Vec::new() }, &[1, 1, 0, 0]),
             (FrontEndMessage::InterestKnown { number: 7 }, &[2, 7]),
             (
                 FrontEndMessage::Published {

@@ -39,8 +39,8 @@ pub use authentication::{NONCE_BYTES, Nonce, Proof, Secret, SecretLength, Side};
 pub use error::Malformed;
 pub use frame::{
     CLIENT_FRAME_BYTES_MAX, Channel, FRAME_HEADER_BYTES, FRAME_OVERHEAD_BYTES, Frame, FrameBuffer,
-    FrameError, put_frame, put_frame_of, put_front_end_frame, put_member_reply_frame, put_message_frame, put_read_reply_frame,
-    split_frame,
+    FrameError, put_frame, put_frame_of, put_front_end_frame, put_member_reply_frame, put_message_frame,
+    put_read_reply_frame, split_frame,
 };
 pub use front_end::{FrontEndMessage, Interest};
 pub use hello::{

@@ -7,6 +7,7 @@
 
 use super::CommandPipeline;
 use crate::connection_commands::{Subcommand, subcommand, subcommand_error};
+use crate::context::Context;
 use crate::messages::{MessageAnswer, MessageRequest, PushedMessage, SubscriptionChange};
 use crate::schedule::Written;
 use crate::writer::{
@@ -59,7 +60,11 @@ const SUBCOMMANDS: [Subcommand; 5] = [
             "    Return the currently active channels matching a <pattern> (default: '*').",
         ],
     },
-    Subcommand { name: "numpat", arity: 2, help: &["NUMPAT", "    Return number of subscriptions to patterns."] },
+    Subcommand {
+        name: "numpat",
+        arity: 2,
+        help: &["NUMPAT", "    Return number of subscriptions to patterns."],
+    },
     Subcommand {
         name: "numsub",
         arity: -2,
@@ -88,7 +93,11 @@ const SUBCOMMANDS: [Subcommand; 5] = [
 ];
 
 /// What a command with these words asks; or the reply, which has been written, for an error or for HELP.
-pub(super) fn request_of(command: ConnectionCommand, words: &[&[u8]], out: &mut Vec<u8>) -> Option<MessageRequest> {
+pub(super) fn request_of(
+    command: ConnectionCommand,
+    words: &[&[u8]],
+    out: &mut Vec<u8>,
+) -> Option<MessageRequest> {
     use ConnectionCommand as C;
     use SubscriptionKind::{Channel, Pattern, Shard};
     if let Some(text) = beyond_limits(command, words) {
@@ -96,7 +105,8 @@ pub(super) fn request_of(command: ConnectionCommand, words: &[&[u8]], out: &mut 
         return None;
     }
     let names = || words[1..].iter().map(|name| name.to_vec()).collect();
-    let publish = |kind| MessageRequest::Publish { kind, channel: words[1].to_vec(), payload: words[2].to_vec() };
+    let publish =
+        |kind| MessageRequest::Publish { kind, channel: words[1].to_vec(), payload: words[2].to_vec() };
     Some(match command {
         C::Subscribe => MessageRequest::Subscribe { kind: Channel, names: names() },
         C::PSubscribe => MessageRequest::Subscribe { kind: Pattern, names: names() },
@@ -137,7 +147,9 @@ fn beyond_limits(command: ConnectionCommand, words: &[&[u8]]) -> Option<String> 
     let names = if is_publish { &words[1..2] } else { &words[1..] };
     let longest = names.iter().map(|name| name.len()).max().unwrap_or(0);
     if longest > KEY_BYTES_MAX {
-        return Some(format!("ERR name of a channel of {longest} bytes exceeds the maximum of {KEY_BYTES_MAX}"));
+        return Some(format!(
+            "ERR name of a channel of {longest} bytes exceeds the maximum of {KEY_BYTES_MAX}"
+        ));
     }
     let bytes = if is_publish { words[2].len() } else { 0 };
     (bytes > VALUE_BYTES_MAX)
@@ -198,11 +210,14 @@ impl CommandPipeline {
         words: &[&[u8]],
     ) -> bool {
         use ConnectionCommand as C;
-        let is_subscriber = self.session.protocol == Protocol::Resp2 && self.session.is_subscriber();
-        let is_allowed = command
-            .is_some_and(|command| is_subscription(command) || matches!(command, C::Ping | C::Quit | C::Reset));
+        if self.session.protocol != Protocol::Resp2 || !self.session.is_subscriber() {
+            return false;
+        }
+        let is_allowed = command.is_some_and(|command| {
+            is_subscription(command) || matches!(command, C::Ping | C::Quit | C::Reset)
+        });
         let spec = number.and_then(|number| commands().get(number));
-        let Some(spec) = spec.filter(|spec| is_subscriber && !is_allowed && spec.accepts(words.len())) else {
+        let Some(spec) = spec.filter(|spec| !is_allowed && spec.accepts(words.len())) else {
             return false;
         };
         if subcommand_error(spec, words).is_some() {
@@ -214,16 +229,36 @@ impl CommandPipeline {
         };
         let subcommand = spec.subcommands.iter().find(|subcommand| is_it(subcommand.name));
         let name = subcommand.map_or(spec.name, |subcommand| subcommand.name);
-        let text = format!(
-            "ERR Can't execute '{name}': only (P|S)SUBSCRIBE / (P|S)UNSUBSCRIBE / PING / QUIT / RESET are allowed in \
-             this context"
-        );
-        self.refuse(number, text.as_bytes());
+        self.refuse(number, Self::text_for_subscriber(name).as_bytes());
         true
     }
 
+    /// READ is for commands that a subscriber may not send in RESP2. True if it has been refused.
+    pub(super) fn refuses_read(&mut self) -> bool {
+        let is_refused = self.session.protocol == Protocol::Resp2 && self.session.is_subscriber();
+        if is_refused {
+            self.refuse(None, Self::text_for_subscriber("read").as_bytes());
+        }
+        is_refused
+    }
+
+    fn text_for_subscriber(name: &str) -> String {
+        format!(
+            "ERR Can't execute '{name}': only (P|S)SUBSCRIBE / (P|S)UNSUBSCRIBE / PING / QUIT / RESET are allowed in \
+             this context"
+        )
+    }
+
     /// A command that asks the registry.
-    pub(super) fn ask_registry(&mut self, number: Option<usize>, command: ConnectionCommand, words: &[&[u8]]) {
+    pub(super) fn ask_registry(
+        &mut self,
+        (number, command): (Option<usize>, ConnectionCommand),
+        words: &[&[u8]],
+        context: &Context<'_>,
+    ) {
+        if let Some(unavailable) = context.unavailable.filter(|reason| reason.forbids(command)) {
+            return self.reply(|_, out| write_error(out, unavailable.text().as_bytes()));
+        }
         self.session.statistics.on_call(number.unwrap_or_default());
         let mut reply = Vec::new();
         match request_of(command, words, &mut reply) {

@@ -523,6 +523,9 @@ impl CommandPipeline {
         if self.queue.is_some() {
             return self.refuse_in_transaction();
         }
+        if self.refuses_read() {
+            return;
+        }
         let policy = words.first().and_then(|name| std::str::from_utf8(name).ok()?.parse().ok());
         let Some(policy) = policy else {
             let text = "ERR READ takes a policy, one of auto, leader, meta, quorum and stale, and a command that \
@@ -601,7 +604,7 @@ impl CommandPipeline {
                 self.add((number, &operation), words, request_bytes, self.session.read_policy, context);
             }
             Ok(Parsed::Local(command)) if asks_registry(command) => {
-                self.ask_registry(number, command, words);
+                self.ask_registry((number, command), words, context);
             }
             Ok(Parsed::Local(command)) => {
                 if command == ConnectionCommand::Unwatch {

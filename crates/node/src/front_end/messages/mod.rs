@@ -169,7 +169,8 @@ impl Messages {
             }
             MessageRequest::Names { kind, pattern } => {
                 let names = self.names(kind).into_iter().map(|name| name.to_vec());
-                let matches = |name: &Vec<u8>| pattern.as_ref().is_none_or(|pattern| glob_matches(pattern, name));
+                let matches =
+                    |name: &Vec<u8>| pattern.as_ref().is_none_or(|pattern| glob_matches(pattern, name));
                 MessageAnswer::Names(names.filter(matches).collect())
             }
             MessageRequest::Counts { kind, names } => {
@@ -217,7 +218,13 @@ impl Messages {
     }
 
     /// Publishes a message of a client of this process; how many subscribers are known to get it.
-    fn publish(&mut self, kind: SubscriptionKind, channel: &[u8], payload: &[u8], push: &mut Push<'_>) -> u64 {
+    fn publish(
+        &mut self,
+        kind: SubscriptionKind,
+        channel: &[u8],
+        payload: &[u8],
+        push: &mut Push<'_>,
+    ) -> u64 {
         let mut receivers = self.registry.deliver(kind, channel, payload, push);
         let reached = self.peers.iter().map(|(name, peer)| (*name, peer.receivers(kind, channel)));
         let reached: Vec<(MessagePeer, u64)> = reached.filter(|(_, count)| *count > 0).collect();
@@ -277,7 +284,8 @@ impl Messages {
         for confirmation in &mut self.confirmations {
             confirmation.missing.remove(&peer);
         }
-        self.confirmations.retain(|it| !matches!(&it.awaiter, Awaiter::Peer { peer: other, .. } if *other == peer));
+        self.confirmations
+            .retain(|it| !matches!(&it.awaiter, Awaiter::Peer { peer: other, .. } if *other == peer));
         if self.home == Some(peer) {
             self.home = None;
             self.choose_home();
@@ -347,7 +355,8 @@ impl Messages {
         }
         self.heard.insert(origin, (number, now));
         if self.heard.len() > ORIGINS_MAX
-            && let Some(quietest) = self.heard.iter().min_by_key(|(_, (_, at))| *at).map(|(origin, _)| *origin)
+            && let Some(quietest) =
+                self.heard.iter().min_by_key(|(_, (_, at))| *at).map(|(origin, _)| *origin)
         {
             self.heard.remove(&quietest);
         }
@@ -365,7 +374,8 @@ impl Messages {
         match peer.on_interest(number, is_whole, entries) {
             Heard::Nothing => {}
             Heard::Known(number) => {
-                let is_awaited = |it: &Confirmation| matches!(&it.awaiter, Awaiter::Peer { peer, .. } if *peer == from);
+                let is_awaited =
+                    |it: &Confirmation| matches!(&it.awaiter, Awaiter::Peer { peer, .. } if *peer == from);
                 if !self.confirmations.iter().any(is_awaited) {
                     self.outbox.push_back((from, FrontEndMessage::InterestKnown { number }));
                 }

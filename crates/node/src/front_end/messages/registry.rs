@@ -82,7 +82,9 @@ impl Registry {
             ));
         }
         if self.subscriptions + names.len() > SUBSCRIPTIONS_MAX {
-            return Err(format!("ERR the connections of a node have at most {SUBSCRIPTIONS_MAX} subscriptions"));
+            return Err(format!(
+                "ERR the connections of a node have at most {SUBSCRIPTIONS_MAX} subscriptions"
+            ));
         }
         if self.bytes + names.iter().map(Vec::len).sum::<usize>() > SUBSCRIPTION_BYTES_MAX {
             return Err(format!(
@@ -150,8 +152,10 @@ impl Registry {
     pub(super) fn end_all(&mut self, address: u64) -> Vec<(SubscriptionKind, Body)> {
         let mut ended = Vec::new();
         for kind in SubscriptionKind::ALL {
-            let names: Vec<Body> =
-                self.held.get(&address).map_or_else(Vec::new, |held| held[kind.index()].iter().cloned().collect());
+            let names: Vec<Body> = self
+                .held
+                .get(&address)
+                .map_or_else(Vec::new, |held| held[kind.index()].iter().cloned().collect());
             for name in names {
                 self.remove(address, kind, &name);
                 ended.push((kind, name));

@@ -42,7 +42,8 @@ fn text(bytes: &[u8]) -> String {
 
 impl Net {
     fn new() -> Self {
-        let processes = (0..4).map(|process| Messages::new(100 + process as u64, process == GATEWAY)).collect();
+        let processes =
+            (0..4).map(|process| Messages::new(100 + process as u64, process == GATEWAY)).collect();
         let mut net = Self { processes, got: Vec::new(), now: START, cut: None };
         for (one, two) in [(0, 1), (0, 2), (1, 2), (0, 3), (1, 3), (2, 3)] {
             net.connect(one, two);

@@ -1,0 +1,99 @@
+//! What clients publish and subscribe to, at several nodes and a gateway, while one of them fails.
+
+mod common;
+
+use common::{Dev, Redis, Scratch, free_ports, kill, syros, wait_for, wait_for_end};
+use rustix::process::Signal;
+use std::process::Stdio;
+
+/// Messages that a test publishes before and after a failure.
+const MESSAGES: usize = 200;
+
+/// Subscribes, and waits for the answer.
+fn subscriber(port: u16, channel: &str) -> Redis {
+    let mut redis = wait_for("the node", || Redis::try_connect(port).ok());
+    assert_eq!(redis.ask(&["SUBSCRIBE", channel]), "*3");
+    assert_eq!(parts(&mut redis, 3), ["subscribe", channel, ":1"]);
+    redis
+}
+
+/// The next so many elements of an array.
+fn parts(redis: &mut Redis, count: usize) -> Vec<String> {
+    (0..count).map(|_| redis.reply().unwrap()).collect()
+}
+
+/// The next message, which is one of this channel.
+fn message(redis: &mut Redis, channel: &str) -> String {
+    assert_eq!(redis.reply().unwrap(), "*3");
+    let [kind, name, payload] = parts(redis, 3).try_into().unwrap();
+    assert_eq!((kind.as_str(), name.as_str()), ("message", channel));
+    payload
+}
+
+#[test]
+fn messages_reach_every_node_and_gateway_also_after_a_node_has_failed() {
+    let scratch = Scratch::new("messages");
+    let dev = Dev::start(&scratch.0, free_ports(), &[]);
+    let replicas: Vec<String> = dev.nodes.iter().map(|node| format!("127.0.0.1:{}", node.replica)).collect();
+    let port = free_ports();
+    let mut gateway = syros();
+    gateway.args(["gateway", "--cluster", &replicas.join(","), "--port", &port.to_string()]);
+    let mut gateway = gateway.stderr(Stdio::null()).spawn().unwrap();
+
+    let ports: Vec<u16> = dev.nodes.iter().map(|node| node.redis).chain([port]).collect();
+    let mut subscribers: Vec<Redis> = ports.iter().map(|port| subscriber(*port, "c")).collect();
+    let mut publishers: Vec<Redis> = ports.iter().map(|port| Redis::connect(*port)).collect();
+    for number in 0..MESSAGES {
+        let number = number.to_string();
+        for publisher in &mut publishers {
+            assert_eq!(publisher.ask(&["PUBLISH", "c", &number]), ":4");
+        }
+    }
+    for subscriber in &mut subscribers {
+        let mut last = vec![0; MESSAGES];
+        for _ in 0..MESSAGES * publishers.len() {
+            last[message(subscriber, "c").parse::<usize>().unwrap()] += 1;
+        }
+        assert!(last.iter().all(|count| *count == publishers.len()), "{last:?}");
+    }
+
+    // The node is started again by `syros dev`; its subscribers have to come back by themselves.
+    let failed = dev.nodes.iter().position(|node| !node.leads).unwrap();
+    kill(dev.nodes[failed].pid, Signal::KILL);
+    let other = (failed + 1) % dev.nodes.len();
+    drop(subscribers.remove(failed));
+    wait_for("the node to be missed", || {
+        let count = publishers[other].ask(&["PUBLISH", "other", "x"]);
+        let receivers = publishers[other].ask(&["PUBSUB", "NUMSUB", "c"]);
+        (count == ":0" && receivers == "*2" && parts(&mut publishers[other], 2)[1] == ":3").then_some(())
+    });
+    subscribers.insert(failed, subscriber(ports[failed], "c"));
+    assert_eq!(publishers[other].ask(&["PUBLISH", "c", "after"]), ":4");
+    for subscriber in &mut subscribers {
+        assert_eq!(message(subscriber, "c"), "after");
+    }
+    kill(gateway.id().try_into().unwrap(), Signal::TERM);
+    assert!(wait_for_end(&mut gateway).success());
+    assert!(dev.stop().success());
+}
+
+#[test]
+fn a_subscriber_finds_what_was_set_before_a_message_was_published() {
+    let scratch = Scratch::new("set-and-publish");
+    let dev = Dev::start(&scratch.0, free_ports(), &[]);
+    let port = |node: usize| dev.nodes[node % dev.nodes.len()].redis;
+    for node in 0..dev.nodes.len() {
+        let mut listener = subscriber(port(node), "set");
+        let (mut writer, mut reader) = (Redis::connect(port(node + 1)), Redis::connect(port(node + 2)));
+        for number in 0..MESSAGES {
+            let number = number.to_string();
+            // In one pipeline: the message is published when the key is set.
+            writer.send(&["SET", "k", &number]).unwrap();
+            writer.send(&["PUBLISH", "set", &number]).unwrap();
+            let heard: usize = message(&mut listener, "set").parse().unwrap();
+            assert!(reader.ask(&["GET", "k"]).parse::<usize>().unwrap() >= heard);
+            assert_eq!((writer.reply().unwrap(), writer.reply().unwrap()), ("+OK".into(), ":1".into()));
+        }
+    }
+    assert!(dev.stop().success());
+}

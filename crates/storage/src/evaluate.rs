@@ -225,8 +225,11 @@ impl<D: Databases> Keys for WriteOverlay<'_, D> {
             self.is_certain.set(false);
             return Version::UNKNOWN;
         }
-        // It may be gone by the time that the body is executed at.
-        let _ = self.get(key);
+        // It may be gone by the time that the body is executed at. And if it does not exist, updates of other keys change
+        // its version (see `removals`): they overlap nothing that the body names, so they may still come before it.
+        if self.get(key).is_none() {
+            self.is_certain.set(false);
+        }
         let version = self.keys().version(key);
         // It may be known by then.
         if version == Version::UNKNOWN {

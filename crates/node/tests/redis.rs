@@ -81,6 +81,7 @@ impl FrontEnd {
             quorum_timeout: Duration::from_secs(1),
             drain_timeout: Duration::from_secs(1),
             is_gateway: false,
+            debug: DebugAccess::Nobody,
         };
         let mut front_end = RedisFrontEnd::new(config, settings, NOW);
         for address in [0, 1] {

@@ -348,6 +348,7 @@ mod tests {
                 quorum_timeout: Duration::from_secs(3600),
                 drain_timeout: Duration::ZERO,
                 debug: DebugAccess::Everybody,
+                is_gateway: false,
             };
             let start = Now { instant: Instant(0), wall: WallTime(1_000_000_000_000) };
             let front_end = RedisFrontEnd::new(Config::new(configuration, 1), settings, start);

@@ -122,7 +122,7 @@ pub fn key_name(key: u64) -> Vec<u8> {
 
 /// The database of a key.
 #[must_use]
-pub fn database_of(key: u64) -> Database {
+pub(crate) fn database_of(key: u64) -> Database {
     u8::try_from(key >> DATABASE_BIT).ok().and_then(Database::new).unwrap_or_default()
 }
 
@@ -153,8 +153,9 @@ impl ClientCommand {
     pub(crate) fn in_database(mut self, database: Database) -> Self {
         let bits = u64::from(database.number()) << DATABASE_BIT;
         match &mut self {
-            Self::FlushAll | Self::DbSize | Self::Keys => {}
-            Self::MGet(keys) => keys.iter_mut().for_each(|key| *key |= bits),
+            Self::FlushAll | Self::DbSize | Self::Keys | Self::RecordVersions => {}
+            Self::MGet(keys) | Self::Watch(keys) => keys.iter_mut().for_each(|key| *key |= bits),
+            Self::Unchanged { seen, .. } => seen.iter_mut().for_each(|(key, _)| *key |= bits),
             Self::MSet(pairs) => pairs.iter_mut().for_each(|(key, _)| *key |= bits),
             Self::Rename(from, to) => {
                 *from |= bits;

@@ -41,6 +41,8 @@ pub struct Lane<S: Store> {
     changes: Changes,
     /// Where the keys of the databases lie, if that has changed and is not committed.
     spaces: Option<Box<[Space; Database::COUNT]>>,
+    /// Databases have been swapped, and that is not committed.
+    has_swapped: bool,
     /// All keys there were have been removed, and that is not committed.
     has_cleared: bool,
     /// The earliest expiry among the changes.
@@ -91,6 +93,7 @@ impl<S: Store> Lane<S> {
             removals: Vec::new(),
             changes,
             spaces: None,
+            has_swapped: false,
             has_cleared: false,
             first_expiry: None,
             bytes: 0,
@@ -120,12 +123,20 @@ impl<S: Store> Lane<S> {
         if self.changes.is_empty() && self.spaces.is_none() && self.recorded_from.is_none() {
             return;
         }
+        let exchanges = self.has_swapped && !self.changes.is_empty();
+        if exchanges {
+            self.shared.exchanges.fetch_add(1, Ordering::AcqRel);
+        }
         let written = self.shared.store.write(self.changes.drain(..));
         self.shared.succeeded(written);
         self.bytes = 0;
         // Not before: who reads sees the old generation, or all of the next one.
         if let Some(spaces) = self.spaces.take() {
             self.shared.set_spaces(*spaces);
+        }
+        self.has_swapped = false;
+        if exchanges {
+            self.shared.exchanges.fetch_add(1, Ordering::AcqRel);
         }
         if core::mem::take(&mut self.has_cleared) {
             self.shared.forget_expiries();
@@ -247,6 +258,7 @@ impl<S: Store> DatabasesMut for Lane<S> {
             self.record_at(second, SWAPPED);
         }
         self.spaces_mut().swap(first.index(), second.index());
+        self.has_swapped = true;
     }
 
     fn clear_all(&mut self) {

@@ -28,7 +28,7 @@ use crate::store::{Change, Store, StoreError};
 use crate::{Digest, Engine};
 use core::num::NonZeroU64;
 use core::ops::ControlFlow;
-use core::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use core::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering, fence};
 use layout::{
     Space, StoreKey, Stored, data_begin, expiries_from, is_long, meta_key, named_data_key, parse_data_key,
     parse_expiry_key, parse_record,
@@ -73,6 +73,8 @@ pub struct Shared<S: Store> {
     sealed_generations: [AtomicU32; Database::COUNT],
     /// Another database than the first has been in use, at some time.
     has_databases: AtomicBool,
+    /// Twice the number of SWAPDBs that were committed together with other changes, and one more while one is.
+    exchanges: AtomicU64,
     /// No key expires before this, in milliseconds, but for those before log time.
     next_expiry: AtomicU64,
     /// No expiry before this one is in the store, in milliseconds.
@@ -243,6 +245,22 @@ impl<S: Store> Shared<S> {
     /// How many keys have expired since the store was opened; of those that were set anew meanwhile nobody knows.
     pub fn expired(&self) -> u64 {
         self.expired.load(Ordering::Relaxed)
+    }
+
+    /// What `look` finds, never in the middle of a commit that moves databases and changes records: these are what one
+    /// transaction does, and a record that is in its place may not be in its database yet.
+    fn between_exchanges<R>(&self, look: impl Fn() -> R) -> R {
+        loop {
+            let before = self.exchanges.load(Ordering::Acquire);
+            if before.is_multiple_of(2) {
+                let found = look();
+                fence(Ordering::Acquire);
+                if self.exchanges.load(Ordering::Relaxed) == before {
+                    return found;
+                }
+            }
+            std::thread::yield_now();
+        }
     }
 
     /// From now on the keys of the databases lie here. No lane may be at work.
@@ -443,6 +461,7 @@ impl<S: Store> DiskEngine<S> {
             forget_before: generations.map(AtomicU32::new),
             sealed_generations: generations.map(AtomicU32::new),
             has_databases: AtomicBool::new(has_databases),
+            exchanges: AtomicU64::new(0),
             next_expiry: AtomicU64::new(NEVER),
             purged_before: AtomicU64::new(0),
             expired: AtomicU64::new(0),

@@ -341,7 +341,10 @@ impl<S: Store> Keys for Reader<S> {
     type EntryRef<'a> = Read<S::Value>;
 
     fn get(&self, key: &[u8]) -> Option<Read<S::Value>> {
-        let stored = self.shared.store.get(&data_key(self.shared.space(self.database.get()), key));
+        let stored = self.shared.between_exchanges(|| {
+            let space = self.shared.space(self.database.get());
+            self.shared.store.get(&data_key(space, key))
+        });
         let read = Read::new(key, self.shared.succeeded(stored)??, self.now_ms.get())?;
         self.saw(read.expiry());
         Some(read)

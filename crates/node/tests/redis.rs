@@ -7,7 +7,7 @@ use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 use syros_node::front_end::{FrontEndSettings, RedisFrontEnd};
 use syros_protocol::client::Config;
-use syros_resp::{Connection, Context, Identity, ServerInfo, ServerReport};
+use syros_resp::{Connection, Context, DebugAccess, Identity, ServerInfo, ServerReport};
 use syros_types::{Configuration, FastQuorum, Group, Instant, Now, WallTime};
 
 const REDIS: &str = "/usr/bin/redis-server";

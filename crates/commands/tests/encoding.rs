@@ -803,7 +803,6 @@ fn only_an_overwrite_of_the_same_key_overwrites() {
     let delete = body(&[b"BLIND", b"DEL", b"k"]);
     let other = body(&[b"SET", b"l", b"1"]);
     let increment = body(&[b"BLIND", b"INCR", b"k"]);
-    let overwrites = overwrites;
     assert!(overwrites(&set, &delete) && overwrites(&delete, &set) && overwrites(&set, &set));
     assert!(!overwrites(&set, &other) && !overwrites(&set, &increment) && !overwrites(&increment, &set));
     assert!(!overwrites(&set, b"garbage") && !overwrites(b"", b""));

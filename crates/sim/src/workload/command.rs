@@ -6,7 +6,8 @@ use syros_commands::families::{Append, DbSize, Del, FlushAll, Get, IncrBy, Keys,
 use syros_commands::{Arguments, Command, Deadline, Lifetime, Operation};
 use syros_types::Database;
 
-/// One command of an operation. Keys are numbers; [`key_name`] gives their bytes, and [`ClientCommand::database`] their database.
+/// One command of an operation. Keys are numbers; [`key_name`] gives their bytes; high bits are their
+/// database.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ClientCommand {
     /// GET.

@@ -100,7 +100,8 @@ fn golden() -> Vec<(&'static str, Class, Vec<u8>)> {
         ("FLUSHDB ASYNC", Merge, vec![48]),
         ("MOVE k 3", Update, vec![127, 245, 1, b'k', 3]),
         ("SWAPDB 1 15", Merge, vec![127, 246, 1, 15]),
-        ("BLIND FLUSHALL", Merge, vec![0xb0]),
+        ("BLIND FLUSHALL", Merge, vec![255, 247]),
+        ("BLIND FLUSHDB", Merge, vec![176]),
     ]
 }
 
@@ -742,7 +743,6 @@ fn only_an_overwrite_of_the_same_key_overwrites() {
     let delete = body(&[b"BLIND", b"DEL", b"k"]);
     let other = body(&[b"SET", b"l", b"1"]);
     let increment = body(&[b"BLIND", b"INCR", b"k"]);
-    let overwrites = syros_commands::overwrites;
     assert!(overwrites(&set, &delete) && overwrites(&delete, &set) && overwrites(&set, &set));
     assert!(!overwrites(&set, &other) && !overwrites(&set, &increment) && !overwrites(&increment, &set));
     assert!(!overwrites(&set, b"garbage") && !overwrites(b"", b""));

@@ -222,6 +222,7 @@ fn the_table_knows_the_classes() {
             "bitfield" => &["k", "SET", "u8", "0", "1"],
             "bitop" => &["AND", "k", "l"],
             "dbsize" | "randomkey" | "flushall" | "flushdb" => &[],
+            "swapdb" => &["1", "2"],
             _ if spec.accepts(2) => &["k"],
             _ => &["k", "1"],
         };

@@ -8,7 +8,7 @@ use syros_types::{Database, OpNumber, Prng, WallTime};
 
 /// Most bytes that a block may have above what was asked for: one record with the longest value that
 /// [`Updates`] is likely to make, and the engine's own framing.
-const BLOCK_EXCESS_MAX: usize = 16 * 1024;
+const BLOCK_EXCESS_MAX: usize = 32 * 1024;
 
 /// One thing to be done with an engine.
 #[derive(Clone, Debug)]

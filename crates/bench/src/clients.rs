@@ -128,7 +128,8 @@ impl Operations {
             }
             Request::FlushAll => FlushAll.into(),
         };
-        let operation = Operation { blind: matches!(request, Request::Append(_)), ..Operation::new(command) };
+        let blind = matches!(request, Request::Append(_));
+        let operation = Operation { blind, ..Operation::new(command) };
         self.body.clear();
         operation.encode(&mut self.body);
         let (class, footprint) = (operation.class(), operation.footprint());

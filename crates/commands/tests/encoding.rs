@@ -100,7 +100,8 @@ fn golden() -> Vec<(&'static str, Class, Vec<u8>)> {
         ("FLUSHDB ASYNC", Merge, vec![48]),
         ("MOVE k 3", Update, vec![127, 245, 1, b'k', 3]),
         ("SWAPDB 1 15", Merge, vec![127, 246, 1, 15]),
-        ("BLIND FLUSHALL", Merge, vec![0xb0]),
+        ("BLIND FLUSHALL", Merge, vec![255, 247]),
+        ("BLIND FLUSHDB", Merge, vec![176]),
     ]
 }
 

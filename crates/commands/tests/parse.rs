@@ -229,6 +229,7 @@ fn the_table_knows_the_classes() {
             "restore" => &["k", "0", "\0\x01a\n\0\0\0\0\0\0\0\0\0"],
             "sort" => &["k", "STORE", "d"],
             "dbsize" | "randomkey" | "flushall" | "flushdb" => &[],
+            "swapdb" => &["1", "2"],
             _ if spec.accepts(2) => &["k"],
             _ => &["k", "1"],
         };

@@ -183,26 +183,6 @@ fn local_commands_are_those_of_redis() {
         "SELECT -1",
         "SELECT x",
         "SELECT 99999999999",
-        "SELECT 15",
-        "SELECT 007",
-        "MOVE k 16",
-        "MOVE k -1",
-        "MOVE k x",
-        "MOVE k 99999999999",
-        "MOVE k 0",
-        "MOVE k 1",
-        "MOVE k",
-        "SWAPDB 0",
-        "SWAPDB x 1",
-        "SWAPDB 1 x",
-        "SWAPDB 16 0",
-        "SWAPDB 0 -1",
-        "SWAPDB 0 99999999999",
-        "SWAPDB 99999999999 16",
-        "SWAPDB 3 3",
-        "FLUSHDB x",
-        "FLUSHDB SYNC ASYNC",
-        "CONFIG GET databases",
         "RESET a",
         "RESET",
         "QUIT",
@@ -693,6 +673,35 @@ fn sorted_sets_are_answered_as_by_redis() {
             "ZRANGE z 0 -1 LIMIT 1 2",
             "ZUNION 0 z",
         ]));
+    }
+}
+
+#[test]
+fn numbers_of_databases_are_those_of_redis() {
+    let Some(redis) = Redis::start("numbers-of-databases") else { return };
+    for line in [
+        "SELECT 15",
+        "SELECT 007",
+        "MOVE k 16",
+        "MOVE k -1",
+        "MOVE k x",
+        "MOVE k 99999999999",
+        "MOVE k 0",
+        "MOVE k 1",
+        "MOVE k",
+        "SWAPDB 0",
+        "SWAPDB x 1",
+        "SWAPDB 1 x",
+        "SWAPDB 16 0",
+        "SWAPDB 0 -1",
+        "SWAPDB 0 99999999999",
+        "SWAPDB 99999999999 16",
+        "SWAPDB 3 3",
+        "FLUSHDB x",
+        "FLUSHDB SYNC ASYNC",
+        "CONFIG GET databases",
+    ] {
+        redis.compare(&requests(&[line]));
     }
 }
 

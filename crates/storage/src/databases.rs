@@ -4,7 +4,7 @@ use crate::keyspace::{Keyspace, RemovalPace};
 use crate::listing::Listing;
 use crate::removals::Recorded;
 use crate::snapshot::put_database;
-use syros_commands::access::{Databases, DatabasesMut, Expiry, Keys as _, KeysMut as _};
+use syros_commands::access::{Databases, DatabasesMut, Expiry, Keys, KeysMut};
 use syros_types::{Database, WallTime};
 
 /// How many databases there are beside the first.
@@ -113,7 +113,7 @@ impl MemoryDatabases {
 
     /// Number of keys in all databases.
     pub(crate) fn count(&self) -> usize {
-        self.in_use().map(|keys| keys.count()).sum()
+        self.in_use().map(Keys::count).sum()
     }
 
     /// Keys of all databases that have expired and whose records have gone.
@@ -256,7 +256,7 @@ impl DatabasesMut for MemoryDatabases {
         self.first.clear();
         // What has no keys stays as it is, like what has never been in use.
         let others = self.others.iter_mut().flat_map(|others| others.iter_mut());
-        others.filter(|keys| keys.count() > 0).for_each(|keys| keys.clear());
+        others.filter(|keys| keys.count() > 0).for_each(KeysMut::clear);
     }
 
     fn record_versions(&mut self) {

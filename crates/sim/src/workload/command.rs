@@ -11,7 +11,8 @@ use syros_commands::{Arguments, Command, Deadline, Lifetime, Operation};
 use syros_types::Database;
 use syros_types::key_hash;
 
-/// One command of an operation. Keys are numbers; [`key_name`] gives their bytes, and [`database_of`] their database.
+/// One command of an operation. Keys are numbers; [`key_name`] gives their bytes; high bits are their
+/// database.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ClientCommand {
     /// GET.
@@ -121,8 +122,7 @@ pub fn key_name(key: u64) -> Vec<u8> {
 }
 
 /// The database of a key.
-#[must_use]
-pub(crate) fn database_of(key: u64) -> Database {
+fn database_of(key: u64) -> Database {
     u8::try_from(key >> DATABASE_BIT).ok().and_then(Database::new).unwrap_or_default()
 }
 

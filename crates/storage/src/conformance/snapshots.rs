@@ -8,7 +8,7 @@ use syros_types::{Database, OpNumber, Prng, WallTime};
 
 /// Most bytes that a block may have above what was asked for: one record with the longest value that
 /// [`Updates`] is likely to make, and the engine's own framing.
-const BLOCK_EXCESS_MAX: usize = 16 * 1024;
+const BLOCK_EXCESS_MAX: usize = 32 * 1024;
 
 /// One thing to be done with an engine.
 #[derive(Clone, Debug)]
@@ -55,7 +55,7 @@ impl Updates {
         let names = 1 + prng.below(400);
         let flush_one_in = 100 + prng.below(3000);
         let generator = Generator::new(!seed, 1..4000, 1..2_000_000);
-        let has_databases = seed % 3 > 0;
+        let has_databases = !seed.is_multiple_of(3);
         Self { prng, generator, now: 0, entry: 0, names, flush_one_in, has_databases }
     }
 

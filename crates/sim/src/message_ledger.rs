@@ -29,6 +29,8 @@ struct Publication {
     channel: Channel,
     /// It was sent when nothing broke any more.
     is_quiet: bool,
+    /// Its publisher has been told how many get it.
+    is_answered: bool,
     at: VirtualTime,
 }
 
@@ -77,7 +79,13 @@ impl MessageLedger {
     /// A connection publishes; the message.
     pub(crate) fn publish(&mut self, who: ConnectionName, channel: Channel, at: VirtualTime) -> Vec<u8> {
         let number = self.published.len();
-        self.published.push(Publication { publisher: who, channel, is_quiet: self.is_quiet, at });
+        self.published.push(Publication {
+            publisher: who,
+            channel,
+            is_quiet: self.is_quiet,
+            is_answered: false,
+            at,
+        });
         self.listeners.entry(who).or_default().awaited.push_back(Awaited::Published(number));
         number.to_string().into_bytes()
     }
@@ -130,7 +138,10 @@ impl MessageLedger {
             return Ok(());
         }
         match (listener.awaited.pop_front(), &what) {
-            (Some(Awaited::Published(_)), Received::Integer(_)) => Ok(()),
+            (Some(Awaited::Published(number)), Received::Integer(_)) => {
+                self.published[number].is_answered = true;
+                Ok(())
+            }
             // A process that is about to end, or has no room, may refuse.
             (Some(_), Received::Error(_)) => Ok(()),
             _ => Err(wrong(&what)),
@@ -168,7 +179,9 @@ impl MessageLedger {
     /// # Errors
     /// Which has not been heard.
     pub(crate) fn judge(&self) -> Result<(), String> {
-        for (number, publication) in self.published.iter().enumerate().filter(|(_, it)| it.is_quiet) {
+        for (number, publication) in
+            self.published.iter().enumerate().filter(|(_, it)| it.is_quiet && it.is_answered)
+        {
             for (who, listener) in &self.listeners {
                 let since = listener.subscriptions.get(&publication.channel);
                 let is_owed = since.is_some_and(|(since, is_ending)| *since < publication.at && !is_ending);

@@ -282,7 +282,7 @@ impl World {
     pub(super) fn hear(&mut self, slot: usize, address: u64, what: Result<Vec<Received>, String>) {
         let (now, who) = (self.now(), (slot, self.clients[slot].life, address));
         let heard = what.and_then(|replies| {
-            replies.into_iter().try_for_each(|reply| self.conversation.ledger.hear(who, reply, now))
+            replies.into_iter().try_for_each(|reply| self.conversation.ledger.hear(who, &reply, now))
         });
         if let Err(problem) = heard {
             self.misanswered = self.misanswered.take().or(Some(problem));

@@ -29,6 +29,8 @@ struct Publication {
     channel: Channel,
     /// It was sent when nothing broke any more.
     is_quiet: bool,
+    /// Its publisher has been told how many get it.
+    is_answered: bool,
     at: VirtualTime,
 }
 
@@ -77,7 +79,13 @@ impl MessageLedger {
     /// A connection publishes; the message.
     pub(crate) fn publish(&mut self, who: ConnectionName, channel: Channel, at: VirtualTime) -> Vec<u8> {
         let number = self.published.len();
-        self.published.push(Publication { publisher: who, channel, is_quiet: self.is_quiet, at });
+        self.published.push(Publication {
+            publisher: who,
+            channel,
+            is_quiet: self.is_quiet,
+            is_answered: false,
+            at,
+        });
         self.listeners.entry(who).or_default().awaited.push_back(Awaited::Published(number));
         number.to_string().into_bytes()
     }
@@ -99,19 +107,19 @@ impl MessageLedger {
     pub(crate) fn hear(
         &mut self,
         who: ConnectionName,
-        what: Received,
+        what: &Received,
         now: VirtualTime,
     ) -> Result<(), String> {
         let Some(listener) = self.listeners.get_mut(&who) else { return Ok(()) };
         let wrong = |what: &Received| format!("a client of {who:?} is told {what:?}");
-        if let Received::Array(parts) = &what {
+        if let Received::Array(parts) = what {
             let [Received::Bulk(verb), Received::Bulk(name), last] = &parts[..] else {
-                return Err(wrong(&what));
+                return Err(wrong(what));
             };
             let digit = name.last().filter(|digit| digit.is_ascii_digit());
-            let channel = digit.map(|digit| digit - b'0').ok_or_else(|| wrong(&what))?;
+            let channel = digit.map(|digit| digit - b'0').ok_or_else(|| wrong(what))?;
             if verb == b"message" {
-                let Received::Bulk(text) = last else { return Err(wrong(&what)) };
+                let Received::Bulk(text) = last else { return Err(wrong(what)) };
                 return self.hear_message(who, channel, text);
             }
             let expected = match &verb[..] {
@@ -119,7 +127,7 @@ impl MessageLedger {
                 _ => Awaited::Unsubscribed(channel),
             };
             if listener.awaited.pop_front() != Some(expected) {
-                return Err(wrong(&what));
+                return Err(wrong(what));
             }
             if expected == Awaited::Subscribed(channel) {
                 let is_ending = listener.awaited.contains(&Awaited::Unsubscribed(channel));
@@ -129,11 +137,14 @@ impl MessageLedger {
             }
             return Ok(());
         }
-        match (listener.awaited.pop_front(), &what) {
-            (Some(Awaited::Published(_)), Received::Integer(_)) => Ok(()),
+        match (listener.awaited.pop_front(), what) {
+            (Some(Awaited::Published(number)), Received::Integer(_)) => {
+                self.published[number].is_answered = true;
+                Ok(())
+            }
             // A process that is about to end, or has no room, may refuse.
             (Some(_), Received::Error(_)) => Ok(()),
-            _ => Err(wrong(&what)),
+            _ => Err(wrong(what)),
         }
     }
 
@@ -168,7 +179,9 @@ impl MessageLedger {
     /// # Errors
     /// Which has not been heard.
     pub(crate) fn judge(&self) -> Result<(), String> {
-        for (number, publication) in self.published.iter().enumerate().filter(|(_, it)| it.is_quiet) {
+        for (number, publication) in
+            self.published.iter().enumerate().filter(|(_, it)| it.is_quiet && it.is_answered)
+        {
             for (who, listener) in &self.listeners {
                 let since = listener.subscriptions.get(&publication.channel);
                 let is_owed = since.is_some_and(|(since, is_ending)| *since < publication.at && !is_ending);
@@ -204,10 +217,10 @@ mod tests {
     fn ledger() -> MessageLedger {
         let mut ledger = MessageLedger { is_quiet: true, ..MessageLedger::default() };
         ledger.subscribe(HERE, 1);
-        assert_eq!(ledger.hear(HERE, told("subscribe", Received::Integer(1)), 10), Ok(()));
+        assert_eq!(ledger.hear(HERE, &told("subscribe", Received::Integer(1)), 10), Ok(()));
         for number in 0..2 {
             assert_eq!(ledger.publish(THERE, 1, 20), number.to_string().into_bytes());
-            assert_eq!(ledger.hear(THERE, Received::Integer(1), 21), Ok(()));
+            assert_eq!(ledger.hear(THERE, &Received::Integer(1), 21), Ok(()));
         }
         ledger
     }
@@ -215,27 +228,27 @@ mod tests {
     #[test]
     fn what_is_heard_once_in_order_is_right() {
         let mut ledger = ledger();
-        assert_eq!(ledger.hear(HERE, message(0), 30), Ok(()));
+        assert_eq!(ledger.hear(HERE, &message(0), 30), Ok(()));
         assert!(ledger.judge().is_err(), "one is missing");
-        assert_eq!(ledger.hear(HERE, message(1), 30), Ok(()));
+        assert_eq!(ledger.hear(HERE, &message(1), 30), Ok(()));
         assert_eq!(ledger.judge(), Ok(()));
     }
 
     #[test]
     fn what_nobody_may_hear_is_found() {
-        assert!(ledger().hear(HERE, message(2), 30).is_err(), "nobody said it");
-        assert!(ledger().hear(THERE, message(0), 30).is_err(), "it has not subscribed");
+        assert!(ledger().hear(HERE, &message(2), 30).is_err(), "nobody said it");
+        assert!(ledger().hear(THERE, &message(0), 30).is_err(), "it has not subscribed");
         let mut twice = ledger();
-        assert_eq!(twice.hear(HERE, message(0), 30), Ok(()));
-        assert!(twice.hear(HERE, message(0), 30).is_err());
+        assert_eq!(twice.hear(HERE, &message(0), 30), Ok(()));
+        assert!(twice.hear(HERE, &message(0), 30).is_err());
         let mut disordered = ledger();
-        assert_eq!(disordered.hear(HERE, message(1), 30), Ok(()));
-        assert!(disordered.hear(HERE, message(0), 30).is_err());
+        assert_eq!(disordered.hear(HERE, &message(1), 30), Ok(()));
+        assert!(disordered.hear(HERE, &message(0), 30).is_err());
         let mut ended = ledger();
         ended.unsubscribe(HERE, 1);
-        assert_eq!(ended.hear(HERE, message(0), 30), Ok(()), "it has not been told yet");
-        assert_eq!(ended.hear(HERE, told("unsubscribe", Received::Integer(0)), 31), Ok(()));
-        assert!(ended.hear(HERE, message(1), 32).is_err());
+        assert_eq!(ended.hear(HERE, &message(0), 30), Ok(()), "it has not been told yet");
+        assert_eq!(ended.hear(HERE, &told("unsubscribe", Received::Integer(0)), 31), Ok(()));
+        assert!(ended.hear(HERE, &message(1), 32).is_err());
         assert_eq!(ended.judge(), Ok(()));
     }
 }

@@ -41,8 +41,8 @@ pub(crate) struct Conversation {
     next_link: u64,
     pub(super) ledger: MessageLedger,
     dice: Prng,
-    /// Connections of clients that publish and subscribe; the first of a process publishes.
-    talkers: BTreeMap<usize, Vec<u64>>,
+    /// Connections of clients that publish and subscribe, if they are there; the first of a process publishes.
+    talkers: BTreeMap<usize, [Option<u64>; TALKERS]>,
 }
 
 impl Conversation {
@@ -58,7 +58,7 @@ impl Conversation {
 
     /// True if a connection is one of a client that publishes and subscribes.
     pub(super) fn is_talker(&self, slot: usize, address: u64) -> bool {
-        self.talkers.get(&slot).is_some_and(|talkers| talkers.contains(&address))
+        self.talkers.get(&slot).is_some_and(|talkers| talkers.contains(&Some(address)))
     }
 }
 
@@ -244,19 +244,10 @@ impl World {
             return;
         }
         self.schedule_talk(slot);
+        // The publisher has the most to say.
+        let place = (self.conversation.dice.below(TALKERS as u64 + 2) as usize).saturating_sub(2);
         let talkers = self.conversation.talkers.entry(slot).or_default();
-        if talkers.len() < TALKERS {
-            let time = self.now();
-            let Some(process) = &mut self.clients[slot].process else { return };
-            let now = process.clock.now(time);
-            if let Some(address) = process.host().and_then(|host| host.connect_talker(now)) {
-                self.conversation.talkers.entry(slot).or_default().push(address);
-            }
-            return;
-        }
-        let which = self.conversation.dice.below(TALKERS as u64 + 2) as usize;
-        let place = which.saturating_sub(2);
-        let address = self.conversation.talkers[&slot][place];
+        let Some(address) = talkers[place] else { return self.connect_talker(slot, place) };
         let channel = self.conversation.dice.below(CHANNELS) as Channel;
         let who: ConnectionName = (slot, life, address);
         if !self.is_healed && self.conversation.dice.chance(1, 60) {
@@ -278,11 +269,20 @@ impl World {
         self.send_in_pieces(slot, address, &bytes);
     }
 
+    /// A client connects that publishes, if it is the first one, or subscribes.
+    fn connect_talker(&mut self, slot: usize, place: usize) {
+        let time = self.now();
+        let Some(process) = &mut self.clients[slot].process else { return };
+        let now = process.clock.now(time);
+        let address = process.host().and_then(|host| host.connect_talker(now));
+        self.conversation.talkers.entry(slot).or_default()[place] = address;
+    }
+
     /// Such a client hears something.
     pub(super) fn hear(&mut self, slot: usize, address: u64, what: Result<Vec<Received>, String>) {
         let (now, who) = (self.now(), (slot, self.clients[slot].life, address));
         let heard = what.and_then(|replies| {
-            replies.into_iter().try_for_each(|reply| self.conversation.ledger.hear(who, reply, now))
+            replies.into_iter().try_for_each(|reply| self.conversation.ledger.hear(who, &reply, now))
         });
         if let Err(problem) = heard {
             self.misanswered = self.misanswered.take().or(Some(problem));
@@ -294,7 +294,7 @@ impl World {
         let who = (slot, self.clients[slot].life, address);
         self.conversation.ledger.gone(who);
         if let Some(talkers) = self.conversation.talkers.get_mut(&slot) {
-            talkers.retain(|other| *other != address);
+            talkers.iter_mut().filter(|talker| **talker == Some(address)).for_each(|talker| *talker = None);
         }
     }
 

@@ -327,14 +327,15 @@ impl Messages {
                     return;
                 }
                 self.registry.deliver(kind, &channel, &payload, push);
-                self.forward(from, FrontEndMessage::Published { origin, number, kind, channel, payload });
+                let message = FrontEndMessage::Published { origin, number, kind, channel, payload };
+                self.forward(from, &message);
             }
         }
     }
 
     /// Hands a message that has come on to the gateways that reach subscribers.
-    fn forward(&mut self, from: MessagePeer, message: FrontEndMessage) {
-        let FrontEndMessage::Published { kind, channel, .. } = &message else { return };
+    fn forward(&mut self, from: MessagePeer, message: &FrontEndMessage) {
+        let FrontEndMessage::Published { kind, channel, .. } = message else { return };
         for (peer, state) in &self.peers {
             let is_gateway = matches!(peer, MessagePeer::Gateway(_));
             if is_gateway && *peer != from && state.receivers(*kind, channel) > 0 {

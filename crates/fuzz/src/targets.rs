@@ -1,10 +1,11 @@
 //! The targets: each takes any bytes, panics if something is wrong, and says whether it accepted the input.
 
 use crate::seeds::{self, describe};
+use core::time::Duration;
 use std::convert::Infallible;
 use syros_commands::ReplyRef;
 use syros_resp::{
-    Completion, Connection, Context, Identity, Protocol, ServerInfo, ServerReport, write_reply,
+    Completion, Connection, Context, Identity, ProcessAnswer, Protocol, ServerInfo, ServerReport, write_reply,
 };
 use syros_storage::{Engine, MemoryEngine};
 use syros_types::{ConfigurationEpoch, ConfigurationId, GroupId, Prng, ReplicaId, WallTime};
@@ -94,6 +95,10 @@ pub fn resp_connection(input: &[u8]) -> bool {
             assert!(syros_commands::describe(&submission.body).is_ok());
             connection.complete(submission.slot, Completion::Unknown);
             submissions += 1;
+        }
+        if connection.take_request().is_some() {
+            let answer = ProcessAnswer::Text(b"id=1\n".to_vec());
+            connection.answer_request(&answer, Duration::from_secs(1), WallTime(0));
         }
         let written = connection.output().len();
         connection.sent(written);

@@ -213,11 +213,35 @@ const MESSAGES: &[&str] = &[
     "EXEC",
 ];
 
+/// Commands that a connection or its process answers. The parsers of their words are in no other target.
+const TOOL_COMMANDS: &[&str] = &[
+    "ACL CAT read",
+    "ACL DRYRUN default GET k",
+    "CLIENT KILL ID 1 TYPE normal SKIPME no MAXAGE 5",
+    "CLIENT LIST ID 1 2",
+    "CLIENT PAUSE 10 WRITE",
+    "COMMAND GETKEYSANDFLAGS MSET a 1 b 2",
+    "CONFIG GET slow* timeout",
+    "CONFIG SET slowlog-log-slower-than 0 maxmemory 1mb",
+    "DEBUG SLEEP 0.1",
+    "INFO everything",
+    "LATENCY HISTOGRAM get",
+    "MONITOR",
+    "RESET",
+    "SLOWLOG GET 5",
+    "WAIT 1 0",
+    "WAITAOF 0 1 0",
+];
+
 pub(crate) fn requests(prng: &mut Prng) -> Vec<Vec<u8>> {
     let mut seeds = Vec::new();
     for _ in 0..SEEDS_EACH * COMMANDS.len() {
         let mut input = vec![prng.next_u64() as u8];
         for _ in 0..=prng.below(6) {
+            if prng.chance(1, 8) {
+                let command = TOOL_COMMANDS[prng.below(TOOL_COMMANDS.len() as u64) as usize];
+                input.extend_from_slice(format!("{command}\r\n").as_bytes());
+            }
             let commands = if prng.chance(1, 5) { MESSAGES } else { COMMANDS };
             let command = commands[prng.below(commands.len() as u64) as usize];
             if prng.chance(1, 10) {

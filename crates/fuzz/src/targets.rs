@@ -1,10 +1,11 @@
 //! The targets: each takes any bytes, panics if something is wrong, and says whether it accepted the input.
 
 use crate::seeds::{self, describe};
+use core::time::Duration;
 use std::convert::Infallible;
 use syros_commands::ReplyRef;
 use syros_resp::{
-    Completion, Connection, Context, Identity, MessageAnswer, MessageRequest, Protocol, PushedMessage,
+    Completion, Connection, Context, Identity, MessageAnswer, MessageRequest, ProcessAnswer, Protocol, PushedMessage,
     ServerInfo, ServerReport, SubscriptionChange, write_reply,
 };
 use syros_storage::{Engine, MemoryEngine};
@@ -141,6 +142,10 @@ pub fn resp_connection(input: &[u8]) -> bool {
                 channel: b"a",
                 payload: bytes,
             });
+        }
+        if connection.take_request().is_some() {
+            let answer = ProcessAnswer::Text(b"id=1\n".to_vec());
+            connection.answer_request(&answer, Duration::from_secs(1), WallTime(0));
         }
         let written = connection.output().len();
         connection.sent(written);

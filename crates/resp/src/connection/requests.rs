@@ -2,7 +2,7 @@
 
 use super::{CommandPipeline, Connection};
 use crate::connection_commands;
-use crate::context::Context;
+use crate::context::{Context, Unavailable};
 use crate::requests::{ClientFilter, ClientKind, ProcessAnswer, ProcessRequest};
 use crate::shared::{PauseMode, SlowCommand, put_words, words_of};
 use crate::writer::{write_array, write_error, write_integer, write_simple, write_verbatim};
@@ -166,6 +166,11 @@ impl CommandPipeline {
     ) -> bool {
         match connection_commands::request(command, words, &self.session, context) {
             None => false,
+            Some(Ok(_)) if context.unavailable == Some(Unavailable::Loading) => {
+                // There is nobody yet who could answer.
+                self.reply(|_, out| write_error(out, Unavailable::Loading.text().as_bytes()));
+                true
+            }
             Some(Err(text)) => {
                 self.reply(|_, out| write_error(out, &text));
                 true

@@ -1,5 +1,6 @@
 //! Errors of commands, in the words of Redis 7.0.
 
+use crate::families::StreamError;
 use crate::reply::Double;
 use core::fmt;
 use syros_types::limits::{BODY_BYTES_MAX, KEY_BYTES_MAX, KEYS_PER_OPERATION_MAX};
@@ -132,6 +133,24 @@ pub enum CommandError {
     BitfieldOverflow,
     /// BITFIELD_RO that changes something.
     BitfieldReadOnly,
+    /// Something that only commands on streams say.
+    Stream(StreamError),
+    /// An option that XCLAIM does not have.
+    UnrecognizedClaimOption(Vec<u8>),
+    /// A command has no subcommand of this name.
+    UnknownSubcommand {
+        /// The command, in lower case.
+        command: &'static str,
+        /// The name as sent.
+        name: Vec<u8>,
+    },
+    /// A subcommand of this name does not have these arguments.
+    SubcommandSyntax {
+        /// The command, in lower case.
+        command: &'static str,
+        /// The name as sent.
+        name: Vec<u8>,
+    },
     /// BLIND in front of a command that only reads, or is no operation on data.
     BlindNotUpdate(&'static str),
 }
@@ -152,6 +171,19 @@ impl CommandError {
                 out.extend_from_slice(b"ERR Unsupported option ");
                 out.extend_from_slice(option);
             }
+            Self::UnrecognizedClaimOption(option) => {
+                out.extend_from_slice(b"ERR Unrecognized XCLAIM option '");
+                out.extend_from_slice(option);
+                out.push(b'\'');
+            }
+            Self::UnknownSubcommand { command, name } => {
+                out.extend_from_slice(b"ERR unknown subcommand '");
+                write_subcommand(out, command, &name[..name.len().min(128)]);
+            }
+            Self::SubcommandSyntax { command, name } => {
+                out.extend_from_slice(b"ERR unknown subcommand or wrong number of arguments for '");
+                write_subcommand(out, command, name);
+            }
             other => out.extend_from_slice(other.to_string().as_bytes()),
         }
         for byte in &mut out[start..] {
@@ -168,6 +200,12 @@ impl CommandError {
         self.write(&mut out);
         out
     }
+}
+
+/// Appends the rest of an error about a subcommand, from its name on.
+fn write_subcommand(out: &mut Vec<u8>, command: &str, name: &[u8]) {
+    out.extend_from_slice(name);
+    out.extend_from_slice(format!("'. Try {} HELP.", command.to_ascii_uppercase()).as_bytes());
 }
 
 impl CommandError {
@@ -224,6 +262,7 @@ impl CommandError {
             }
             Self::BitfieldOverflow => "ERR Invalid OVERFLOW type specified",
             Self::BitfieldReadOnly => "ERR BITFIELD_RO only supports the GET subcommand",
+            Self::Stream(error) => error.text(),
             Self::Unknown { .. }
             | Self::Arity(_)
             | Self::InvalidExpireTime(_)
@@ -241,6 +280,9 @@ impl CommandError {
             | Self::NoGeoShape(_)
             | Self::PatternTooLong(_)
             | Self::OperationTooLong(_)
+            | Self::UnrecognizedClaimOption(_)
+            | Self::UnknownSubcommand { .. }
+            | Self::SubcommandSyntax { .. }
             | Self::BlindNotUpdate(_) => "",
         }
     }
@@ -302,6 +344,12 @@ impl fmt::Display for CommandError {
             Self::OperationTooLong(bytes) => {
                 write!(f, "ERR command of {bytes} bytes exceeds the maximum of {BODY_BYTES_MAX}")
             }
+            Self::UnrecognizedClaimOption(option) => {
+                write!(f, "ERR Unrecognized XCLAIM option '{}'", String::from_utf8_lossy(option))
+            }
+            Self::UnknownSubcommand { .. } | Self::SubcommandSyntax { .. } => {
+                f.write_str(&String::from_utf8_lossy(&self.text()))
+            }
             Self::BlindNotUpdate(name) => {
                 write!(f, "ERR BLIND needs an update, and '{name}' is none")
             }
@@ -356,6 +404,8 @@ pub enum ExecutionError {
     /// The elements that an update would answer exceed
     /// [`UPDATE_REPLY_BYTES_MAX`](crate::limits::UPDATE_REPLY_BYTES_MAX).
     UpdateReplyTooLong,
+    /// Something that only commands on streams say.
+    Stream(StreamError),
     /// A list has no element of this index.
     IndexOutOfRange,
     /// The body is malformed.
@@ -391,6 +441,7 @@ impl ExecutionError {
             Self::SourcesTooLong => "ERR strings of more than 1073741824 bytes in one command",
             Self::ReplyTooLong => "ERR reply exceeds the maximum of 134217728 bytes",
             Self::UpdateReplyTooLong => "ERR reply to an update exceeds the maximum of 16908288 bytes",
+            Self::Stream(error) => error.text(),
             Self::IndexOutOfRange => "ERR index out of range",
             Self::Malformed => "ERR malformed operation",
             Self::NotRead => "ERR update where only a read is allowed",

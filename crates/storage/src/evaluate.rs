@@ -205,7 +205,7 @@ impl<K: Keys> KeysMut for WriteOverlay<'_, K> {
         let (mut value, expiry) = self.copy(key).unwrap_or_else(|| (C::default().into(), None));
         let collection = C::of_mut(&mut value).ok_or(WrongType)?;
         let result = change(collection);
-        let left = !collection.is_empty();
+        let left = !collection.is_absent();
         self.changes.insert(key.to_vec(), left.then_some((value, expiry)));
         Ok(result)
     }

@@ -475,10 +475,13 @@ impl CommandPipeline {
 
     fn understood(&mut self, words: &[&[u8]], request_bytes: usize, context: &Context<'_>) {
         let (number, mut parsed) = parse_numbered(words);
-        if let Ok(Parsed::Data(operation)) = &mut parsed
-            && let Some(seed) = operation.seed_mut()
-        {
-            *seed = self.session.seeds.next_u64();
+        if let Ok(Parsed::Data(operation)) = &mut parsed {
+            if let Some(seed) = operation.seed_mut() {
+                *seed = self.session.seeds.next_u64();
+            }
+            if let Some(now_ms) = operation.now_mut() {
+                *now_ms = context.now.as_millis();
+            }
         }
         match parsed {
             Ok(Parsed::Local(command)) if transactions::is_immediate(command) => {

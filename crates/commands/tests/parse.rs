@@ -122,10 +122,7 @@ const ERRORS: &[(&str, &str)] = &[
     ("xrange k (18446744073709551615-18446744073709551615 +", "ERR invalid start ID for the interval"),
     ("xrange k - (0-0", "ERR invalid end ID for the interval"),
     ("xrange k - + count", SYNTAX),
-    (
-        "xread streams k",
-        "ERR wrong number of arguments for 'xread' command",
-    ),
+    ("xread streams k", "ERR wrong number of arguments for 'xread' command"),
     (
         "xread count 3 streams k l 0",
         "ERR Unbalanced 'xread' list of streams: for each stream key an ID or '$' must be specified.",

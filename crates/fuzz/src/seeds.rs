@@ -203,11 +203,13 @@ pub(crate) fn values(prng: &mut Prng) -> Vec<Vec<u8>> {
             }
             sorted_set.set(&string, Score::new(number as f64 / 4.0).unwrap_or(Score::LEAST));
         }
-        values.extend([Value::from(hash), list.into(), set.into(), sorted_set.into(), stream.into()].map(|value| {
-            let mut bytes = Vec::new();
-            value.put(&mut bytes);
-            bytes
-        }));
+        values.extend([Value::from(hash), list.into(), set.into(), sorted_set.into(), stream.into()].map(
+            |value| {
+                let mut bytes = Vec::new();
+                value.put(&mut bytes);
+                bytes
+            },
+        ));
     }
     values
 }

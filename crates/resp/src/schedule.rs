@@ -44,8 +44,7 @@ use crate::limits::{
 use crate::locks::{KeyLocks, LockMode, WholeKeyspaceLock};
 use crate::writer::{
     Protocol, write_array, write_error, write_keyed, write_keyed_one, write_map, write_pair, write_pairs,
-    write_reply, write_set,
-    write_simple,
+    write_reply, write_set, write_simple,
 };
 use std::collections::VecDeque;
 use std::sync::Arc;

@@ -7,8 +7,8 @@ use crate::list::{self, List};
 use crate::parts::{Tree, ValueParts};
 use crate::set::Set;
 use crate::sorted_set::{self, SortedSet};
-use core::fmt;
 use crate::stream::{State, Stream};
+use core::fmt;
 use syros_tree::{ByBytes, ByHash, ById, ByPosition, ByScore, Dismantle, Members, Pairs};
 
 /// The trees of large collections that nobody needs any more. Dropping it gives all their memory back at once;

@@ -77,7 +77,8 @@ fn change(stream: &mut Stream, model: &mut Model, prng: &mut Prng) {
     let some_id = |prng: &mut Prng, model: &Model| (prng.below(model.last.0 + 2), prng.below(3));
     match prng.below(14) {
         0..5 => {
-            let new = if prng.chance(1, 2) { (model.last.0, model.last.1 + 1) } else { (model.last.0 + 1, 0) };
+            let new =
+                if prng.chance(1, 2) { (model.last.0, model.last.1 + 1) } else { (model.last.0 + 1, 0) };
             let strings: Vec<Vec<u8>> =
                 (0..2 + 2 * prng.below(2)).map(|_| vec![b'x'; prng.below(60) as usize]).collect();
             stream.append(id(new), strings.len(), strings.iter().map(Vec::as_slice));
@@ -180,7 +181,10 @@ fn written_and_read(stream: &Stream, context: &str) -> Stream {
         builder.part(&part).expect("a part");
         written.extend_from_slice(&part);
     }
-    assert!(builder.is_complete() && written == bytes && parts.fingerprint() == stream.fingerprint(), "{context}");
+    assert!(
+        builder.is_complete() && written == bytes && parts.fingerprint() == stream.fingerprint(),
+        "{context}"
+    );
     let Value::Stream(again) = builder.finish() else { panic!("{context}") };
     again
 }

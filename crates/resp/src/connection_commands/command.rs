@@ -372,7 +372,8 @@ fn placed_keys<'a>(spec: &CommandSpec, words: &[&'a [u8]]) -> Vec<(usize, &'a [u
         last => usize::from(last.unsigned_abs()),
     };
     let keys = words[first..=last].iter().step_by(usize::from(spec.keys.step.unsigned_abs()));
-    let last = spec.key_flags.len().saturating_sub(1 + usize::from(spec.key_count > 0 || spec.key_word.is_some()));
+    let last =
+        spec.key_flags.len().saturating_sub(1 + usize::from(spec.key_count > 0 || spec.key_word.is_some()));
     keys.enumerate().map(|(number, key)| (number.min(last), *key)).collect()
 }
 
@@ -381,7 +382,8 @@ fn counted_keys<'a, 'b>(spec: &CommandSpec, words: &'b [&'a [u8]]) -> Option<&'b
     if let Some((word, from)) = spec.key_word {
         let is_word = |other: &&[u8]| other.eq_ignore_ascii_case(word.as_bytes());
         let at = words.iter().skip(usize::from(from)).position(is_word)? + usize::from(from) + 1;
-        let behind = words.get(at..).filter(|behind| !behind.is_empty() && behind.len().is_multiple_of(2))?;
+        // As many words as keys should follow them, which Redis does not check here either.
+        let behind = words.get(at..).filter(|behind| behind.len() > 1)?;
         return behind.get(..behind.len() / 2);
     }
     if spec.key_count == 0 {

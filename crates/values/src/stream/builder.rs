@@ -3,10 +3,8 @@
 //! The first element of a stream is its numbers, the next ones are its entries, each an id and the packed fields, and then
 //! come the records of its groups.
 
-use super::record::{
-    Consumer, Group, Pending, Record as _, RecordKey, name_key, owned_key, take_id,
-};
 use super::fields::Fields;
+use super::record::{Consumer, Group, Pending, Record as _, RecordKey, name_key, owned_key, take_id};
 use super::{State, Stream, StreamId};
 use crate::primitive::{InvalidValue, take_string};
 use core::ops::ControlFlow;
@@ -51,7 +49,9 @@ impl State {
     /// given last, and how many entries there are.
     fn numbers_encoded(&self) -> Vec<u8> {
         let mut out = [self.last.to_bytes(), self.max_deleted.to_bytes()].concat();
-        [self.added, self.numbers, self.entries.len()].iter().for_each(|number| put_varint(&mut out, *number));
+        [self.added, self.numbers, self.entries.len()]
+            .iter()
+            .for_each(|number| put_varint(&mut out, *number));
         out
     }
 }

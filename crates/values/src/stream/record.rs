@@ -154,9 +154,7 @@ impl<'a> RecordKey<'a> {
         let group = take_number(&mut key)?;
         match key.split_first()? {
             (&CONSUMER, name) => Some(Self::Consumer { group, name }),
-            (&PENDING, id) => {
-                Some(Self::Pending { group, id: StreamId::from_bytes(id.try_into().ok()?) })
-            }
+            (&PENDING, id) => Some(Self::Pending { group, id: StreamId::from_bytes(id.try_into().ok()?) }),
             _ => None,
         }
     }

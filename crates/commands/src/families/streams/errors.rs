@@ -96,9 +96,7 @@ impl StreamError {
             Self::LimitWithoutTrim => {
                 "ERR syntax error, LIMIT cannot be used without specifying a trimming strategy"
             }
-            Self::LimitOfExactTrim => {
-                "ERR syntax error, LIMIT cannot be used without the special ~ option"
-            }
+            Self::LimitOfExactTrim => "ERR syntax error, LIMIT cannot be used without the special ~ option",
             Self::NoTrim => "ERR syntax error, XTRIM must be called with a trimming strategy",
             Self::StartExcluded => "ERR invalid start ID for the interval",
             Self::EndExcluded => "ERR invalid end ID for the interval",
@@ -149,7 +147,9 @@ impl StreamError {
             Self::SetIdBelowDeleted => {
                 "ERR The ID specified in XSETID is smaller than current max_deleted_entry_id"
             }
-            Self::SetIdBelowTop => "ERR The ID specified in XSETID is smaller than the target stream top item",
+            Self::SetIdBelowTop => {
+                "ERR The ID specified in XSETID is smaller than the target stream top item"
+            }
             Self::SetIdBelowLength => {
                 "ERR The entries_added specified in XSETID is smaller than the target stream length"
             }

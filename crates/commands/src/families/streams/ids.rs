@@ -143,7 +143,13 @@ mod tests {
         assert_eq!(parse_start(b"(5"), Ok(id(5, 1)));
         assert_eq!(parse_end(b"(5-0"), Ok(id(4, u64::MAX)));
         assert_eq!(parse_end(b"(0-0"), Err(StreamError::EndExcluded));
-        assert_eq!(parse_start(b"(18446744073709551615-18446744073709551615"), Err(StreamError::StartExcluded));
-        assert_eq!((parse_start(b"("), parse_start(b"(-")), (Err(StreamError::InvalidId), Err(StreamError::InvalidId)));
+        assert_eq!(
+            parse_start(b"(18446744073709551615-18446744073709551615"),
+            Err(StreamError::StartExcluded)
+        );
+        assert_eq!(
+            (parse_start(b"("), parse_start(b"(-")),
+            (Err(StreamError::InvalidId), Err(StreamError::InvalidId))
+        );
     }
 }

@@ -87,7 +87,8 @@ fn put_no_key_or_group(reply: &mut Vec<u8>, key: &[u8], group: &[u8], end: &str)
 
 /// Answers that a stream has no such group.
 fn put_no_group(reply: &mut Vec<u8>, key: &[u8], group: &[u8]) -> ExecutionResult {
-    let text = [b"NOGROUP No such consumer group '", c_string(group), b"' for key name '", c_string(key), b"'"];
+    let text =
+        [b"NOGROUP No such consumer group '", c_string(group), b"' for key name '", c_string(key), b"'"];
     put_error(reply, &text.concat());
     Ok(())
 }

@@ -56,9 +56,7 @@ impl NewId {
     fn behind(self, last: StreamId) -> Option<StreamId> {
         match self {
             Self::Now { now_ms } => last.next().map(|next| next.max(StreamId::new(now_ms, 0))),
-            Self::Next { ms } if ms == last.ms() => {
-                Some(StreamId::new(ms, last.sequence().checked_add(1)?))
-            }
+            Self::Next { ms } if ms == last.ms() => Some(StreamId::new(ms, last.sequence().checked_add(1)?)),
             Self::Next { ms } => Some(StreamId::new(ms, 0)).filter(|id| *id > last),
             Self::Exactly(id) => Some(id).filter(|id| *id > last),
         }

@@ -208,9 +208,10 @@ fn parse<'a>(name: &'static str, words: Words<'a>) -> Result<Command<'a>, Comman
     let action = match (found, rest) {
         ("create" | "setid", [last, options @ ..]) => {
             let is_create = found == "create";
-            let (entries_read, makes_stream) = options_of(options, is_create)
-                .transpose()
-                .unwrap_or_else(|| Err(CommandError::SubcommandSyntax { command: name, name: words[1].to_vec() }))?;
+            let (entries_read, makes_stream) =
+                options_of(options, is_create).transpose().unwrap_or_else(|| {
+                    Err(CommandError::SubcommandSyntax { command: name, name: words[1].to_vec() })
+                })?;
             if words.len() > 8 {
                 return Err(CommandError::SubcommandSyntax { command: name, name: words[1].to_vec() });
             }
@@ -280,12 +281,9 @@ impl<'a> UpdateCommand<'a> for XGroup<'a> {
         let exists = stream.is_some();
         let has_group = stream.is_some_and(|stream| stream.group(self.group).is_some());
         drop(found);
-        match self.action {
-            GroupAction::Create { makes_stream: true, .. } => {}
-            _ if !exists => return Err(StreamError::NoKeyOfGroup.into()),
-            GroupAction::Create { .. } | GroupAction::Destroy => {}
-            _ if !has_group => return put_no_group(reply, self.key, self.group),
-            _ => {}
+        let makes_stream = matches!(self.action, GroupAction::Create { makes_stream: true, .. });
+        if !exists && !makes_stream {
+            return Err(StreamError::NoKeyOfGroup.into());
         }
         match self.action {
             GroupAction::Create { .. } if has_group => return Err(StreamError::GroupExists.into()),
@@ -294,7 +292,14 @@ impl<'a> UpdateCommand<'a> for XGroup<'a> {
                 put_integer(reply, 0);
                 return Ok(());
             }
-            _ => {}
+            GroupAction::Create { .. } | GroupAction::Destroy => {}
+            GroupAction::SetId { .. }
+            | GroupAction::CreateConsumer { .. }
+            | GroupAction::DeleteConsumer { .. } => {
+                if !has_group {
+                    return put_no_group(reply, self.key, self.group);
+                }
+            }
         }
         keys.edit_collection(self.key, |stream: &mut Stream| self.act(stream, reply))?;
         Ok(())
@@ -326,7 +331,8 @@ impl XGroup<'_> {
                 put_integer(reply, i64::from(new.is_some()));
             }
             GroupAction::DeleteConsumer { consumer } => {
-                let pending = stream.group(self.group).and_then(|group| stream.delete_consumer(&group, consumer));
+                let pending =
+                    stream.group(self.group).and_then(|group| stream.delete_consumer(&group, consumer));
                 put_integer(reply, pending.unwrap_or(0) as i64);
             }
         }

@@ -167,7 +167,9 @@ impl ReadCommand for XInfo<'_> {
                 put_optional_entry(reply, entries.next_back().or(first));
                 Ok(())
             }
-            StreamSubject::Full { count } => put_full(stream, if count == 0 { u64::MAX } else { count }, view, reply),
+            StreamSubject::Full { count } => {
+                put_full(stream, if count == 0 { u64::MAX } else { count }, view, reply)
+            }
             StreamSubject::Groups => {
                 put_array(reply, usize::try_from(stream.groups_len()).unwrap_or(usize::MAX));
                 for (name, group) in stream.groups() {
@@ -199,7 +201,9 @@ impl ReadCommand for XInfo<'_> {
                 let some = work_of_some(count, stream.len(), stream.memory_bytes());
                 some.saturating_add(stream.groups().map(|(_, group)| consumers_work(stream, &group)).sum())
             }
-            StreamSubject::Groups => usize::try_from(stream.groups_len()).unwrap_or(usize::MAX).saturating_mul(ITEM_WORK),
+            StreamSubject::Groups => {
+                usize::try_from(stream.groups_len()).unwrap_or(usize::MAX).saturating_mul(ITEM_WORK)
+            }
             StreamSubject::Consumers { group } => {
                 stream.group(group).map_or(0, |group| consumers_work(stream, &group))
             }
@@ -280,7 +284,10 @@ fn put_consumers(stream: &Stream, group: &Group, view: View, reply: &mut Vec<u8>
         put_number(reply, "pending", stream.owned_len(group, &consumer));
         put_number(reply, "idle", now_ms.saturating_sub(consumer.seen_ms));
         put_name(reply, "inactive");
-        put_integer(reply, consumer.active_ms.map_or(-1, |active| now_ms.saturating_sub(active).cast_signed()));
+        put_integer(
+            reply,
+            consumer.active_ms.map_or(-1, |active| now_ms.saturating_sub(active).cast_signed()),
+        );
         check_room(view, reply)?;
     }
     Ok(())

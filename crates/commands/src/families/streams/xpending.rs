@@ -118,7 +118,8 @@ impl ReadCommand for XPending<'_> {
     fn read<K: Keys>(&self, keys: &K, view: View, reply: &mut Vec<u8>) -> ExecutionResult {
         let found = keys.get(self.key);
         let stream = stream_of(found.as_ref())?;
-        let Some((stream, group)) = stream.and_then(|stream| Some((stream, stream.group(self.group)?))) else {
+        let Some((stream, group)) = stream.and_then(|stream| Some((stream, stream.group(self.group)?)))
+        else {
             return put_no_key_or_group(reply, self.key, self.group, "");
         };
         match &self.range {
@@ -186,9 +187,9 @@ fn put_range(
     let (mut count, mut parts) = (0, Vec::new());
     let mut put = |id: StreamId, pending: Pending| {
         if !is_idle(&pending, range.min_idle_ms, now_ms) {
-            return Ok(true);
+            return Ok(count < range.count);
         }
-        if count == range.count {
+        if count >= range.count {
             return Ok(false);
         }
         count += 1;
@@ -199,10 +200,8 @@ fn put_range(
         put_integer(&mut parts, pending.deliveries as i64);
         if parts.len() > view.reply_end { Err(ExecutionError::ReplyTooLong) } else { Ok(count < range.count) }
     };
-    match range.consumer.map(|name| stream.consumer(group, name)) {
-        _ if range.count == 0 => {}
-        // There is no such consumer.
-        Some(None) => {}
+    let at_consumer = range.consumer.map(|name| stream.consumer(group, name));
+    match at_consumer.filter(|_| range.count > 0) {
         Some(Some(consumer)) => {
             for id in stream.owned(group, &consumer, range.from).take_while(|id| *id <= range.to) {
                 if let Some(pending) = stream.pending(group, id)
@@ -212,6 +211,8 @@ fn put_range(
                 }
             }
         }
+        // There is no such consumer, or nothing is asked for.
+        Some(None) => {}
         None => {
             for (id, pending) in stream.pending_from(group, range.from, range.to) {
                 if !put(id, pending)? {

@@ -77,7 +77,8 @@ impl<'a> Definition<'a> for XRead<'a> {
 impl XRead<'_> {
     /// How many of these entries are answered.
     fn count_of(&self, entries: &StreamIter<'_>) -> usize {
-        let most = if self.count == 0 { usize::MAX } else { usize::try_from(self.count).unwrap_or(usize::MAX) };
+        let most =
+            if self.count == 0 { usize::MAX } else { usize::try_from(self.count).unwrap_or(usize::MAX) };
         entries.len().min(most)
     }
 }

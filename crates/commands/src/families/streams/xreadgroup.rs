@@ -159,7 +159,13 @@ impl XReadGroup<'_> {
     }
 
     /// What has not been delivered to the group.
-    fn read_new(&self, stream: &mut Stream, mut consumer: Consumer, mut room: Room, reply: &mut Vec<u8>) -> bool {
+    fn read_new(
+        &self,
+        stream: &mut Stream,
+        mut consumer: Consumer,
+        mut room: Room,
+        reply: &mut Vec<u8>,
+    ) -> bool {
         let Some(mut group) = stream.group(self.group) else { return false };
         let Some(first) = group.last.next() else { return false };
         let entries = stream.range(first, StreamId::MAX);

@@ -186,7 +186,15 @@ impl Generator {
     /// absolute ones lie in `absolute_ms`, apart from those that are mistakes or in the past.
     #[must_use]
     pub const fn new(seed: u64, relative_ms: Range<u64>, absolute_ms: Range<u64>) -> Self {
-        Self { prng: Prng::new(seed), relative_ms, absolute_ms, blind: false, mixes_sketches: false, has_streams: false, stream_clock: 1 }
+        Self {
+            prng: Prng::new(seed),
+            relative_ms,
+            absolute_ms,
+            blind: false,
+            mixes_sketches: false,
+            has_streams: false,
+            stream_clock: 1,
+        }
     }
 
     /// The next command as a body; `None` if it is no operation on data.

@@ -95,9 +95,12 @@ const EMPTY_STREAMS: Script = &[
     ("XGROUP DESTROY s g", "1"),
     ("EXISTS s", "1"),
     ("XADD t MAXLEN 0 5-1 f v", "'5-1'"),
-    ("XINFO STREAM t", "{'length': 0 'radix-tree-keys': 0 'radix-tree-nodes': 1 'last-generated-id': '5-1' \
+    (
+        "XINFO STREAM t",
+        "{'length': 0 'radix-tree-keys': 0 'radix-tree-nodes': 1 'last-generated-id': '5-1' \
                         'max-deleted-entry-id': '0-0' 'entries-added': 1 'recorded-first-entry-id': '0-0' 'groups': 0 \
-                        'first-entry': nil 'last-entry': nil}"),
+                        'first-entry': nil 'last-entry': nil}",
+    ),
     ("XADD t 5-1 f v", NOT_GREATER),
     ("XADD t 6-1 f v", "'6-1'"),
     ("XDEL t 6-1", "1"),
@@ -106,11 +109,17 @@ const EMPTY_STREAMS: Script = &[
     ("XSETID none 1", NO_SUCH_KEY),
     ("XADD t 9-* f v", "'9-10'"),
     ("XSETID t 9-9", "ERR The ID specified in XSETID is smaller than the target stream top item"),
-    ("XSETID t 9-10 ENTRIESADDED 0", "ERR The entries_added specified in XSETID is smaller than the target stream length"),
+    (
+        "XSETID t 9-10 ENTRIESADDED 0",
+        "ERR The entries_added specified in XSETID is smaller than the target stream length",
+    ),
     ("RENAME t u", "OK"),
-    ("XINFO STREAM u", "{'length': 1 'radix-tree-keys': 1 'radix-tree-nodes': 2 'last-generated-id': '9-10' \
+    (
+        "XINFO STREAM u",
+        "{'length': 1 'radix-tree-keys': 1 'radix-tree-nodes': 2 'last-generated-id': '9-10' \
                         'max-deleted-entry-id': '8-8' 'entries-added': 8 'recorded-first-entry-id': '9-10' 'groups': 0 \
-                        'first-entry': ['9-10' ['f' 'v']] 'last-entry': ['9-10' ['f' 'v']]}"),
+                        'first-entry': ['9-10' ['f' 'v']] 'last-entry': ['9-10' ['f' 'v']]}",
+    ),
     ("DEL s u", "2"),
     ("XINFO STREAM s", NO_SUCH_KEY),
     ("DBSIZE", "0"),
@@ -126,7 +135,10 @@ const READS: Script = &[
     ("XREAD BLOCK 0 COUNT 1 STREAMS s t 2-1 1", "<'t': [['1-2' ['f' 'x']]]>"),
     ("XREAD STREAMS s t $ $", "nil array"),
     ("XREAD STREAMS s t + 9", "<'s': [['2-1' ['f' 'w']]]>"),
-    ("XREAD STREAMS s >", "ERR The > ID can be specified only when calling XREADGROUP using the GROUP <group> <consumer> option."),
+    (
+        "XREAD STREAMS s >",
+        "ERR The > ID can be specified only when calling XREADGROUP using the GROUP <group> <consumer> option.",
+    ),
 ];
 
 const GROUPS: Script = &[
@@ -135,7 +147,10 @@ const GROUPS: Script = &[
     ("XADD s 2-1 f w", "'2-1'"),
     ("XGROUP CREATE s g 0", "OK"),
     ("XGROUP CREATE s g $", "BUSYGROUP Consumer Group name already exists"),
-    ("XREADGROUP GROUP h c STREAMS s >", "NOGROUP No such key 's' or consumer group 'h' in XREADGROUP with GROUP option"),
+    (
+        "XREADGROUP GROUP h c STREAMS s >",
+        "NOGROUP No such key 's' or consumer group 'h' in XREADGROUP with GROUP option",
+    ),
     ("XREADGROUP GROUP g c COUNT 1 STREAMS s >", "<'s': [['1-1' ['f' 'v']]]>"),
     ("XREADGROUP GROUP g d STREAMS s >", "<'s': [['2-1' ['f' 'w']]]>"),
     ("XREADGROUP GROUP g d BLOCK 5 STREAMS s >", "nil array"),
@@ -148,8 +163,11 @@ const GROUPS: Script = &[
     ("XDEL s 1-1", "1"),
     ("XREADGROUP GROUP g c STREAMS s 0", "<'s': [['1-1' nil array]]>"),
     ("XREADGROUP GROUP g c STREAMS s 1-1", "<'s': []>"),
-    ("XINFO CONSUMERS s g", "[{'name': 'c' 'pending': 1 'idle': 0 'inactive': 250} \
-                              {'name': 'd' 'pending': 1 'idle': 250 'inactive': 250}]"),
+    (
+        "XINFO CONSUMERS s g",
+        "[{'name': 'c' 'pending': 1 'idle': 0 'inactive': 250} \
+                              {'name': 'd' 'pending': 1 'idle': 250 'inactive': 250}]",
+    ),
     ("XACK s g 1-1 9-9", "1"),
     ("XACK s none x", "0"),
     ("XACK s g x", INVALID_ID),
@@ -160,7 +178,10 @@ const GROUPS: Script = &[
     ("XGROUP CREATECONSUMER s g e", "0"),
     ("XGROUP SETID s g 0", "OK"),
     ("XREADGROUP GROUP g e NOACK STREAMS s >", "<'s': [['2-1' ['f' 'w']]]>"),
-    ("XINFO GROUPS s", "[{'name': 'g' 'consumers': 2 'pending': 0 'last-delivered-id': '2-1' 'entries-read': 2 'lag': 0}]"),
+    (
+        "XINFO GROUPS s",
+        "[{'name': 'g' 'consumers': 2 'pending': 0 'last-delivered-id': '2-1' 'entries-read': 2 'lag': 0}]",
+    ),
     ("XGROUP SETID s h 0", "NOGROUP No such consumer group 'h' for key name 's'"),
     ("XGROUP DESTROY s g", "1"),
     ("XGROUP DESTROY s g", "0"),
@@ -187,13 +208,16 @@ const CLAIMS: Script = &[
     ("XDEL s 2-1", "1"),
     ("XCLAIM s g d 0 2-1", "[]"),
     ("XPENDING s g", "[2 '1-1' '3-1' [['d' '2']]]"),
-    ("XINFO STREAM s FULL", "{'length': 2 'radix-tree-keys': 1 'radix-tree-nodes': 2 'last-generated-id': '3-1' \
+    (
+        "XINFO STREAM s FULL",
+        "{'length': 2 'radix-tree-keys': 1 'radix-tree-nodes': 2 'last-generated-id': '3-1' \
                              'max-deleted-entry-id': '2-1' 'entries-added': 3 'recorded-first-entry-id': '1-1' 'entries': \
                              [['1-1' ['f' 'v']] ['3-1' ['f' 'x']]] 'groups': [{'name': 'g' 'last-delivered-id': '9-9' \
                              'entries-read': 2 'lag': 1 'pel-count': 2 'pending': [['1-1' 'd' 1100 2] ['3-1' 'd' 1100 1]] \
                              'consumers': [{'name': 'c' 'seen-time': 1100 'active-time': 1100 'pel-count': 0 'pending': []} \
                              {'name': 'd' 'seen-time': 1100 'active-time': 1100 'pel-count': 2 'pending': [['1-1' 1100 2] \
-                             ['3-1' 1100 1]]}]}]}"),
+                             ['3-1' 1100 1]]}]}]}",
+    ),
 ];
 
 const AUTO_CLAIMS: Script = &[
@@ -202,7 +226,10 @@ const AUTO_CLAIMS: Script = &[
     ("XADD s 3-1 f x", "'3-1'"),
     ("XADD s 4-1 f y", "'4-1'"),
     ("XGROUP CREATE s g 0", "OK"),
-    ("XREADGROUP GROUP g c STREAMS s >", "<'s': [['1-1' ['f' 'v']] ['2-1' ['f' 'w']] ['3-1' ['f' 'x']] ['4-1' ['f' 'y']]]>"),
+    (
+        "XREADGROUP GROUP g c STREAMS s >",
+        "<'s': [['1-1' ['f' 'v']] ['2-1' ['f' 'w']] ['3-1' ['f' 'x']] ['4-1' ['f' 'y']]]>",
+    ),
     ("XDEL s 2-1", "1"),
     ("wait", "10"),
     ("XAUTOCLAIM s g d 11 0", "['0-0' [] ['2-1']]"),
@@ -219,13 +246,19 @@ const LAGS: Script = &[
     ("XADD s 3-1 f v", "'3-1'"),
     ("XGROUP CREATE s g 0", "OK"),
     ("XGROUP CREATE s h 2-1", "OK"),
-    ("XINFO GROUPS s", "[{'name': 'g' 'consumers': 0 'pending': 0 'last-delivered-id': '0-0' 'entries-read': nil 'lag': 3} \
-                         {'name': 'h' 'consumers': 0 'pending': 0 'last-delivered-id': '2-1' 'entries-read': nil 'lag': nil}]"),
+    (
+        "XINFO GROUPS s",
+        "[{'name': 'g' 'consumers': 0 'pending': 0 'last-delivered-id': '0-0' 'entries-read': nil 'lag': 3} \
+                         {'name': 'h' 'consumers': 0 'pending': 0 'last-delivered-id': '2-1' 'entries-read': nil 'lag': nil}]",
+    ),
     ("XREADGROUP GROUP g c COUNT 1 STREAMS s >", "<'s': [['1-1' ['f' 'v']]]>"),
     ("XREADGROUP GROUP h c COUNT 1 STREAMS s >", "<'s': [['3-1' ['f' 'v']]]>"),
     ("XDEL s 2-1", "1"),
-    ("XINFO GROUPS s", "[{'name': 'g' 'consumers': 1 'pending': 1 'last-delivered-id': '1-1' 'entries-read': 1 'lag': nil} \
-                         {'name': 'h' 'consumers': 1 'pending': 1 'last-delivered-id': '3-1' 'entries-read': 3 'lag': 0}]"),
+    (
+        "XINFO GROUPS s",
+        "[{'name': 'g' 'consumers': 1 'pending': 1 'last-delivered-id': '1-1' 'entries-read': 1 'lag': nil} \
+                         {'name': 'h' 'consumers': 1 'pending': 1 'last-delivered-id': '3-1' 'entries-read': 3 'lag': 0}]",
+    ),
 ];
 
 const STREAM_WRONG_TYPE: Script = &[

@@ -3,8 +3,8 @@
 use super::{Content, Twin, error, one_if};
 use std::collections::BTreeMap;
 use syros_commands::families::{
-    Delivered, GroupAction, NewId, PendingRange, StreamSubject, Trim, TrimUntil, XAck, XAdd, XAutoClaim, XClaim,
-    XDel, XGroup, XInfo, XLen, XPending, XRange, XRead, XReadGroup, XSetId, XTrim,
+    Delivered, GroupAction, NewId, PendingRange, StreamSubject, Trim, TrimUntil, XAck, XAdd, XAutoClaim,
+    XClaim, XDel, XGroup, XInfo, XLen, XPending, XRange, XRead, XReadGroup, XSetId, XTrim,
 };
 use syros_commands::{Arguments, Command, Reply};
 use syros_types::WallTime;
@@ -79,7 +79,8 @@ fn text(text: &str) -> Reply {
 fn id_of(word: &[u8]) -> Option<Id> {
     let word = str::from_utf8(word).ok()?;
     let (ms, sequence) = word.split_once('-').unwrap_or((word, "0"));
-    let part = |part: &str| part.trim_start_matches([' ', '\t', '\n', '\x0b', '\x0c', '\r']).parse::<u64>().ok();
+    let part =
+        |part: &str| part.trim_start_matches([' ', '\t', '\n', '\x0b', '\x0c', '\r']).parse::<u64>().ok();
     Some((part(ms)?, part(sequence)?))
 }
 
@@ -137,14 +138,17 @@ fn varints(numbers: &[u64]) -> Vec<u8> {
 impl Stream {
     /// Writes the stream, which has it read again: its fingerprint is that of these bytes.
     pub(super) fn fingerprint(&self) -> u64 {
-        let mut elements = vec![vec![
-            [bytes_of(self.last), bytes_of(self.deleted)].concat(),
-            varints(&[self.added, self.numbers, self.entries.len() as u64]),
-        ]
-        .concat()];
+        let mut elements = vec![
+            vec![
+                [bytes_of(self.last), bytes_of(self.deleted)].concat(),
+                varints(&[self.added, self.numbers, self.entries.len() as u64]),
+            ]
+            .concat(),
+        ];
         let mut out = vec![5, 2];
         let count = self.entries.len() + self.groups.len();
-        let in_groups: usize = self.groups.values().map(|group| group.consumers.len() + group.pending.len()).sum();
+        let in_groups: usize =
+            self.groups.values().map(|group| group.consumers.len() + group.pending.len()).sum();
         put_varint(&mut out, (1 + count + in_groups) as u64);
         for (id, fields) in &self.entries {
             let mut packed = varints(&[fields.len() as u64]);
@@ -160,7 +164,8 @@ impl Stream {
         for group in groups {
             let bytes = group.number.to_be_bytes();
             let significant = &bytes[group.number.leading_zeros() as usize / 8..];
-            let key = |sort: u8, rest: &[u8]| [&[significant.len() as u8], significant, &[sort], rest].concat();
+            let key =
+                |sort: u8, rest: &[u8]| [&[significant.len() as u8], significant, &[sort], rest].concat();
             for (name, consumer) in &group.consumers {
                 let value = varints(&[consumer.number, consumer.seen, optional(consumer.active)]);
                 elements.extend([key(1, name), value]);
@@ -395,19 +400,21 @@ impl Twin {
             Command::XLen(XLen { key }) => {
                 number(self.stream(key).map_or(0, |stream| stream.entries.len() as u64))
             }
-            Command::XRange(XRange { key, from, to, count, is_reversed }) => match (self.stream(key), count) {
-                (None, _) => Reply::Array(Vec::new()),
-                (Some(_), Some(0)) => Reply::NilArray,
-                (Some(stream), count) => {
-                    let inside = |id: &&Id| plain(from) <= **id && **id <= plain(to);
-                    let mut ids: Vec<&Id> = stream.entries.keys().filter(inside).collect();
-                    if is_reversed {
-                        ids.reverse();
+            Command::XRange(XRange { key, from, to, count, is_reversed }) => {
+                match (self.stream(key), count) {
+                    (None, _) => Reply::Array(Vec::new()),
+                    (Some(_), Some(0)) => Reply::NilArray,
+                    (Some(stream), count) => {
+                        let inside = |id: &&Id| plain(from) <= **id && **id <= plain(to);
+                        let mut ids: Vec<&Id> = stream.entries.keys().filter(inside).collect();
+                        if is_reversed {
+                            ids.reverse();
+                        }
+                        let count = count.unwrap_or(u64::MAX) as usize;
+                        Reply::Array(ids.into_iter().take(count).map(|id| stream.entry(*id)).collect())
                     }
-                    let count = count.unwrap_or(u64::MAX) as usize;
-                    Reply::Array(ids.into_iter().take(count).map(|id| stream.entry(*id)).collect())
                 }
-            },
+            }
             Command::XRead(XRead { keys, starts, count, .. }) => {
                 let mut read = Vec::new();
                 for (key, start) in keys.iter().zip(starts) {
@@ -520,7 +527,9 @@ impl Twin {
             return error("ERR The ID specified in XSETID is smaller than the target stream top item");
         }
         if length > 0 && entries_added.is_some_and(|added| added < length) {
-            return error("ERR The entries_added specified in XSETID is smaller than the target stream length");
+            return error(
+                "ERR The entries_added specified in XSETID is smaller than the target stream length",
+            );
         }
         let stream = self.stream_mut(key);
         stream.last = last;
@@ -598,7 +607,8 @@ impl Twin {
             let group = stream.groups[name].clone();
             let mut entries = Vec::new();
             if start == b">" {
-                let ids: Vec<Id> = stream.entries.keys().copied().filter(|id| *id > group.last).take(most).collect();
+                let ids: Vec<Id> =
+                    stream.entries.keys().copied().filter(|id| *id > group.last).take(most).collect();
                 for id in ids {
                     let read = match stream.groups[name].read {
                         Some(read) if stream.is_intact_from(id) => Some(read + 1),
@@ -608,7 +618,9 @@ impl Twin {
                     let group = stream.groups.get_mut(name).expect("it exists");
                     (group.last, group.read) = (id, read);
                     if !no_ack {
-                        group.pending.insert(id, Pending { consumer: consumer.to_vec(), time: now, count: 1 });
+                        group
+                            .pending
+                            .insert(id, Pending { consumer: consumer.to_vec(), time: now, count: 1 });
                         group.consumers.get_mut(consumer).expect("it was seen").active = Some(now);
                     }
                 }
@@ -671,7 +683,8 @@ impl Twin {
     }
 
     fn claim_idle(&mut self, operation: XAutoClaim<'_>) -> Reply {
-        let XAutoClaim { key, group: name, consumer, min_idle_ms, from, count, just_id, now_ms: now } = operation;
+        let XAutoClaim { key, group: name, consumer, min_idle_ms, from, count, just_id, now_ms: now } =
+            operation;
         if !self.stream(key).is_some_and(|stream| stream.groups.contains_key(name)) {
             return no_key_or_group(key, name, "");
         }
@@ -679,7 +692,9 @@ impl Twin {
         stream.see(name, consumer, now);
         let (mut left, mut attempts) = (count, count.saturating_mul(10));
         let (mut claimed, mut deleted, mut next) = (Vec::new(), Vec::new(), LEAST);
-        for (id, pending) in stream.groups[name].pending.clone().into_iter().filter(|(id, _)| *id >= plain(from)) {
+        for (id, pending) in
+            stream.groups[name].pending.clone().into_iter().filter(|(id, _)| *id >= plain(from))
+        {
             if attempts == 0 || left == 0 {
                 next = id;
                 break;

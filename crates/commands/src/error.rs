@@ -1,5 +1,6 @@
 //! Errors of commands, in the words of Redis 7.0.
 
+use crate::families::StreamError;
 use crate::reply::Double;
 use core::fmt;
 use syros_types::limits::{BODY_BYTES_MAX, KEY_BYTES_MAX, KEYS_PER_OPERATION_MAX};
@@ -164,6 +165,24 @@ pub enum CommandError {
         /// The second word, cut as [`CommandError::Unknown`] cuts the name.
         word: Vec<u8>,
     },
+    /// Something that only commands on streams say.
+    Stream(StreamError),
+    /// An option that XCLAIM does not have.
+    UnrecognizedClaimOption(Vec<u8>),
+    /// A command has no subcommand of this name.
+    UnknownSubcommand {
+        /// The command, in lower case.
+        command: &'static str,
+        /// The name as sent.
+        name: Vec<u8>,
+    },
+    /// A subcommand of this name does not have these arguments.
+    SubcommandSyntax {
+        /// The command, in lower case.
+        command: &'static str,
+        /// The name as sent.
+        name: Vec<u8>,
+    },
     /// BLIND in front of a command that only reads, or is no operation on data.
     BlindNotUpdate(&'static str),
 }
@@ -197,6 +216,19 @@ impl CommandError {
                 out.extend_from_slice(command.to_ascii_uppercase().as_bytes());
                 out.extend_from_slice(b" HELP.");
             }
+            Self::UnrecognizedClaimOption(option) => {
+                out.extend_from_slice(b"ERR Unrecognized XCLAIM option '");
+                out.extend_from_slice(option);
+                out.push(b'\'');
+            }
+            Self::UnknownSubcommand { command, name } => {
+                out.extend_from_slice(b"ERR unknown subcommand '");
+                write_subcommand(out, command, &name[..name.len().min(128)]);
+            }
+            Self::SubcommandSyntax { command, name } => {
+                out.extend_from_slice(b"ERR unknown subcommand or wrong number of arguments for '");
+                write_subcommand(out, command, name);
+            }
             other => out.extend_from_slice(other.to_string().as_bytes()),
         }
         for byte in &mut out[start..] {
@@ -213,6 +245,12 @@ impl CommandError {
         self.write(&mut out);
         out
     }
+}
+
+/// Appends the rest of an error about a subcommand, from its name on.
+fn write_subcommand(out: &mut Vec<u8>, command: &str, name: &[u8]) {
+    out.extend_from_slice(name);
+    out.extend_from_slice(format!("'. Try {} HELP.", command.to_ascii_uppercase()).as_bytes());
 }
 
 impl CommandError {
@@ -284,6 +322,7 @@ impl CommandError {
             Self::InvalidFrequency => "ERR Invalid FREQ value, must be >= 0 and <= 255",
             Self::PayloadVersionOrChecksum => "ERR DUMP payload version or checksum are wrong",
             Self::PayloadFormat => "ERR Bad data format",
+            Self::Stream(error) => error.text(),
             Self::Unknown { .. }
             | Self::Arity(_)
             | Self::InvalidExpireTime(_)
@@ -302,6 +341,9 @@ impl CommandError {
             | Self::PatternTooLong(_)
             | Self::OperationTooLong(_)
             | Self::UnknownSubcommand { .. }
+            | Self::UnrecognizedClaimOption(_)
+            | Self::UnknownSubcommand { .. }
+            | Self::SubcommandSyntax { .. }
             | Self::BlindNotUpdate(_) => "",
         }
     }
@@ -369,6 +411,12 @@ impl fmt::Display for CommandError {
                 String::from_utf8_lossy(word),
                 command.to_ascii_uppercase()
             ),
+            Self::UnrecognizedClaimOption(option) => {
+                write!(f, "ERR Unrecognized XCLAIM option '{}'", String::from_utf8_lossy(option))
+            }
+            Self::UnknownSubcommand { .. } | Self::SubcommandSyntax { .. } => {
+                f.write_str(&String::from_utf8_lossy(&self.text()))
+            }
             Self::BlindNotUpdate(name) => {
                 write!(f, "ERR BLIND needs an update, and '{name}' is none")
             }
@@ -433,6 +481,8 @@ pub enum ExecutionError {
     BusyKey,
     /// OBJECT FREQ: nothing counts how often a key is used.
     FrequencyNotTracked,
+    /// Something that only commands on streams say.
+    Stream(StreamError),
     /// A list has no element of this index.
     IndexOutOfRange,
     /// The body is malformed.
@@ -476,6 +526,7 @@ impl ExecutionError {
                 "ERR An LFU maxmemory policy is not selected, access frequency not tracked. Please note that \
                  when switching between policies at runtime LRU and LFU data will take some time to adjust."
             }
+            Self::Stream(error) => error.text(),
             Self::IndexOutOfRange => "ERR index out of range",
             Self::Malformed => "ERR malformed operation",
             Self::NotRead => "ERR update where only a read is allowed",

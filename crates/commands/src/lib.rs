@@ -50,7 +50,8 @@ pub use parse::{Parsed, parse, parse_numbered};
 pub use primitive::Malformed;
 pub use reply::{
     ArrayRef, Double, Head, PairsRef, Reply, ReplyRef, put_array, put_bulk, put_decimal, put_double,
-    put_error, put_integer, put_map, put_nil, put_nil_array, put_ok, put_pairs, put_set, put_simple,
+    put_error, put_integer, put_keyed, put_map, put_nil, put_nil_array, put_ok, put_pairs, put_set,
+    put_simple,
 };
 pub use table::{commands, lookup};
 pub use words::database as parse_database;

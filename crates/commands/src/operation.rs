@@ -141,6 +141,16 @@ impl<'a> Operation<'a> {
         self.command.seed_mut()
     }
 
+    /// The time that an update takes for the present, in milliseconds since the Unix epoch, such as XADD for the id of an
+    /// entry; `None` of all updates whose result does not depend on it.
+    ///
+    /// Log time will not do: the leader has to know the answer before the update has its place in the log. So it is a part of
+    /// the body, as the seed is, and [`parse`](crate::parse) leaves 0 here, too. The clocks of nodes differ, so what follows
+    /// from it may only depend on more than it where time must not go back.
+    pub fn now_mut(&mut self) -> Option<&mut u64> {
+        self.command.now_mut()
+    }
+
     /// About how many bytes of large collections a read looks at, one after the other, that these keys have; looking for
     /// an element by itself counts as many. Of a read that looks at a few elements only, 0.
     #[must_use]

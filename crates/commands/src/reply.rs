@@ -2,7 +2,7 @@
 //!
 //! A reply is a tag and its content: nothing for nil, no array and OK, a zigzag varint for an integer, a varint
 //! length and bytes for strings and errors, eight little-endian bytes for a double, a varint count and that many replies for an array and for a set, a varint count
-//! and twice as many replies for a map and for pairs. The replies to a body are concatenated in the order of its operations.
+//! and twice as many replies for a map, for pairs and for keyed replies. The replies to a body are concatenated in the order of its operations.
 
 use crate::primitive::{Malformed, put_bytes, put_signed, take_bytes, take_fixed, take_signed, take_u8};
 use core::fmt;
@@ -22,10 +22,12 @@ mod tag {
     pub(super) const NIL_ARRAY: u8 = 11;
     pub(super) const DOUBLE: u8 = 10;
     pub(super) const DECIMAL: u8 = 12;
+    pub(super) const KEYED: u8 = 20;
 }
 
-/// Deepest nesting of arrays, maps, pairs and sets: LCS answers ranges, which are arrays, of matches in an array in a map.
-const DEPTH_MAX: usize = 4;
+/// Deepest nesting of arrays, maps, pairs and sets: XINFO STREAM FULL answers what is pending, each entry an array, in an
+/// array of a consumer, which is a map in an array of a group, which is a map in an array in a map.
+const DEPTH_MAX: usize = 7;
 
 /// A number of floating point, told from others by its bits.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
@@ -77,6 +79,8 @@ pub enum Reply {
     Map(Vec<(Reply, Reply)>),
     /// Several pairs: in RESP3 an array of arrays of two, in RESP2 one array.
     Pairs(Vec<(Reply, Reply)>),
+    /// Several names with what belongs to them: in RESP3 a map, in RESP2 an array of arrays of two.
+    Keyed(Vec<(Reply, Reply)>),
     /// No array where there could be one: RESP2 tells it from [`Reply::Nil`].
     NilArray,
     /// Several replies that are members of a set: in RESP2 an array.
@@ -101,8 +105,12 @@ impl Reply {
                 replies.iter().for_each(|reply| reply.encode(out));
             }
             Self::Error(text) => put_error(out, text),
-            Self::Map(pairs) | Self::Pairs(pairs) => {
-                let put_head = if matches!(self, Self::Map(_)) { put_map } else { put_pairs };
+            Self::Map(pairs) | Self::Pairs(pairs) | Self::Keyed(pairs) => {
+                let put_head = match self {
+                    Self::Map(_) => put_map,
+                    Self::Pairs(_) => put_pairs,
+                    _ => put_keyed,
+                };
                 put_head(out, pairs.len());
                 for (first, second) in pairs {
                     first.encode(out);
@@ -196,6 +204,12 @@ pub fn put_pairs(out: &mut Vec<u8>, count: usize) {
     put_varint(out, count as u64);
 }
 
+/// Appends the head of [`Reply::Keyed`]; twice `count` replies must follow.
+pub fn put_keyed(out: &mut Vec<u8>, count: usize) {
+    out.push(tag::KEYED);
+    put_varint(out, count as u64);
+}
+
 /// Appends the head of a [`Reply::Set`]; `count` members must follow.
 pub fn put_set(out: &mut Vec<u8>, count: usize) {
     out.push(tag::SET);
@@ -233,6 +247,8 @@ pub enum ReplyRef<'a> {
     Map(PairsRef<'a>),
     /// See [`Reply::Pairs`].
     Pairs(PairsRef<'a>),
+    /// See [`Reply::Keyed`].
+    Keyed(PairsRef<'a>),
     /// See [`Reply::NilArray`].
     NilArray,
     /// See [`Reply::Set`].
@@ -248,6 +264,8 @@ pub enum Head {
     Map(usize),
     /// So many pairs.
     Pairs(usize),
+    /// So many names, each with what belongs to it.
+    Keyed(usize),
     /// A set of so many members.
     Set(usize),
 }
@@ -269,6 +287,7 @@ impl<'a> ReplyRef<'a> {
             tag::ARRAY => Head::Array,
             tag::MAP => Head::Map,
             tag::PAIRS => Head::Pairs,
+            tag::KEYED => Head::Keyed,
             tag::SET => Head::Set,
             _ => return None,
         };
@@ -286,12 +305,13 @@ impl<'a> ReplyRef<'a> {
             tag::DECIMAL => Self::Decimal(Double(take_fixed(input)?)),
             tag::BULK => Self::Bulk(take_bytes(input)?),
             tag::SIMPLE => Self::Simple(take_bytes(input)?),
-            tag::ARRAY | tag::MAP | tag::PAIRS | tag::SET if depth == DEPTH_MAX => {
+            tag::ARRAY | tag::MAP | tag::PAIRS | tag::KEYED | tag::SET if depth == DEPTH_MAX => {
                 return Err(Malformed::TooDeep);
             }
             tag::ARRAY => Self::Array(Self::decode_parts(input, 1, depth)?),
             tag::MAP => Self::Map(PairsRef(Self::decode_parts(input, 2, depth)?)),
             tag::PAIRS => Self::Pairs(PairsRef(Self::decode_parts(input, 2, depth)?)),
+            tag::KEYED => Self::Keyed(PairsRef(Self::decode_parts(input, 2, depth)?)),
             tag::SET => Self::Set(Self::decode_parts(input, 1, depth)?),
             tag::ERROR => Self::Error(take_bytes(input)?),
             tag::NIL_ARRAY => Self::NilArray,
@@ -325,6 +345,7 @@ impl<'a> ReplyRef<'a> {
             Self::Error(text) => Reply::Error(text.to_vec()),
             Self::Map(pairs) => Reply::Map(pairs.to_owned()),
             Self::Pairs(pairs) => Reply::Pairs(pairs.to_owned()),
+            Self::Keyed(pairs) => Reply::Keyed(pairs.to_owned()),
             Self::NilArray => Reply::NilArray,
             Self::Set(members) => Reply::Set(members.map(ReplyRef::to_owned).collect()),
         }
@@ -398,7 +419,7 @@ mod tests {
     fn replies_have_golden_bytes() {
         let pairs =
             || vec![(Reply::Bulk(b"f".to_vec()), Reply::Nil), (Reply::Ok, Reply::Array(vec![Reply::Ok]))];
-        let golden: [(Reply, &[u8]); 16] = [
+        let golden: [(Reply, &[u8]); 17] = [
             (Reply::Nil, &[0]),
             (Reply::Ok, &[1]),
             (Reply::Integer(0), &[2, 0]),
@@ -410,6 +431,7 @@ mod tests {
             (Reply::Error(b"E".to_vec()), &[6, 1, b'E']),
             (Reply::Map(pairs()), &[7, 2, 3, 1, b'f', 0, 1, 5, 1, 1]),
             (Reply::Pairs(pairs()), &[8, 2, 3, 1, b'f', 0, 1, 5, 1, 1]),
+            (Reply::Keyed(pairs()), &[20, 2, 3, 1, b'f', 0, 1, 5, 1, 1]),
             (Reply::Set(vec![Reply::Bulk(b"m".to_vec()), Reply::Nil]), &[9, 2, 3, 1, b'm', 0]),
             (Reply::Double(Double::new(1.5)), &[10, 0, 0, 0, 0, 0, 0, 0xf8, 0x3f]),
             (Reply::Double(Double::new(-0.0)), &[10, 0, 0, 0, 0, 0, 0, 0, 0x80]),
@@ -450,9 +472,9 @@ mod tests {
             (&[5, 2, 1], Malformed::Truncated),
             (&[5, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 1], Malformed::Truncated),
             (&[10, 0, 0], Malformed::Truncated),
-            (&[5, 1, 5, 1, 5, 1, 5, 1, 5, 1, 5, 1, 0], Malformed::TooDeep),
-            (&[5, 1, 8, 1, 0, 5, 1, 5, 1, 7, 1, 0, 5, 1, 0], Malformed::TooDeep),
-            (&[9, 1, 9, 1, 9, 1, 9, 1, 9, 1, 9, 1, 0], Malformed::TooDeep),
+            (&[5, 1, 5, 1, 5, 1, 5, 1, 5, 1, 5, 1, 5, 1, 5, 1, 0], Malformed::TooDeep),
+            (&[5, 1, 8, 1, 0, 5, 1, 5, 1, 20, 1, 0, 5, 1, 7, 1, 0, 5, 1, 5, 1, 0], Malformed::TooDeep),
+            (&[9, 1, 9, 1, 9, 1, 9, 1, 9, 1, 9, 1, 9, 1, 9, 1, 0], Malformed::TooDeep),
         ] {
             assert_eq!(ReplyRef::decode(&mut { bytes }), Err(error), "{bytes:?}");
         }

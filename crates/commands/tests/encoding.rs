@@ -398,6 +398,83 @@ fn golden_of_keys() -> Vec<(&'static str, Class, Vec<u8>)> {
     ]
 }
 
+/// The bytes of the id 5-1.
+const ID: [u8; 16] = [0, 0, 0, 0, 0, 0, 0, 5, 0, 0, 0, 0, 0, 0, 0, 1];
+
+/// The bytes of the id 5-1 as it was written, in a list of ids.
+const WRITTEN_ID: [u8; 5] = [1, 3, b'5', b'-', b'1'];
+
+/// A time that nobody has set.
+const NO_TIME: [u8; 8] = [0; 8];
+
+fn golden_of_streams() -> Vec<(&'static str, Class, Vec<u8>)> {
+    use Class::{Read, Update};
+    const FIELDS: [u8; 5] = [2, 1, b'f', 1, b'v'];
+    let of = |parts: &[&[u8]]| parts.concat();
+    vec![
+        ("XADD k * f v", Update, of(&[&[86, 1, b'k', 0], &NO_TIME, &FIELDS])),
+        ("XADD k 5-* f v", Update, of(&[&[86, 1, b'k', 1, 5], &FIELDS])),
+        ("XADD k 5-1 f v", Update, of(&[&[86, 1, b'k', 2], &ID, &FIELDS])),
+        ("XADD k NOMKSTREAM 5-* f v", Update, of(&[&[127, 212, 1, b'k', 1, 5, 1, 4], &FIELDS])),
+        (
+            "XADD k NOMKSTREAM MAXLEN ~ 7 LIMIT 3 5-* f v",
+            Update,
+            of(&[&[127, 212, 1, b'k', 1, 5, 1, 1, 7, 3], &FIELDS]),
+        ),
+        ("XADD k MINID = 5-1 5-* f v", Update, of(&[&[127, 212, 1, b'k', 1, 5, 0, 2], &ID, &FIELDS])),
+        ("XLEN k", Read, vec![127, 213, 1, b'k']),
+        ("XRANGE k - +", Read, of(&[&[127, 214, 1, b'k'], &[0; 16], &[255; 16], &[0, 0]])),
+        ("XREVRANGE k 5-1 - COUNT 3", Read, of(&[&[127, 214, 1, b'k'], &[0; 16], &ID, &[4, 1]])),
+        ("XDEL k 5-1", Update, of(&[&[127, 215, 1, b'k'], &WRITTEN_ID])),
+        ("XTRIM k MAXLEN 7", Update, vec![127, 216, 1, b'k', 0, 7]),
+        ("XTRIM k MINID ~ 5-1", Update, of(&[&[127, 216, 1, b'k', 3], &ID, &[0x90, 0x4e]])),
+        ("XSETID k 5-1", Update, of(&[&[127, 217, 1, b'k'], &ID, &[0], &[0; 16]])),
+        (
+            "XSETID k 5-1 ENTRIESADDED 9 MAXDELETEDID 5-1",
+            Update,
+            of(&[&[127, 217, 1, b'k'], &ID, &[10], &ID]),
+        ),
+        ("XREAD STREAMS k $", Read, vec![89, 0, 0, 1, 1, b'k', 1, 1, b'$']),
+        ("XREAD COUNT 3 BLOCK 0 STREAMS k 5-1", Read, of(&[&[89, 3, 1, 1, 1, b'k'], &WRITTEN_ID])),
+        ("XINFO STREAM k", Read, vec![127, 222, 1, b'k', 0]),
+        ("XINFO STREAM k FULL", Read, vec![127, 222, 1, b'k', 1, 10]),
+        ("XINFO GROUPS k", Read, vec![127, 222, 1, b'k', 2]),
+        ("XINFO CONSUMERS k g", Read, vec![127, 222, 1, b'k', 3, 1, b'g']),
+        ("XINFO HELP", Read, vec![127, 223, 0]),
+    ]
+}
+
+fn golden_of_groups() -> Vec<(&'static str, Class, Vec<u8>)> {
+    use Class::{Read, Update};
+    let of = |parts: &[&[u8]]| parts.concat();
+    let group = |opcode: u8, rest: &[&[u8]]| [&[127, opcode, 1, b'k', 1, b'g'], &rest.concat()[..]].concat();
+    vec![
+        ("XGROUP CREATE k g $", Update, group(218, &[&[0, 0, 0, 0]])),
+        ("XGROUP CREATE k g 5-1 MKSTREAM ENTRIESREAD 4", Update, group(218, &[&[0, 1], &ID, &[5, 1]])),
+        ("XGROUP SETID k g $", Update, group(218, &[&[1, 0, 0]])),
+        ("XGROUP DESTROY k g", Update, group(218, &[&[2]])),
+        ("XGROUP CREATECONSUMER k g c", Update, group(218, &[&[3, 1, b'c'], &NO_TIME])),
+        ("XGROUP DELCONSUMER k g c", Update, group(218, &[&[4, 1, b'c']])),
+        ("XGROUP HELP", Read, vec![127, 223, 1]),
+        (
+            "XREADGROUP GROUP g c NOACK COUNT 3 BLOCK 8 STREAMS k >",
+            Update,
+            of(&[&[87, 1, b'g', 1, b'c', 1], &NO_TIME, &[3, 9, 1, 1, b'k', 1, 1, b'>']]),
+        ),
+        ("XACK k g 5-1", Update, of(&[&[88, 1, b'k', 1, b'g'], &WRITTEN_ID])),
+        ("XCLAIM k g c 9 5-1", Update, group(219, &[&[1, b'c', 9], &NO_TIME, &[0], &WRITTEN_ID])),
+        (
+            "XCLAIM k g c 0 5-1 IDLE 3 RETRYCOUNT 4 FORCE JUSTID LASTID 5-1",
+            Update,
+            group(219, &[&[1, b'c', 0], &NO_TIME, &[31, 3, 4], &ID, &WRITTEN_ID]),
+        ),
+        ("XCLAIM k g c 0 5-1 TIME 3", Update, group(219, &[&[1, b'c', 0], &NO_TIME, &[32, 3], &WRITTEN_ID])),
+        ("XAUTOCLAIM k g c 9 5-1", Update, group(220, &[&[1, b'c', 9], &ID, &[100, 0], &NO_TIME])),
+        ("XPENDING k g", Read, group(221, &[&[0]])),
+        ("XPENDING k g IDLE 9 - 5-1 3 c", Read, group(221, &[&[1, 9], &[0; 16], &ID, &[3, 1, 1, b'c']])),
+    ]
+}
+
 fn all_golden() -> Vec<(&'static str, Class, Vec<u8>)> {
     [
         golden(),
@@ -409,6 +486,8 @@ fn all_golden() -> Vec<(&'static str, Class, Vec<u8>)> {
         golden_of_bitmaps(),
         golden_of_sketches(),
         golden_of_keys(),
+        golden_of_streams(),
+        golden_of_groups(),
     ]
     .concat()
 }
@@ -577,6 +656,16 @@ fn malformed_bodies_are_refused() {
         (&[127, 192, 1, b'k', 1, 1, b'x'], Malformed::Options(0)),
         (&[127, 192, 1, b'k', 2, 5, b's', b't', b'o', b'r', b'e', 1, b'l'], Malformed::Options(0)),
         (&[127, 193, 1, b'k', 0], Malformed::Options(0)),
+        (&[86, 1, b'k', 3, 0], Malformed::Options(3)),
+        (&[127, 212, 1, b'k', 1, 5, 0, 4], Malformed::Options(0)),
+        (&[127, 216, 1, b'k', 4], Malformed::Options(4)),
+        (&[89, 0, 0, 1, 1, b'k', 1, 1, b'>'], Malformed::Number),
+        (&[89, 0, 0, 1, 1, b'k', 2, 1, b'1', 1, b'2'], Malformed::Count(2)),
+        (&[127, 218, 1, b'k', 1, b'g', 5], Malformed::Options(5)),
+        (&[127, 219, 1, b'k', 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 64], Malformed::Options(64)),
+        (&[127, 219, 1, b'k', 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 48], Malformed::Options(48)),
+        (&[127, 222, 1, b'k', 4], Malformed::Options(4)),
+        (&[127, 223, 2], Malformed::Options(2)),
         (&[14; 9], Malformed::WholeKeyspace),
         (&[1, 0, 48, 14, 14, 14, 14, 14, 14, 14, 14], Malformed::WholeKeyspace),
     ] {
@@ -863,5 +952,22 @@ fn a_seed_is_what_is_drawn_from() {
         let mut again = Vec::new();
         operation.encode(&mut again);
         assert_eq!(again[3..11], [1, 2, 3, 4, 5, 6, 7, 8], "{command}");
+    }
+}
+
+/// Those commands on streams whose result depends on the present have it in their bodies.
+#[test]
+fn the_present_is_a_part_of_the_body() {
+    let named = ["XADD k *", "XREADGROUP", "XCLAIM", "XAUTOCLAIM", "XGROUP CREATECONSUMER"];
+    for (command, _, bytes) in all_golden() {
+        let mut operation = Operation::decode(&mut &bytes[..]).unwrap();
+        let now = operation.now_mut();
+        assert_eq!(now.is_some(), named.iter().any(|name| command.starts_with(name)), "{command}");
+        let Some(now) = now else { continue };
+        *now = 0x0807_0605_0403_0201;
+        let mut again = Vec::new();
+        operation.encode(&mut again);
+        let place = again.windows(8).position(|window| window == [1, 2, 3, 4, 5, 6, 7, 8]);
+        assert!(place.is_some() && again.len() == bytes.len(), "{command}");
     }
 }

@@ -17,6 +17,7 @@ fn error_of(command: &str) -> String {
 
 const INTEGER: &str = "ERR value is not an integer or out of range";
 const SYNTAX: &str = "ERR syntax error";
+const STREAM_ID: &str = "ERR Invalid stream ID specified as stream command argument";
 const BIT_OFFSET: &str = "ERR bit offset is not an integer or out of range";
 const FIELD_TYPE: &str =
     "ERR Invalid bitfield type. Use something like i16 u8. Note that u64 is not supported but i64 is.";
@@ -101,6 +102,53 @@ const ERRORS: &[(&str, &str)] = &[
     ("sintercard 1 k l", SYNTAX),
     ("sintercard 1 k limit -1", "ERR LIMIT can't be negative"),
     ("sintercard 1 k limit x", "ERR LIMIT can't be negative"),
+    ("xadd k * f", "ERR wrong number of arguments for 'xadd' command"),
+    ("xadd k maxlen 1 * f v w", "ERR wrong number of arguments for 'xadd' command"),
+    ("xadd k 0-0 f v", "ERR The ID specified in XADD must be greater than 0-0"),
+    ("xadd k x f v", STREAM_ID),
+    ("xadd k maxlen -1 * f v", "ERR The MAXLEN argument must be >= 0."),
+    ("xadd k maxlen 5 limit 3 * f v", "ERR syntax error, LIMIT cannot be used without the special ~ option"),
+    (
+        "xadd k limit 3 * f v w x",
+        "ERR syntax error, LIMIT cannot be used without specifying a trimming strategy",
+    ),
+    (
+        "xadd k maxlen 5 minid 3 * f v",
+        "ERR syntax error, MAXLEN and MINID options at the same time are not compatible",
+    ),
+    ("xtrim k maxlen ~ 5 limit -1", "ERR The LIMIT argument must be >= 0."),
+    ("xtrim k limit 0", "ERR syntax error, XTRIM must be called with a trimming strategy"),
+    ("xtrim k maxlen 5 foo", SYNTAX),
+    ("xrange k (18446744073709551615-18446744073709551615 +", "ERR invalid start ID for the interval"),
+    ("xrange k - (0-0", "ERR invalid end ID for the interval"),
+    ("xrange k - + count", SYNTAX),
+    ("xread streams k", "ERR wrong number of arguments for 'xread' command"),
+    (
+        "xread count 3 streams k l 0",
+        "ERR Unbalanced 'xread' list of streams: for each stream key an ID or '$' must be specified.",
+    ),
+    ("xread block -1 streams k 0", "ERR timeout is negative"),
+    ("xread block x streams k 0", "ERR timeout is not an integer or out of range"),
+    ("xread count x streams k 0", INTEGER),
+    ("xread foo streams k 0", SYNTAX),
+    ("xreadgroup count 1 noack streams k >", "ERR Missing GROUP option for XREADGROUP"),
+    ("xgroup foo k g", "ERR unknown subcommand 'foo'. Try XGROUP HELP."),
+    ("xgroup create k g", "ERR wrong number of arguments for 'xgroup|create' command"),
+    (
+        "xgroup CREATE k g 0 foo",
+        "ERR unknown subcommand or wrong number of arguments for 'CREATE'. Try XGROUP HELP.",
+    ),
+    ("xgroup create k g 0 entriesread -2", "ERR value for ENTRIESREAD must be positive or -1"),
+    ("xinfo foo", "ERR unknown subcommand 'foo'. Try XINFO HELP."),
+    ("xclaim k g c 0 1-1 foo", "ERR Unrecognized XCLAIM option 'foo'"),
+    ("xclaim k g c x 1-1", "ERR Invalid min-idle-time argument for XCLAIM"),
+    ("xautoclaim k g c 0 0 count 0", "ERR COUNT must be > 0"),
+    ("xpending k g 1 2", SYNTAX),
+    ("xsetid k 1 entriesadded -1", "ERR entries_added must be positive"),
+    (
+        "xsetid k 1 maxdeletedid 2",
+        "ERR The ID specified in XSETID is smaller than the provided max_deleted_entry_id",
+    ),
     ("flushall now", SYNTAX),
     ("flushall async sync", SYNTAX),
     ("zadd k 1 m 2", SYNTAX),
@@ -228,6 +276,16 @@ fn the_table_knows_the_classes() {
             "object" => &["ENCODING", "k"],
             "restore" => &["k", "0", "\0\x01a\n\0\0\0\0\0\0\0\0\0"],
             "sort" => &["k", "STORE", "d"],
+            "xadd" => &["k", "*", "f", "v"],
+            "xrange" | "xrevrange" => &["k", "-", "+"],
+            "xtrim" => &["k", "MAXLEN", "5"],
+            "xread" => &["STREAMS", "k", "l", "0", "$"],
+            "xreadgroup" => &["GROUP", "g", "c", "STREAMS", "k", "l", ">", "0"],
+            "xgroup" => &["CREATE", "k", "g", "$"],
+            "xinfo" => &["STREAM", "k"],
+            "xack" => &["k", "g", "1"],
+            "xpending" => &["k", "g"],
+            "xclaim" | "xautoclaim" => &["k", "g", "c", "0", "1"],
             "dbsize" | "randomkey" | "flushall" | "flushdb" => &[],
             "swapdb" => &["1", "2"],
             _ if spec.accepts(2) => &["k"],

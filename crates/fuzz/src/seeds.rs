@@ -16,7 +16,7 @@ use syros_types::{
     ConfigurationEpoch, ConfigurationId, Database, Description, FastQuorum, Group, GroupId, Incarnation,
     NodeId, Prng, ReplicaId, Roster, SubscriptionKind, WallTime,
 };
-use syros_values::{Hash, List, ListEnd, Score, Set, SortedSet, Value};
+use syros_values::{Hash, List, ListEnd, Score, Set, SortedSet, Stream, StreamId, Value};
 use syros_wire::{FrontEndMessage, Hello, Interest, Member, Sender};
 
 /// Commands of all shapes. A seed is a run of some of them.
@@ -121,6 +121,26 @@ const COMMANDS: &[&str] = &[
     "PFADD p a bb ccc",
     "PFCOUNT p q",
     "PFMERGE q p",
+    "XADD x 5-1 f v g w",
+    "XADD x NOMKSTREAM MAXLEN ~ 1000 LIMIT 5 6-* f v",
+    "XADD x * f v",
+    "XGROUP CREATE x g 0 MKSTREAM ENTRIESREAD 3",
+    "XGROUP CREATECONSUMER x g c",
+    "XREADGROUP GROUP g c COUNT 2 NOACK STREAMS x >",
+    "XREADGROUP GROUP g c BLOCK 100 STREAMS x y > 0",
+    "XREAD COUNT 1 STREAMS x y 0-0 $",
+    "XCLAIM x g d 0 5-1 6-0 IDLE 5 RETRYCOUNT 3 FORCE JUSTID LASTID 6-0",
+    "XAUTOCLAIM x g d 10 0-0 COUNT 25",
+    "XPENDING x g IDLE 5 - + 10 c",
+    "XACK x g 5-1 6-0",
+    "XRANGE x (5-1 + COUNT 3",
+    "XREVRANGE x + -",
+    "XDEL x 5-1",
+    "XTRIM x MINID = 6",
+    "XSETID x 9-9 ENTRIESADDED 5 MAXDELETEDID 3-3",
+    "XINFO STREAM x FULL COUNT 5",
+    "XINFO CONSUMERS x g",
+    "XLEN x",
     "LCS a b IDX MINMATCHLEN 2 WITHMATCHLEN",
     "GEOADD g XX CH 13.36 38.11 m 15 37.5 n",
     "GEOPOS g m none",
@@ -177,18 +197,27 @@ pub(crate) fn values(prng: &mut Prng) -> Vec<Vec<u8>> {
     for longest in [60, 200].repeat(SEEDS_EACH) {
         let (mut hash, mut list, mut set) = (Hash::default(), List::default(), Set::default());
         let mut sorted_set = SortedSet::default();
+        let mut stream = Stream::default();
+        stream.create_group(b"group", StreamId::MIN, None);
         for number in 0..1 + prng.below(20) {
             let string = vec![b'v'; prng.below(longest) as usize];
             hash.set(number.to_string().as_bytes(), &string);
             list.push(ListEnd::Right, &string);
             set.insert(&string);
+            stream.append(StreamId::new(number + 1, 7), 2, [&string[..], b"v"].into_iter());
+            if let Some(group) = stream.group(b"group") {
+                let consumer = stream.see_consumer(&group, &string, number);
+                stream.deliver(&group, StreamId::new(number, 7), &consumer, (number, 3));
+            }
             sorted_set.set(&string, Score::new(number as f64 / 4.0).unwrap_or(Score::LEAST));
         }
-        values.extend([Value::from(hash), list.into(), set.into(), sorted_set.into()].map(|value| {
-            let mut bytes = Vec::new();
-            value.put(&mut bytes);
-            bytes
-        }));
+        values.extend([Value::from(hash), list.into(), set.into(), sorted_set.into(), stream.into()].map(
+            |value| {
+                let mut bytes = Vec::new();
+                value.put(&mut bytes);
+                bytes
+            },
+        ));
     }
     values
 }

@@ -43,8 +43,8 @@ use crate::limits::{
 };
 use crate::locks::{KeyLocks, LockMode, WholeKeyspaceLock};
 use crate::writer::{
-    Protocol, write_array, write_error, write_map, write_pair, write_pairs, write_reply, write_set,
-    write_simple,
+    Protocol, write_array, write_error, write_keyed, write_keyed_one, write_map, write_pair, write_pairs,
+    write_reply, write_set, write_simple,
 };
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -162,6 +162,9 @@ struct Group {
     state: State,
 }
 
+/// Writes the head of an element of two replies.
+type HeadOfTwo = fn(&mut Vec<u8>, Protocol);
+
 #[derive(Debug)]
 enum State {
     /// Not submitted yet: its operations so far.
@@ -173,8 +176,8 @@ enum State {
         completion: Completion,
         position: usize,
         elements: usize,
-        /// Each element is a pair.
-        are_pairs: bool,
+        /// What stands before each element, if it is one of two replies.
+        of_two: Option<HeadOfTwo>,
         /// How long it was in flight.
         took: Duration,
     },
@@ -569,7 +572,7 @@ impl Schedule {
             Completion::Done | Completion::Reply(_) if group.load.grows => self.lacks_room = false,
             _ => {}
         }
-        group.state = State::Ended { completion, position: 0, elements: 0, are_pairs: false, took };
+        group.state = State::Ended { completion, position: 0, elements: 0, of_two: None, took };
         self.charged -= group.charge;
         self.held += bytes;
         self.values_in_flight -= values;
@@ -607,7 +610,7 @@ impl Schedule {
     /// Writes the reply to the next command of a group that has ended, or a part of it.
     pub(crate) fn answer(&mut self, slot: u64, protocol: Protocol, out: &mut Vec<u8>) -> Written {
         let Some(group) = self.groups.get_mut(slot) else { return Written::Nothing };
-        let State::Ended { completion, position, elements, are_pairs, .. } = &mut group.state else {
+        let State::Ended { completion, position, elements, of_two, .. } = &mut group.state else {
             return Written::Nothing;
         };
         match completion {
@@ -621,14 +624,18 @@ impl Schedule {
                     let begun = if *elements > 0 { None } else { ReplyRef::take_head(&mut input) };
                     if let Some(head) = begun {
                         *elements = write_head(out, protocol, head);
-                        *are_pairs = matches!(head, Head::Pairs(_));
+                        *of_two = match head {
+                            Head::Pairs(_) => Some(write_pair),
+                            Head::Keyed(_) => Some(write_keyed_one),
+                            Head::Array(_) | Head::Map(_) | Head::Set(_) => None,
+                        };
                         *position = bytes.len() - input.len();
                     }
                     if begun.is_some() || *elements > 0 {
                         let end = out.len() + PART_BYTES;
                         while *elements > 0 && out.len() < end {
-                            if *are_pairs {
-                                write_pair(out, protocol);
+                            if let Some(write_head_of_two) = of_two {
+                                write_head_of_two(out, protocol);
                                 write_next(out, protocol, bytes, position);
                             }
                             write_next(out, protocol, bytes, position);
@@ -736,6 +743,10 @@ fn write_head(out: &mut Vec<u8>, protocol: Protocol, head: Head) -> usize {
         }
         Head::Pairs(count) => {
             write_pairs(out, protocol, count);
+            count
+        }
+        Head::Keyed(count) => {
+            write_keyed(out, protocol, count);
             count
         }
         Head::Set(count) => {

@@ -61,6 +61,14 @@ pub fn write_reply(out: &mut Vec<u8>, protocol: Protocol, reply: ReplyRef<'_>) {
             write_map(out, protocol, pairs.len());
             pairs.flat().for_each(|reply| write_reply(out, protocol, reply));
         }
+        ReplyRef::Keyed(pairs) => {
+            write_keyed(out, protocol, pairs.len());
+            for (first, second) in pairs {
+                write_keyed_one(out, protocol);
+                write_reply(out, protocol, first);
+                write_reply(out, protocol, second);
+            }
+        }
         ReplyRef::Pairs(pairs) => {
             write_pairs(out, protocol, pairs.len());
             for (first, second) in pairs {
@@ -174,6 +182,21 @@ pub(crate) fn write_pair(out: &mut Vec<u8>, protocol: Protocol) {
     }
 }
 
+/// Appends the head of names with what belongs to them: a map in RESP3, and an array of arrays of two in RESP2.
+pub(crate) fn write_keyed(out: &mut Vec<u8>, protocol: Protocol, count: usize) {
+    match protocol {
+        Protocol::Resp2 => write_array(out, count),
+        Protocol::Resp3 => write_map(out, protocol, count),
+    }
+}
+
+/// Appends the head of one of those whose head is [`write_keyed`].
+pub(crate) fn write_keyed_one(out: &mut Vec<u8>, protocol: Protocol) {
+    if protocol == Protocol::Resp2 {
+        write_array(out, 2);
+    }
+}
+
 /// Appends the head of a set; `count` members must follow. In RESP2 an array.
 pub fn write_set(out: &mut Vec<u8>, protocol: Protocol, count: usize) {
     match protocol {
@@ -225,6 +248,11 @@ mod tests {
                 Reply::Pairs(pairs()),
                 "*4\r\n+OK\r\n:1\r\n+OK\r\n$-1\r\n",
                 "*2\r\n*2\r\n+OK\r\n:1\r\n*2\r\n+OK\r\n_\r\n",
+            ),
+            (
+                Reply::Keyed(pairs()),
+                "*2\r\n*2\r\n+OK\r\n:1\r\n*2\r\n+OK\r\n$-1\r\n",
+                "%2\r\n+OK\r\n:1\r\n+OK\r\n_\r\n",
             ),
             (Reply::Set(vec![Reply::Ok, Reply::Nil]), "*2\r\n+OK\r\n$-1\r\n", "~2\r\n+OK\r\n_\r\n"),
             (nested, "*2\r\n$1\r\n0\r\n*1\r\n$-1\r\n", "*2\r\n$1\r\n0\r\n*1\r\n_\r\n"),

@@ -481,6 +481,17 @@ fn what_is_said_of_commands_is_what_redis_says() {
         "COMMAND GETKEYSANDFLAGS LCS a b",
         "COMMAND GETKEYSANDFLAGS PFCOUNT a b",
         "COMMAND GETKEYSANDFLAGS BITFIELD k GET u8 0",
+        "COMMAND GETKEYS XADD k * f v",
+        "COMMAND GETKEYS XREAD COUNT 2 STREAMS a b 0 0",
+        "COMMAND GETKEYS XREAD COUNT 2 STREAMS a b 0",
+        "COMMAND GETKEYS XREAD COUNT 2 x y",
+        "COMMAND GETKEYSANDFLAGS XREADGROUP GROUP a b STREAMS x y > >",
+        "COMMAND GETKEYS XGROUP CREATE k g 0",
+        "COMMAND GETKEYS XGROUP CREATE k g",
+        "COMMAND GETKEYS XGROUP FOO k g",
+        "COMMAND GETKEYS XGROUP HELP",
+        "COMMAND GETKEYSANDFLAGS XINFO STREAM k",
+        "COMMAND INFO xgroup|create xgroup|help xinfo|consumers",
         "COMMAND GETKEYSANDFLAGS BITFIELD k GET u8 0 SET u8 0 1",
     ] {
         redis.compare(&requests(&[line]));

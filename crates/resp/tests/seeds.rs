@@ -32,6 +32,32 @@ fn every_update_that_draws_has_a_seed_of_its_own() {
     assert_eq!(all.len(), 19 * 3, "each is another one");
 }
 
+/// What depends on the present has it from the node, each time anew.
+#[test]
+fn updates_that_depend_on_the_present_have_it_in_their_bodies() {
+    let lines = [
+        "XADD s * f v",
+        "XADD s 1-* f v",
+        "XREADGROUP GROUP g c STREAMS s >",
+        "XCLAIM s g c 0 1-1",
+        "XAUTOCLAIM s g c 0 0",
+        "XGROUP CREATECONSUMER s g c",
+        "XGROUP CREATE s g $",
+    ];
+    let transaction = [&["MULTI"][..], &lines, &["EXEC"]].concat();
+    for lines in [&lines[..], &transaction] {
+        let mut connection = connection(1);
+        let input = requests(lines);
+        assert_eq!(connection.receive(&input, &CONTEXT), input.len());
+        let mut times = Vec::new();
+        for submission in submissions(&mut connection) {
+            let operations = operations(&submission.body);
+            times.extend(operations.filter_map(|operation| operation.expect("a body").now_mut().copied()));
+        }
+        assert_eq!(times, [CONTEXT.now.as_millis(); 5]);
+    }
+}
+
 /// The first connections of two nodes, accepted at one time, differ in their addresses.
 #[test]
 fn connections_of_different_nodes_have_different_seeds() {

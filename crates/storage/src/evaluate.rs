@@ -286,7 +286,7 @@ impl<D: Databases> KeysMut for WriteOverlay<'_, D> {
         let (mut value, expiry) = self.copy(key).unwrap_or_else(|| (C::default().into(), None));
         let collection = C::of_mut(&mut value).ok_or(WrongType)?;
         let result = change(collection);
-        let left = !collection.is_empty();
+        let left = !collection.is_absent();
         self.change(key, left.then_some((value, expiry)));
         Ok(result)
     }

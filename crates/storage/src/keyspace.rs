@@ -512,6 +512,7 @@ impl Keyspace {
             Value::List(list) => list.is_empty(),
             Value::Set(set) => set.is_empty(),
             Value::SortedSet(set) => set.is_empty(),
+            Value::Stream(stream) => stream.is_untouched(),
         };
         assert!(!entries().any(|(_, entry)| is_empty(entry)), "a collection goes with its last element");
         let keys: usize = self.expiries.iter().map(|(_, key)| key.len()).sum();
@@ -662,7 +663,7 @@ impl KeysMut for Keyspace {
         let Some((position, _, entry)) = self.entries.get_full_mut(key) else {
             let mut collection = C::default();
             let result = change(&mut collection);
-            if !collection.is_empty() {
+            if !collection.is_absent() {
                 let stamp = Stamp { expiry: None, entry: changed };
                 self.append(key, collection.into(), stamp);
             }
@@ -675,7 +676,7 @@ impl KeysMut for Keyspace {
         let before = entry.value.memory_bytes();
         let collection = C::of_mut(&mut entry.value).ok_or(WrongType)?;
         let result = change(collection);
-        let is_empty = collection.is_empty();
+        let is_empty = collection.is_absent();
         entry.changed = changed;
         self.content_bytes = self.content_bytes - before + entry.value.memory_bytes();
         if is_empty {

@@ -141,6 +141,9 @@ impl Answer {
             ReplyRef::Simple(text) => line("+", text),
             ReplyRef::Error(text) => line("-", text),
             ReplyRef::Array(array) | ReplyRef::Set(array) => Self::Array(array.map(Self::of).collect()),
+            ReplyRef::Keyed(pairs) => Self::Array(
+                pairs.map(|(name, reply)| Self::Array(vec![Self::of(name), Self::of(reply)])).collect(),
+            ),
             ReplyRef::Map(pairs) | ReplyRef::Pairs(pairs) => {
                 Self::Array(pairs.flat().map(Self::of).collect())
             }

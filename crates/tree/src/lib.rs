@@ -18,6 +18,7 @@
 //! | [`ByScore`] | [`Scores`] | sorted sets |
 //! | [`ByPosition`] | [`List`] | lists |
 //! | [`ById`] | [`Log`] | streams |
+//! | [`ByBytes`] | [`Dictionary`] | the consumer groups of streams |
 //!
 //! Everything here is a function of the calls that were made: nothing depends on addresses, time or chance.
 #![forbid(unsafe_code)]
@@ -27,6 +28,7 @@ extern crate self as syros_tree;
 
 mod block;
 mod build;
+mod by_bytes;
 mod by_hash;
 mod by_id;
 mod by_position;
@@ -50,6 +52,7 @@ mod tail;
 mod tree;
 
 pub use build::{Builder, OutOfOrder};
+pub use by_bytes::{ByBytes, Dictionary};
 pub use by_hash::{ByHash, Form, Hashing, KeyHash, Map, Members, Pairs, Position, Scan, Set};
 pub use by_id::{ById, Log};
 pub use by_position::{ByPosition, List};

@@ -8,11 +8,12 @@
 //! | list | form, number of elements, then each element as a string, in order |
 //! | set | form, number of members, then each member as a string, in order |
 //! | sorted set | form (1 packed, 2 tree), number of members, then each score and its member as strings, in order |
+//! | stream | form (2 tree), number of elements, then the elements: its numbers as one string; each entry, which is an id and its packed fields, as two; each record of its groups, which is a key and a value, as two, in order |
 //!
 //! Numbers are little-endian base-128 varints in their shortest form; a score is a number of floating point of eight bytes,
 //! little-endian. A value is written in one way only, and what is read has to be what a value can be: a packed collection
 //! keeps its limits and has no element twice, the elements of a tree are in the order of their hashes, a sorted set is in its
-//! own order, and no collection is empty.
+//! own order, and no collection is empty but a stream, whose numbers are an element.
 
 use crate::by_hash::{Element, Form};
 use crate::hash::Hash;
@@ -41,7 +42,9 @@ impl Value {
             Self::List(list) => put_packed(out, list.iter().map(|element| [element])),
             Self::Set(set) => put_packed(out, set.iter().map(|member| [member])),
             Self::SortedSet(SortedSet(sorted_set::Form::Packed(packed))) => put_packed(out, packed.iter()),
-            Self::SortedSet(SortedSet(sorted_set::Form::Tree(_))) => unreachable!("trees have parts"),
+            Self::SortedSet(SortedSet(sorted_set::Form::Tree(_))) | Self::Stream(_) => {
+                unreachable!("trees have parts")
+            }
         }
     }
 
@@ -91,6 +94,7 @@ fn take_packed(kind: Kind, input: &mut &[u8]) -> Result<Value, InvalidValue> {
         Kind::List => Ok(Value::List(List(list::Form::Packed(Packed::of(&take_elements(input)?))))),
         Kind::Set => Ok(Set(take_distinct(input)?).into()),
         Kind::SortedSet => take_packed_sorted_set(input),
+        Kind::Stream => Err(InvalidValue::Form(form_tag::PACKED)),
     }
 }
 

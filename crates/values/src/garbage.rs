@@ -7,8 +7,9 @@ use crate::list::{self, List};
 use crate::parts::{Tree, ValueParts};
 use crate::set::Set;
 use crate::sorted_set::{self, SortedSet};
+use crate::stream::{State, Stream};
 use core::fmt;
-use syros_tree::{ByHash, ByPosition, ByScore, Dismantle, Members, Pairs};
+use syros_tree::{ByBytes, ByHash, ById, ByPosition, ByScore, Dismantle, Members, Pairs};
 
 /// The trees of large collections that nobody needs any more. Dropping it gives all their memory back at once;
 /// [`step`](Self::step) does so a few nodes at a time.
@@ -18,6 +19,8 @@ pub struct Garbage {
     members: Dismantle<ByHash<Members>>,
     elements: Dismantle<ByPosition>,
     scores: Dismantle<ByScore>,
+    entries: Dismantle<ById>,
+    records: Dismantle<ByBytes>,
 }
 
 impl Garbage {
@@ -31,6 +34,7 @@ impl Garbage {
                 self.scores.add(trees.by_score);
                 self.pairs.add(trees.members);
             }
+            Value::Stream(stream) => self.add_stream(stream),
             Value::Hash(Hash(Form::Packed(_)))
             | Value::List(List(list::Form::Packed(_)))
             | Value::Set(Set(Form::Packed(_)))
@@ -46,13 +50,23 @@ impl Garbage {
             Tree::List(tree) => self.elements.add(tree),
             Tree::Set(tree) => self.members.add(tree),
             Tree::SortedSet(tree) => self.scores.add(tree),
+            Tree::Stream(stream) => self.add_stream(stream),
         }
+    }
+
+    fn add_stream(&mut self, stream: Stream) {
+        let State { entries, records, index, .. } = *stream.0;
+        self.entries.add(entries);
+        self.records.add(records);
+        self.records.add(index);
     }
 
     /// Bytes of memory that are left, those included that clones of the values hold.
     #[must_use]
     pub const fn bytes(&self) -> u64 {
-        self.pairs.bytes() + self.members.bytes() + self.elements.bytes() + self.scores.bytes()
+        let collections =
+            self.pairs.bytes() + self.members.bytes() + self.elements.bytes() + self.scores.bytes();
+        collections + self.entries.bytes() + self.records.bytes()
     }
 
     /// Gives back at most `nodes` nodes, of about 1 KiB each; a large one counts as several. False once there are none
@@ -62,6 +76,8 @@ impl Garbage {
         self.members.spend(&mut nodes);
         self.elements.spend(&mut nodes);
         self.scores.spend(&mut nodes);
+        self.entries.spend(&mut nodes);
+        self.records.spend(&mut nodes);
         self.bytes() > 0
     }
 }

@@ -25,6 +25,7 @@ mod parts;
 mod primitive;
 mod set;
 mod sorted_set;
+mod stream;
 
 pub use by_hash::Scan;
 pub use garbage::Garbage;
@@ -34,6 +35,7 @@ pub use parts::{ValueBuilder, ValueParts};
 pub use primitive::InvalidValue;
 pub use set::{Set, SetIter};
 pub use sorted_set::{SortedSet, SortedSetIter};
+pub use stream::{Consumer, Fields, Group, Pending, Stream, StreamId, StreamIter};
 pub use syros_tree::{Edge, Score};
 
 use core::fmt;
@@ -55,6 +57,8 @@ pub enum Kind {
     Set = 3,
     /// Members with scores.
     SortedSet = 4,
+    /// Entries in the order of their ids, and consumer groups.
+    Stream = 5,
 }
 
 impl Kind {
@@ -67,6 +71,7 @@ impl Kind {
             Self::List => "list",
             Self::Set => "set",
             Self::SortedSet => "zset",
+            Self::Stream => "stream",
         }
     }
 
@@ -85,6 +90,7 @@ impl Kind {
             2 => Some(Self::List),
             3 => Some(Self::Set),
             4 => Some(Self::SortedSet),
+            5 => Some(Self::Stream),
             _ => None,
         }
     }
@@ -115,6 +121,8 @@ pub enum Value {
     Set(Set),
     /// Members with scores.
     SortedSet(SortedSet),
+    /// Entries in the order of their ids, and consumer groups.
+    Stream(Stream),
 }
 
 /// Every key has a value in the table: what is longer than a string's three words has to go elsewhere.
@@ -137,6 +145,7 @@ impl Value {
             Self::List(_) => Kind::List,
             Self::Set(_) => Kind::Set,
             Self::SortedSet(_) => Kind::SortedSet,
+            Self::Stream(_) => Kind::Stream,
         }
     }
 
@@ -147,7 +156,9 @@ impl Value {
     pub const fn string(&self) -> Result<&[u8], WrongType> {
         match self {
             Self::String(bytes) => Ok(bytes.as_slice()),
-            Self::Hash(_) | Self::List(_) | Self::Set(_) | Self::SortedSet(_) => Err(WrongType),
+            Self::Hash(_) | Self::List(_) | Self::Set(_) | Self::SortedSet(_) | Self::Stream(_) => {
+                Err(WrongType)
+            }
         }
     }
 
@@ -169,6 +180,7 @@ impl Value {
             Self::List(list) => list.memory_bytes(),
             Self::Set(set) => set.memory_bytes(),
             Self::SortedSet(set) => set.memory_bytes(),
+            Self::Stream(stream) => stream.memory_bytes(),
         }
     }
 
@@ -182,6 +194,7 @@ impl Value {
             Self::List(list) => list.weight(),
             Self::Set(set) => set.weight(),
             Self::SortedSet(set) => set.weight(),
+            Self::Stream(stream) => stream.weight(),
         }
     }
 
@@ -194,11 +207,13 @@ impl Value {
             Self::List(list) => list.fingerprint(),
             Self::Set(set) => set.fingerprint(),
             Self::SortedSet(set) => set.fingerprint(),
+            Self::Stream(stream) => stream.fingerprint(),
         }
     }
 }
 
-/// A value that is made of elements. A key has none without elements: it goes with its last one.
+/// A value that is made of elements. A key has none without elements: it goes with its last one. A stream alone may be there
+/// without entries, once something has been done to it.
 pub trait Collection: Default + Into<Value> {
     /// The collection in a value, if it is one of this kind.
     fn of(value: &Value) -> Option<&Self>;
@@ -206,13 +221,13 @@ pub trait Collection: Default + Into<Value> {
     /// The same, to be changed.
     fn of_mut(value: &mut Value) -> Option<&mut Self>;
 
-    /// True if there are no elements.
-    fn is_empty(&self) -> bool;
+    /// True if no key has it: there are no elements, or it is a stream to which nothing has been done.
+    fn is_absent(&self) -> bool;
 }
 
 /// Says of a collection which variant of a value it is.
 macro_rules! collections {
-    ($($kind:ident,)*) => {
+    ($($kind:ident: $is_absent:expr,)*) => {
         $(impl Collection for $kind {
             fn of(value: &Value) -> Option<&Self> {
                 if let Value::$kind(collection) = value { Some(collection) } else { None }
@@ -222,8 +237,9 @@ macro_rules! collections {
                 if let Value::$kind(collection) = value { Some(collection) } else { None }
             }
 
-            fn is_empty(&self) -> bool {
-                self.len() == 0
+            fn is_absent(&self) -> bool {
+                let is_absent: fn(&Self) -> bool = $is_absent;
+                is_absent(self)
             }
         }
 
@@ -236,8 +252,9 @@ macro_rules! collections {
 }
 
 collections! {
-    Hash,
-    List,
-    Set,
-    SortedSet,
+    Hash: Hash::is_empty,
+    List: List::is_empty,
+    Set: Set::is_empty,
+    SortedSet: SortedSet::is_empty,
+    Stream: Stream::is_untouched,
 }

@@ -10,6 +10,7 @@ use crate::list::{self, List};
 use crate::primitive::{InvalidValue, put_string, take_string, take_u8};
 use crate::set::Set;
 use crate::sorted_set::{self, SortedSet, TreesBuilder, bytes_of, score_of};
+use crate::stream::{Stream, StreamBuilder};
 use crate::{Kind, Value, form_tag};
 use core::ops::ControlFlow;
 use syros_tree::{Builder, ByHash, ByPosition, List as ListTree, Map, Members, Pairs, Scores};
@@ -81,6 +82,7 @@ pub(crate) enum Tree {
     List(ListTree),
     Set(syros_tree::Set),
     SortedSet(Scores),
+    Stream(Stream),
 }
 
 impl Tree {
@@ -92,6 +94,7 @@ impl Tree {
             Value::SortedSet(SortedSet(sorted_set::Form::Tree(trees))) => {
                 Some(Self::SortedSet(trees.by_score.clone()))
             }
+            Value::Stream(stream) => Some(Self::Stream(stream.clone())),
             Value::Hash(Hash(Form::Packed(_)))
             | Value::List(List(list::Form::Packed(_)))
             | Value::Set(Set(Form::Packed(_)))
@@ -106,6 +109,7 @@ impl Tree {
             Self::List(_) => Kind::List,
             Self::Set(_) => Kind::Set,
             Self::SortedSet(_) => Kind::SortedSet,
+            Self::Stream(_) => Kind::Stream,
         }
     }
 
@@ -115,6 +119,7 @@ impl Tree {
             Self::List(tree) => tree.len(),
             Self::Set(tree) => tree.len(),
             Self::SortedSet(tree) => tree.len(),
+            Self::Stream(stream) => stream.elements_len(),
         }
     }
 
@@ -127,6 +132,7 @@ impl Tree {
             Self::SortedSet(tree) => {
                 tree.range(rank..).try_for_each(|(score, member)| visit(&[&bytes_of(score), member]))
             }
+            Self::Stream(stream) => stream.each_element_from(rank, visit),
         };
     }
 }
@@ -187,7 +193,7 @@ impl ValueBuilder {
         if self.is_complete() {
             return Err(InvalidValue::Count(self.count + 1));
         }
-        self.tree.element(input)
+        self.tree.element(self.count, input)
     }
 
     /// The collection. All elements have to be there.
@@ -203,6 +209,7 @@ enum TreeBuilder {
     List(Builder<ByPosition>),
     Set(Builder<ByHash<Members>>),
     SortedSet(TreesBuilder),
+    Stream(Box<StreamBuilder>),
 }
 
 impl TreeBuilder {
@@ -213,6 +220,7 @@ impl TreeBuilder {
             Kind::List => Ok(Self::List(Builder::new())),
             Kind::Set => Ok(Self::Set(Builder::new())),
             Kind::SortedSet => Ok(Self::SortedSet(TreesBuilder::new())),
+            Kind::Stream => Ok(Self::Stream(Box::default())),
             Kind::String => Err(InvalidValue::Kind(kind.tag())),
         }
     }
@@ -223,11 +231,12 @@ impl TreeBuilder {
             Self::List(builder) => builder.len(),
             Self::Set(builder) => builder.len(),
             Self::SortedSet(builder) => builder.len(),
+            Self::Stream(builder) => builder.len(),
         }
     }
 
-    /// Takes the next element off the front of `input`.
-    fn element(&mut self, input: &mut &[u8]) -> Result<(), InvalidValue> {
+    /// Takes the next element of so many off the front of `input`.
+    fn element(&mut self, count: u64, input: &mut &[u8]) -> Result<(), InvalidValue> {
         let mut string = || take_string(input, VALUE_BYTES_MAX);
         match self {
             Self::Hash(builder) => {
@@ -243,6 +252,7 @@ impl TreeBuilder {
                 let score = score_of(score).ok_or(InvalidValue::Score)?;
                 if builder.push(score, member) { Ok(()) } else { Err(InvalidValue::Order) }
             }
+            Self::Stream(builder) => builder.element(count, input),
         }
     }
 
@@ -252,6 +262,7 @@ impl TreeBuilder {
             Self::List(builder) => Value::List(List(list::Form::Tree(Box::new(builder.finish())))),
             Self::Set(builder) => Value::Set(Set(Form::Tree(Box::new(builder.finish())))),
             Self::SortedSet(builder) => Value::SortedSet(builder.finish()),
+            Self::Stream(builder) => Value::Stream(builder.finish()),
         }
     }
 }

@@ -27,6 +27,8 @@ pub enum InvalidValue {
     Order,
     /// A score is no number, or one that no collection of this form has.
     Score,
+    /// A record of a stream is none, or names what the stream does not have.
+    Record,
 }
 
 impl fmt::Display for InvalidValue {
@@ -41,6 +43,7 @@ impl fmt::Display for InvalidValue {
             }
             Self::Count(count) => write!(f, "no collection of this form has {count} elements"),
             Self::Order => f.write_str("an element of a collection is twice there or out of order"),
+            Self::Record => f.write_str("a record of a stream is none, or names what is not there"),
             Self::Score => f.write_str("a score is no number, or not one that it can be here"),
         }
     }

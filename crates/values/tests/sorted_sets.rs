@@ -280,7 +280,7 @@ fn bytes_that_are_no_sorted_set_are_refused() {
         (&[4, 1, 0], I::Count(0)),
         (&[4, 2, 0], I::Count(0)),
         (&[4, 1, 0x81, 1], I::Count(129)),
-        (&[5, 1, 1], I::Kind(5)),
+        (&[6, 1, 1], I::Kind(6)),
     ] {
         assert_eq!(decoded(bytes).map(|_| ()), Err(error), "{bytes:?}");
     }

@@ -13,7 +13,7 @@ pub use version::Version;
 use core::num::NonZeroU64;
 use core::ops::ControlFlow;
 use syros_types::Prng;
-use syros_values::{Collection, Hash, Kind, List, Set, Value, WrongType};
+use syros_values::{Collection, Hash, Kind, List, Set, Stream, Value, WrongType};
 
 /// Expiry in milliseconds since the Unix epoch.
 pub type Expiry = Option<NonZeroU64>;
@@ -56,6 +56,14 @@ pub trait EntryRef {
     /// # Errors
     /// If the value is of another kind.
     fn set(&self) -> Result<&Set, WrongType> {
+        self.collection()
+    }
+
+    /// The entries and groups of a stream.
+    ///
+    /// # Errors
+    /// If the value is of another kind.
+    fn stream(&self) -> Result<&Stream, WrongType> {
         self.collection()
     }
 
@@ -119,7 +127,7 @@ pub trait KeysMut: Keys {
     /// Gives a key a string and an expiry, whatever kind of value it had.
     fn set(&mut self, key: &[u8], value: &[u8], expiry: Expiry);
 
-    /// Gives a key a collection, which has elements, and no expiry, whatever kind of value it had.
+    /// Gives a key a collection, which has elements or is a stream, and no expiry, whatever kind of value it had.
     fn set_collection<C: Collection>(&mut self, key: &[u8], collection: C);
 
     /// Changes a string; the expiry stays. `None`, and nothing happens, if there is no such key. If `change`
@@ -131,7 +139,7 @@ pub trait KeysMut: Keys {
     -> Result<Option<R>, WrongType>;
 
     /// Changes a collection; the expiry stays. Of a key that does not exist it is one without elements and expiry. A key
-    /// whose collection has no elements afterwards does not exist. If `change` fails it must have left the collection as
+    /// whose collection has no elements afterwards does not exist, unless it is a stream that was changed, now or before. If `change` fails it must have left the collection as
     /// it was.
     ///
     /// # Errors

@@ -110,6 +110,11 @@ pub(crate) trait UpdateCommand<'a>: Definition<'a> {
         None
     }
 
+    /// See [`Operation::now_mut`](crate::Operation::now_mut).
+    fn now_mut(&mut self) -> Option<&mut u64> {
+        None
+    }
+
     /// What it does with which key, if an engine can do that without reading the old value.
     fn operand(&self) -> Option<(&'a [u8], Operand<'a>)> {
         None

@@ -22,6 +22,7 @@ mod scan_options;
 mod server;
 mod sets;
 mod sorted_sets;
+mod streams;
 mod strings;
 mod transactions;
 
@@ -46,6 +47,13 @@ pub use sorted_sets::condition::ScoreCondition;
 pub use sorted_sets::interval::{Interval, MemberBound, ScoreBound};
 pub use sorted_sets::selection::Selection;
 pub use sorted_sets::zpop::ScoreEnd;
+pub use streams::errors::StreamError;
+pub use streams::trim::{Trim, TrimUntil};
+pub use streams::xadd::NewId;
+pub use streams::xclaim::Delivered;
+pub use streams::xgroup::GroupAction;
+pub use streams::xinfo::StreamSubject;
+pub use streams::xpending::PendingRange;
 pub use strings::getex::TtlChange;
 pub use strings::lcs::LcsPart;
 pub use strings::set::{Condition, Lifetime};
@@ -215,6 +223,13 @@ macro_rules! commands {
                 }
             }
 
+            pub(crate) fn now_mut(&mut self) -> Option<&mut u64> {
+                match self {
+                    $(Self::$read(_))|* => None,
+                    $(Self::$update(operation) => operation.now_mut(),)*
+                }
+            }
+
             #[inline]
             pub(crate) fn work_on<K: access::Keys>(&self, keys: &K) -> usize {
                 match self {
@@ -323,6 +338,12 @@ commands! {
         sorted_sets::zscan::ZScan<'a>,
         sorted_sets::zscan::ZScanMembers<'a>,
         sorted_sets::zscore::ZScore<'a>,
+        streams::xhelp::XHelp,
+        streams::xinfo::XInfo<'a>,
+        streams::xlen::XLen<'a>,
+        streams::xpending::XPending<'a>,
+        streams::xrange::XRange<'a>,
+        streams::xread::XRead<'a>,
         strings::get::Get<'a>,
         strings::getrange::GetRange<'a>,
         strings::lcs::Lcs<'a>,
@@ -378,6 +399,15 @@ commands! {
         sorted_sets::zrangestore::ZRangeStore<'a>,
         sorted_sets::zrem::ZRem<'a>,
         sorted_sets::zremrange::ZRemRange<'a>,
+        streams::xack::XAck<'a>,
+        streams::xadd::XAdd<'a> | OPCODE_WITH_OPTIONS,
+        streams::xautoclaim::XAutoClaim<'a>,
+        streams::xclaim::XClaim<'a>,
+        streams::xdel::XDel<'a>,
+        streams::xgroup::XGroup<'a>,
+        streams::xreadgroup::XReadGroup<'a>,
+        streams::xsetid::XSetId<'a>,
+        streams::xtrim::XTrim<'a>,
         strings::append::Append<'a>,
         strings::getdel::GetDel<'a>,
         strings::getex::GetEx<'a>,

@@ -19,8 +19,10 @@ pub struct CommandSpec {
     pub keys: KeyPositions,
     /// The position of the word that says how many keys stand behind it; 0 if none does.
     pub key_count: u8,
+    /// The word behind which keys stand, and as many other words behind these, and where it is looked for.
+    pub key_word: Option<(&'static str, u8)>,
     /// What it does to its keys, in Redis's words: one list for each key, the last of them for all that are left, and one
-    /// at the end for all that are counted.
+    /// at the end for all that are counted, or stand behind a word.
     pub key_flags: &'static [&'static [&'static str]],
     /// An explanation of that, or nothing.
     pub key_notes: &'static str,
@@ -40,6 +42,8 @@ pub struct CommandSpec {
     pub subcommands: &'static [SubcommandSpec],
     /// Who answers the subcommands that are no operations on data, of a command that has both.
     pub local: Option<ConnectionCommand>,
+    /// What each of them does to the key behind its name, in Redis's words; nothing, if it has none. Empty if none has.
+    pub subcommand_keys: &'static [&'static [&'static str]],
     /// What its reply says about the keys that it looked up.
     pub lookup: LookupReply,
     /// Turns its words, checked against the arity, into an operation.
@@ -57,6 +61,7 @@ impl CommandSpec {
         arity: 0,
         keys: KeyPositions::NONE,
         key_count: 0,
+        key_word: None,
         key_flags: &[],
         key_notes: "",
         flags: &[],
@@ -67,6 +72,7 @@ impl CommandSpec {
         summary: "",
         subcommands: &[],
         local: None,
+        subcommand_keys: &[],
         lookup: LookupReply::None,
         // Only commands that are no operation on data keep this, and nobody parses their words.
         parser: |name, _| Err(CommandError::BlindNotUpdate(name)),

@@ -589,6 +589,9 @@ impl CommandPipeline {
             if let Some(seed) = operation.seed_mut() {
                 *seed = self.session.seeds.next_u64();
             }
+            if let Some(now_ms) = operation.now_mut() {
+                *now_ms = context.now.as_millis();
+            }
         }
         let local = if let Ok(Parsed::Local(command)) = &parsed { Some(*command) } else { None };
         if self.refuse_to_subscriber(number, local, words) {

@@ -138,17 +138,34 @@ fn write_info(spec: &CommandSpec, protocol: Protocol, out: &mut Vec<u8>) {
     spec.subcommands.iter().for_each(|subcommand| write_subcommand_info(subcommand, protocol, out));
 }
 
-/// As [`write_info`]: subcommands have no keys.
+/// As [`write_info`]: subcommands have no key, or one behind their name.
 fn write_subcommand_info(spec: &SubcommandSpec, protocol: Protocol, out: &mut Vec<u8>) {
+    let flags = subcommand_key_flags(spec);
     write_array(out, 10);
     write_bulk(out, spec.name.as_bytes());
     write_integer(out, i64::from(spec.arity));
     write_words(spec.flags, protocol, out);
-    [0; 3].iter().for_each(|position| write_integer(out, *position));
+    let positions = if flags.is_empty() { [0; 3] } else { [2, 2, 1] };
+    positions.iter().for_each(|position| write_integer(out, *position));
     write_words(spec.categories, protocol, out);
     write_tips(spec.tips, protocol, out);
+    if flags.is_empty() {
+        write_set(out, protocol, 0);
+    } else {
+        write_set(out, protocol, 1);
+        let range: [(&[u8], i64); 3] = [(b"lastkey", 0), (b"keystep", 1), (b"limit", 0)];
+        let search = Search { kind: b"index", fields: &[(b"index", Found::Number(2))] };
+        write_key_specification("", flags, &search, (b"range", &range), protocol, out);
+    }
     write_set(out, protocol, 0);
-    write_set(out, protocol, 0);
+}
+
+/// What a subcommand does to its key; nothing if it has none.
+fn subcommand_key_flags(spec: &SubcommandSpec) -> &'static [&'static str] {
+    let name = spec.name.split_once('|').map_or(spec.name, |(name, _)| name);
+    let Some(command) = lookup(name.as_bytes()) else { return &[] };
+    let mut flags = command.subcommands.iter().zip(command.subcommand_keys);
+    flags.find(|(subcommand, _)| subcommand.name == spec.name).map_or(&[], |(_, flags)| flags)
 }
 
 fn write_tips(tips: &[&str], protocol: Protocol, out: &mut Vec<u8>) {
@@ -169,7 +186,7 @@ fn write_words(words: &[&str], protocol: Protocol, out: &mut Vec<u8>) {
 /// Where keys are, said again in the way of Redis 7: ranges that begin at an index, and those behind their number. Where a
 /// range ends is counted from its beginning, or, if negative, from the last word.
 fn write_key_specifications(spec: &CommandSpec, protocol: Protocol, out: &mut Vec<u8>) {
-    let (keys, counted) = (spec.keys, spec.key_count > 0);
+    let (keys, counted) = (spec.keys, spec.key_count > 0 || spec.key_word.is_some());
     // One for each key, for they may be used differently; the last one for all that are left.
     let placed = spec.key_flags.len() - usize::from(counted);
     let mut ranges: Vec<(i8, i8)> = (keys.first..).take(placed).map(|position| (position, 0)).collect();
@@ -180,37 +197,63 @@ fn write_key_specifications(spec: &CommandSpec, protocol: Protocol, out: &mut Ve
     for (number, (first, last)) in ranges.iter().enumerate() {
         let range: [(&[u8], i64); 3] =
             [(b"lastkey", i64::from(*last)), (b"keystep", i64::from(keys.step)), (b"limit", 0)];
-        write_key_specification(spec, (number, i64::from(*first)), (b"range", &range), protocol, out);
+        let flags = key_flags(spec, number);
+        let search = Search { kind: b"index", fields: &[(b"index", Found::Number(i64::from(*first)))] };
+        write_key_specification(spec.key_notes, flags, &search, (b"range", &range), protocol, out);
     }
-    if counted {
+    let flags = key_flags(spec, ranges.len());
+    if let Some((word, from)) = spec.key_word {
+        let half: [(&[u8], i64); 3] = [(b"lastkey", -1), (b"keystep", 1), (b"limit", 2)];
+        let fields: [(&[u8], Found); 2] =
+            [(b"keyword", Found::Word(word)), (b"startfrom", Found::Number(i64::from(from)))];
+        let search = Search { kind: b"keyword", fields: &fields };
+        write_key_specification(spec.key_notes, flags, &search, (b"range", &half), protocol, out);
+    } else if counted {
         let behind: [(&[u8], i64); 3] = [(b"keynumidx", 0), (b"firstkey", 1), (b"keystep", 1)];
-        let place = (ranges.len(), i64::from(spec.key_count));
-        write_key_specification(spec, place, (b"keynum", &behind), protocol, out);
+        let fields: [(&[u8], Found); 1] = [(b"index", Found::Number(i64::from(spec.key_count)))];
+        let search = Search { kind: b"index", fields: &fields };
+        write_key_specification(spec.key_notes, flags, &search, (b"keynum", &behind), protocol, out);
     }
 }
 
-/// One of them: its number, the index where the search for keys begins, and how they are found from there.
+/// Where the search for keys begins.
+struct Search<'a> {
+    kind: &'a [u8],
+    fields: &'a [(&'a [u8], Found)],
+}
+
+/// What it begins at.
+#[derive(Clone, Copy)]
+enum Found {
+    Number(i64),
+    Word(&'static str),
+}
+
+/// One of them: where the search for keys begins, and how they are found from there.
 fn write_key_specification(
-    spec: &CommandSpec,
-    (number, index): (usize, i64),
+    notes: &str,
+    flags: &[&str],
+    search: &Search<'_>,
     (kind, fields): (&[u8], &[(&[u8], i64)]),
     protocol: Protocol,
     out: &mut Vec<u8>,
 ) {
-    write_map(out, protocol, if spec.key_notes.is_empty() { 3 } else { 4 });
-    if !spec.key_notes.is_empty() {
+    write_map(out, protocol, if notes.is_empty() { 3 } else { 4 });
+    if !notes.is_empty() {
         write_bulk(out, b"notes");
-        write_bulk(out, spec.key_notes.as_bytes());
+        write_bulk(out, notes.as_bytes());
     }
     write_bulk(out, b"flags");
-    write_words(key_flags(spec, number), protocol, out);
+    write_words(flags, protocol, out);
     write_bulk(out, b"begin_search");
-    write_typed(b"index", &[(b"index", index)], protocol, out);
+    write_typed(search.kind, search.fields, protocol, out);
     write_bulk(out, b"find_keys");
-    write_typed(kind, fields, protocol, out);
+    let fields: Vec<(&[u8], Found)> =
+        fields.iter().map(|(name, number)| (*name, Found::Number(*number))).collect();
+    write_typed(kind, &fields, protocol, out);
 }
 
-fn write_typed(kind: &[u8], fields: &[(&[u8], i64)], protocol: Protocol, out: &mut Vec<u8>) {
+fn write_typed(kind: &[u8], fields: &[(&[u8], Found)], protocol: Protocol, out: &mut Vec<u8>) {
     write_map(out, protocol, 2);
     write_bulk(out, b"type");
     write_bulk(out, kind);
@@ -218,7 +261,10 @@ fn write_typed(kind: &[u8], fields: &[(&[u8], i64)], protocol: Protocol, out: &m
     write_map(out, protocol, fields.len());
     for (name, value) in fields {
         write_bulk(out, name);
-        write_integer(out, *value);
+        match value {
+            Found::Number(number) => write_integer(out, *number),
+            Found::Word(word) => write_bulk(out, word.as_bytes()),
+        }
     }
 }
 
@@ -241,7 +287,10 @@ fn write_docs<'a>(
 /// The keys of a command; with a protocol, what the command does to each of them, too.
 fn get_keys(words: &[&[u8]], flags: Option<Protocol>, out: &mut Vec<u8>) {
     let Some(spec) = lookup(words[0]) else { return write_error(out, b"ERR Invalid command specified") };
-    if spec.keys.first == 0 && spec.key_count == 0 {
+    if !spec.subcommand_keys.is_empty() {
+        return get_subcommand_key(spec, words, flags, out);
+    }
+    if spec.keys.first == 0 && spec.key_count == 0 && spec.key_word.is_none() {
         return write_error(out, b"ERR The command has no key arguments");
     }
     if !spec.accepts(words.len()) {
@@ -261,6 +310,32 @@ fn get_keys(words: &[&[u8]], flags: Option<Protocol>, out: &mut Vec<u8>) {
         write_array(out, 2);
         write_bulk(out, key);
         write_words(flags_of(spec, number, words), protocol, out);
+    }
+}
+
+/// The key of a subcommand.
+fn get_subcommand_key(spec: &CommandSpec, words: &[&[u8]], flags: Option<Protocol>, out: &mut Vec<u8>) {
+    let name = words.get(1).copied().unwrap_or_default();
+    let is_own = |found: &&SubcommandSpec| {
+        found.name.split_once('|').is_some_and(|(_, own)| name.eq_ignore_ascii_case(own.as_bytes()))
+    };
+    let Some(subcommand) = spec.subcommands.iter().find(is_own) else {
+        return write_error(out, b"ERR Invalid command specified");
+    };
+    let key_flags = subcommand_key_flags(subcommand);
+    if key_flags.is_empty() {
+        return write_error(out, b"ERR The command has no key arguments");
+    }
+    let Some(key) = words.get(2).filter(|_| subcommand.accepts(words.len())) else {
+        return write_error(out, b"ERR Invalid number of arguments specified for command");
+    };
+    write_array(out, 1);
+    if let Some(protocol) = flags {
+        write_array(out, 2);
+        write_bulk(out, key);
+        write_words(key_flags, protocol, out);
+    } else {
+        write_bulk(out, key);
     }
 }
 
@@ -297,12 +372,20 @@ fn placed_keys<'a>(spec: &CommandSpec, words: &[&'a [u8]]) -> Vec<(usize, &'a [u
         last => usize::from(last.unsigned_abs()),
     };
     let keys = words[first..=last].iter().step_by(usize::from(spec.keys.step.unsigned_abs()));
-    let last = spec.key_flags.len().saturating_sub(1 + usize::from(spec.key_count > 0));
+    let last =
+        spec.key_flags.len().saturating_sub(1 + usize::from(spec.key_count > 0 || spec.key_word.is_some()));
     keys.enumerate().map(|(number, key)| (number.min(last), *key)).collect()
 }
 
-/// The keys behind the word that says how many there are; `None` if there are not so many, or it is no number.
+/// The keys behind the word that says how many there are, or that says that there are keys; `None` if there are not so many, or it is no number.
 fn counted_keys<'a, 'b>(spec: &CommandSpec, words: &'b [&'a [u8]]) -> Option<&'b [&'a [u8]]> {
+    if let Some((word, from)) = spec.key_word {
+        let is_word = |other: &&[u8]| other.eq_ignore_ascii_case(word.as_bytes());
+        let at = words.iter().skip(usize::from(from)).position(is_word)? + usize::from(from) + 1;
+        // As many words as keys should follow them, which Redis does not check here either.
+        let behind = words.get(at..).filter(|behind| behind.len() > 1)?;
+        return behind.get(..behind.len() / 2);
+    }
     if spec.key_count == 0 {
         return Some(&[]);
     }

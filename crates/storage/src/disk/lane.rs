@@ -382,7 +382,7 @@ impl<S: Store> KeysMut for Lane<S> {
         let (mut value, expiry) = old.unwrap_or_else(|| (C::default().into(), None));
         let collection = C::of_mut(&mut value).ok_or(WrongType)?;
         let result = change(collection);
-        match (collection.is_empty(), existed) {
+        match (collection.is_absent(), existed) {
             (false, _) => {
                 self.shared.record_mark();
                 self.replace(key, value_record(key, self.stamp(expiry), &value));

@@ -2,6 +2,7 @@
 //! that are kept and may not change, and the tree's own check after each of them.
 
 mod common;
+mod dictionaries;
 mod lists;
 mod logs;
 mod maps;

@@ -97,7 +97,7 @@ fn value(reply: Reply) -> Option<Option<Vec<u8>>> {
 fn values(reply: Reply) -> Option<Vec<Option<Vec<u8>>>> {
     match reply {
         Reply::Array(replies) | Reply::Set(replies) => replies.into_iter().map(value).collect(),
-        Reply::Map(pairs) | Reply::Pairs(pairs) => {
+        Reply::Map(pairs) | Reply::Pairs(pairs) | Reply::Keyed(pairs) => {
             pairs.into_iter().flat_map(<[Reply; 2]>::from).map(value).collect()
         }
         _ => None,

@@ -4,10 +4,13 @@ mod hashes;
 mod lists;
 mod sets;
 mod sorted_sets;
+mod streams;
 
 mod bitmaps;
 mod generic;
 mod hyperloglog;
+
+pub use streams::NAMES as STREAM_NAMES;
 
 use super::body_if_data;
 use core::ops::Range;
@@ -24,6 +27,10 @@ pub struct Generator {
     pub blind: bool,
     /// True to give HyperLogLogs to commands that show their bytes, and other strings to commands on HyperLogLogs.
     pub mixes_sketches: bool,
+    /// True for commands on streams, too. Their answers depend on the time.
+    pub has_streams: bool,
+    /// The time in ids of streams.
+    stream_clock: u64,
 }
 
 /// Commands on strings, and on any type; a word that starts with `%` stands for a random argument, see [`Generator::expand`].
@@ -106,7 +113,7 @@ const FAMILIES: &[&[&str]] = &[
 ];
 
 /// Keys that are collections most of the time.
-const COLLECTIONS: &[&[&[u8]]] = &[hashes::KEYS, lists::KEYS, sets::KEYS, sorted_sets::KEYS];
+const COLLECTIONS: &[&[&[u8]]] = &[hashes::KEYS, lists::KEYS, sets::KEYS, sorted_sets::KEYS, streams::KEYS];
 
 /// Commands that would leave too little to work with if they came as often as the others.
 const RARE_TEMPLATES: &[&str] =
@@ -187,7 +194,15 @@ impl Generator {
     /// absolute ones lie in `absolute_ms`, apart from those that are mistakes or in the past.
     #[must_use]
     pub const fn new(seed: u64, relative_ms: Range<u64>, absolute_ms: Range<u64>) -> Self {
-        Self { prng: Prng::new(seed), relative_ms, absolute_ms, blind: false, mixes_sketches: false }
+        Self {
+            prng: Prng::new(seed),
+            relative_ms,
+            absolute_ms,
+            blind: false,
+            mixes_sketches: false,
+            has_streams: false,
+            stream_clock: 1,
+        }
     }
 
     /// The next command as a body; `None` if it is no operation on data.
@@ -210,8 +225,17 @@ impl Generator {
     /// The words of the next command.
     #[must_use]
     pub fn command(&mut self) -> Vec<Vec<u8>> {
+        if self.has_streams && self.prng.chance(1, 6) {
+            let template = self.stream_template();
+            return self.of_template(template);
+        }
         let template =
             if self.prng.chance(1, 100) { self.pick(RARE_TEMPLATES) } else { self.pick_of_all(FAMILIES) };
+        self.of_template(template)
+    }
+
+    /// The words of a command of a template.
+    fn of_template(&mut self, template: &str) -> Vec<Vec<u8>> {
         let mut words = Vec::new();
         if self.blind && self.prng.chance(1, 8) {
             words.push(b"BLIND".to_vec());
@@ -281,7 +305,8 @@ impl Generator {
                 || self.expand_of_lists(word, words)
                 || self.expand_of_sets(word, words)
                 || self.expand_of_sorted_sets(word, words)
-                || self.expand_of_generic(word, words) =>
+                || self.expand_of_generic(word, words)
+                || self.expand_of_streams(word, words) =>
             {
                 return;
             }

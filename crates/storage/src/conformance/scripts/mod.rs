@@ -8,6 +8,7 @@ mod hyperloglog;
 mod lists;
 mod sets;
 mod sorted_sets;
+mod streams;
 
 use super::{apply, body_of, ms, read};
 use crate::Engine;
@@ -28,6 +29,7 @@ fn show(reply: &Reply) -> String {
         Reply::Array(replies) => format!("[{}]", replies.iter().map(show).collect::<Vec<_>>().join(" ")),
         Reply::Set(members) => format!("#{{{}}}", members.iter().map(show).collect::<Vec<_>>().join(" ")),
         Reply::Map(pairs) => format!("{{{}}}", show_pairs(pairs)),
+        Reply::Keyed(pairs) => format!("<{}>", show_pairs(pairs)),
         Reply::Pairs(pairs) => format!("({})", show_pairs(pairs)),
     }
 }
@@ -55,6 +57,7 @@ pub(super) fn test<E: Engine>(make: &impl Fn() -> E) {
         lists::SCRIPTS,
         sets::SCRIPTS,
         sorted_sets::SCRIPTS,
+        streams::SCRIPTS,
         geo::SCRIPTS,
     ]
     .concat()
@@ -72,6 +75,14 @@ pub(super) fn test<E: Engine>(make: &impl Fn() -> E) {
             let answer = match parse(&words) {
                 Ok(Parsed::Data(operation)) if operation.command.is_read() => {
                     read(&engine, ms(now), &body_of(&words))
+                }
+                Ok(Parsed::Data(mut operation)) => {
+                    if let Some(now_ms) = operation.now_mut() {
+                        *now_ms = now;
+                    }
+                    let mut body = Vec::new();
+                    operation.encode(&mut body);
+                    apply(&mut engine, ms(now), &body)
                 }
                 Ok(_) => apply(&mut engine, ms(now), &body_of(&words)),
                 Err(error) => vec![Reply::Error(error.text())],

@@ -5,6 +5,7 @@ mod hashes;
 mod lists;
 mod sets;
 mod sorted_sets;
+mod streams;
 
 mod bitmaps;
 mod databases;
@@ -18,6 +19,7 @@ use lists::Elements;
 use sets::SetMembers;
 use sorted_sets::Members;
 use std::collections::BTreeMap;
+use streams::Stream;
 use syros_commands::families::{
     Append, Del, Exists, Expire, ExpireTime, Get, GetDel, GetEx, GetRange, IncrBy, IncrByFloat, Keys, MGet,
     MSet, MSetNx, Persist, Rename, RenameNx, Scan, Set, SetNx, SetRange, StrLen, Ttl, Type,
@@ -53,6 +55,7 @@ enum Content {
     List(Elements),
     Set(SetMembers),
     SortedSet(Members),
+    Stream(Stream),
 }
 
 impl Content {
@@ -64,13 +67,14 @@ impl Content {
             Self::List(_) => "list",
             Self::Set(_) => "set",
             Self::SortedSet(_) => "zset",
+            Self::Stream(_) => "stream",
         }
     }
 
-    /// True of a collection without elements, which no key has.
+    /// True of a collection without elements, which no key has; never of a stream.
     const fn is_empty(&self) -> bool {
         match self {
-            Self::String(_) => false,
+            Self::String(_) | Self::Stream(_) => false,
             Self::Hash(fields) => fields.is_empty(),
             Self::List(elements) => elements.is_empty(),
             Self::Set(members) => members.is_empty(),
@@ -147,6 +151,7 @@ impl Twin {
                 Content::List(elements) => digest.add_value(key, elements.fingerprint(), *expiry),
                 Content::Set(members) => digest.add_value(key, members.fingerprint(), *expiry),
                 Content::SortedSet(members) => digest.add_value(key, members.fingerprint(), *expiry),
+                Content::Stream(stream) => digest.add_value(key, stream.fingerprint(), *expiry),
             }
         }
         digest.finish()
@@ -202,13 +207,14 @@ impl Twin {
         let needs = needs.or_else(|| lists::key_of_list(command).map(|key| (key, "list")));
         let sets = self.keys_of_sets(command).into_iter().map(|key| (key, "set"));
         let sorted = sorted_sets::keys_of_sorted_sets(command).into_iter().map(|key| (key, "zset"));
+        let streams = streams::keys_of_streams(command).into_iter().map(|key| (key, "stream"));
         let takes_sets =
             matches!(command, Command::ZCombine(_) | Command::ZCombineStore(_) | Command::ZInterCard(_));
         let is_other = |(key, name)| {
             let found = self.type_of(key);
             self.keys.contains_key(key) && found != name && !(takes_sets && found == "set")
         };
-        needs.into_iter().chain(sets).chain(sorted).any(is_other)
+        needs.into_iter().chain(sets).chain(sorted).chain(streams).any(is_other)
     }
 
     fn value(&self, key: &[u8]) -> Option<&Vec<u8>> {
@@ -299,6 +305,7 @@ impl Twin {
                 .or_else(|| self.read_bits(command))
                 .or_else(|| self.read_sketch(command))
                 .or_else(|| self.read_generic(command))
+                .or_else(|| self.read_stream(now, command))
                 .unwrap_or(Reply::Nil),
         }
     }
@@ -475,6 +482,7 @@ impl Twin {
                 .or_else(|| self.update_bits(command))
                 .or_else(|| self.update_sketch(command))
                 .or_else(|| self.update_generic(command))
+                .or_else(|| self.update_stream(command))
                 .unwrap_or_else(|| unreachable!("the twin does not know {command:?}")),
         }
     }

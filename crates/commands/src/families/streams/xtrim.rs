@@ -1,0 +1,78 @@
+//! XTRIM.
+
+use super::errors::StreamError;
+use super::trim::{Trim, TrimOptions};
+use super::{FAST_UPDATE, stream_of};
+use crate::access::KeysMut;
+use crate::encoding::{Key, fields};
+use crate::error::CommandError;
+use crate::families::Command;
+use crate::families::definition::{Definition, ExecutionResult, KeyNames, UpdateCommand};
+use crate::families::specification::CommandSpec;
+use crate::reply::put_integer;
+use crate::words::Words;
+use syros_values::Stream;
+
+/// XTRIM: answers how many entries it removed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct XTrim<'a> {
+    /// The key.
+    pub key: &'a [u8],
+    /// What is removed.
+    pub trim: Trim,
+}
+
+fields!(XTrim<'a> = 344 { key: Key, trim: Trim });
+
+impl<'a> Definition<'a> for XTrim<'a> {
+    const SPECS: &'static [CommandSpec] = &[CommandSpec {
+        name: "xtrim",
+        arity: -4,
+        key_flags: &[&["RW", "delete"]],
+        flags: &["write"],
+        categories: &["@write", "@stream", "@slow"],
+        tips: &["nondeterministic_output"],
+        summary: "Removes the first entries of a stream.",
+        parser: parse,
+        ..FAST_UPDATE
+    }];
+
+    fn keys(&self) -> KeyNames<'a> {
+        KeyNames::One(self.key)
+    }
+}
+
+fn parse<'a>(_: &'static str, words: Words<'a>) -> Result<Command<'a>, CommandError> {
+    let (mut rest, mut options) = (&words[2..], TrimOptions::default());
+    while !rest.is_empty() {
+        if !options.take(&mut rest)? {
+            return Err(CommandError::Syntax);
+        }
+    }
+    // Redis finds a missing strategy before it finds that LIMIT goes with none.
+    match options.finish() {
+        Ok(Some(trim)) => Ok(XTrim { key: words[1], trim }.into()),
+        Ok(None) => Err(StreamError::NoTrim.into()),
+        Err(CommandError::Stream(StreamError::LimitOfExactTrim)) if options.is_missing() => {
+            Err(StreamError::NoTrim.into())
+        }
+        Err(error) => Err(error),
+    }
+}
+
+impl<'a> UpdateCommand<'a> for XTrim<'a> {
+    fn counts(&self) -> bool {
+        true
+    }
+
+    fn apply<K: KeysMut>(&self, keys: &mut K, _now_ms: u64, reply: &mut Vec<u8>) -> ExecutionResult {
+        let found = keys.get(self.key);
+        let count = stream_of(found.as_ref())?.map_or(0, |stream| self.trim.count(stream));
+        drop(found);
+        if count > 0 {
+            keys.edit_collection(self.key, |stream: &mut Stream| stream.trim(count))?;
+        }
+        put_integer(reply, count as i64);
+        Ok(())
+    }
+}

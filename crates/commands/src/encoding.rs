@@ -291,8 +291,8 @@ fn take_list<'a>(
 }
 
 /// The most bytes that an operation's opcode, options, counts and numbers take besides its strings and
-/// their length prefixes: two bytes of opcode, option byte, and three varints of ten bytes.
-const FIXED_BYTES_MAX: usize = 33;
+/// their length prefixes: two bytes of opcode, eight of an owner, six option bytes, and six varints of ten bytes.
+const FIXED_BYTES_MAX: usize = 76;
 
 /// A bound on the encoded length of an operation with strings of these lengths: never too low.
 pub(crate) fn encoded_length_bound(strings: &[&[u8]]) -> usize {

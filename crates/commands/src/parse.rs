@@ -46,7 +46,7 @@ fn parse_as<'a>(spec: &'static CommandSpec, words: &'a [&'a [u8]]) -> Result<Par
                 return Err(CommandError::BlindNotUpdate(spec.name));
             }
             let command = parse_data(spec, words)?;
-            if command.is_read() {
+            if command.is_read() || matches!(command, Command::Take(_)) {
                 return Err(CommandError::BlindNotUpdate(spec.name));
             }
             Ok(Parsed::Data(Operation { command, blind: true }))

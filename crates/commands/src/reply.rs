@@ -22,6 +22,7 @@ mod tag {
     pub(super) const NIL_ARRAY: u8 = 11;
     pub(super) const DOUBLE: u8 = 10;
     pub(super) const DECIMAL: u8 = 12;
+    pub(super) const WAITS: u8 = 20;
 }
 
 /// Deepest nesting of arrays, maps, pairs and sets: LCS answers ranges, which are arrays, of matches in an array in a map.
@@ -81,6 +82,8 @@ pub enum Reply {
     NilArray,
     /// Several replies that are members of a set: in RESP2 an array.
     Set(Vec<Reply>),
+    /// There is nothing yet, and the command waits. No client gets to see it.
+    Waits,
 }
 
 impl Reply {
@@ -95,6 +98,7 @@ impl Reply {
             Self::Bulk(bytes) => put_bulk(out, bytes),
             Self::Simple(text) => put_simple(out, text),
             Self::NilArray => put_nil_array(out),
+            Self::Waits => put_waits(out),
             Self::Array(replies) | Self::Set(replies) => {
                 let put_head = if matches!(self, Self::Set(_)) { put_set } else { put_array };
                 put_head(out, replies.len());
@@ -141,6 +145,11 @@ pub fn put_nil(out: &mut Vec<u8>) {
 /// Appends the encoding of [`Reply::NilArray`].
 pub fn put_nil_array(out: &mut Vec<u8>) {
     out.push(tag::NIL_ARRAY);
+}
+
+/// Appends the encoding of [`Reply::Waits`].
+pub fn put_waits(out: &mut Vec<u8>) {
+    out.push(tag::WAITS);
 }
 
 /// Appends the encoding of [`Reply::Ok`].
@@ -237,6 +246,8 @@ pub enum ReplyRef<'a> {
     NilArray,
     /// See [`Reply::Set`].
     Set(ArrayRef<'a>),
+    /// See [`Reply::Waits`].
+    Waits,
 }
 
 /// How a reply of many parts begins, and how many there are.
@@ -295,6 +306,7 @@ impl<'a> ReplyRef<'a> {
             tag::SET => Self::Set(Self::decode_parts(input, 1, depth)?),
             tag::ERROR => Self::Error(take_bytes(input)?),
             tag::NIL_ARRAY => Self::NilArray,
+            tag::WAITS => Self::Waits,
             other => return Err(Malformed::Tag(other)),
         })
     }
@@ -326,6 +338,7 @@ impl<'a> ReplyRef<'a> {
             Self::Map(pairs) => Reply::Map(pairs.to_owned()),
             Self::Pairs(pairs) => Reply::Pairs(pairs.to_owned()),
             Self::NilArray => Reply::NilArray,
+            Self::Waits => Reply::Waits,
             Self::Set(members) => Reply::Set(members.map(ReplyRef::to_owned).collect()),
         }
     }

@@ -13,7 +13,7 @@ use core::fmt;
 use core::ops::ControlFlow;
 use core::sync::atomic::Ordering;
 use std::sync::Arc;
-use syros_commands::access::{EntryRef as _, Expiry, Keys, KeysMut, Operand, Version};
+use syros_commands::access::{EntryRef as _, Expiry, Keys, KeysMut, Operand, Version, is_hidden};
 use syros_commands::execution;
 use syros_types::{OpNumber, Prng, WallTime};
 use syros_values::{Collection, Kind, WrongType};
@@ -148,7 +148,8 @@ impl<S: Store> Lane<S> {
 
     /// A key has been removed, or has got an expiry.
     fn record_removal(&mut self, key: &[u8]) {
-        if self.entry > 0 {
+        // The part of a hidden key may belong to another lane, which would see an entry that it has not come to.
+        if self.entry > 0 && !is_hidden(key) {
             self.removals.push((part_of(key), self.entry));
         }
     }

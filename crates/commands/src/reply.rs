@@ -152,6 +152,12 @@ pub fn put_waits(out: &mut Vec<u8>) {
     out.push(tag::WAITS);
 }
 
+/// True if this encoded reply is [`Reply::Waits`].
+#[must_use]
+pub const fn is_waits(reply: &[u8]) -> bool {
+    matches!(reply, [tag::WAITS])
+}
+
 /// Appends the encoding of [`Reply::Ok`].
 pub fn put_ok(out: &mut Vec<u8>) {
     out.push(tag::OK);

@@ -21,7 +21,7 @@ mod statistics;
 mod watch;
 mod writer;
 
-pub use connection::Connection;
+pub use connection::{Connection, Unblocking};
 pub use context::{Context, Identity, Unavailable};
 pub use info::{ServerInfo, ServerReport};
 pub use parser::{Parser, ParserOutcome, ProtocolError, TooLarge};

@@ -9,8 +9,11 @@ use syros_types::limits::KEY_BYTES_MAX;
 /// What the names of hidden keys begin with.
 const PREFIX: &[u8] = b"\0syros\0";
 
-/// What stands behind the prefix of the key that holds those who wait for elements of a key.
-const WAITING: u8 = b'w';
+/// What stands behind the prefix of the key that holds those who wait for elements of a list.
+const FOR_ELEMENTS: u8 = b'l';
+
+/// The same of a sorted set.
+const FOR_MEMBERS: u8 = b'z';
 
 /// True if no client can see this key.
 #[must_use]
@@ -19,14 +22,15 @@ pub fn is_hidden(key: &[u8]) -> bool {
     key.first() == Some(&0) && key.starts_with(PREFIX)
 }
 
-/// The hidden key that holds those who wait for elements of `key`; `None` if its name would be too long for a key.
+/// The hidden key that holds those who wait for elements of `key`, which is to be a list or a sorted set; `None` if its name
+/// would be too long for a key.
 #[must_use]
-pub fn waiting_key(key: &[u8]) -> Option<Vec<u8>> {
+pub fn waiting_key(key: &[u8], is_list: bool) -> Option<Vec<u8>> {
     let length = PREFIX.len() + 1 + key.len();
     (length <= KEY_BYTES_MAX).then(|| {
         let mut name = Vec::with_capacity(length);
         name.extend_from_slice(PREFIX);
-        name.push(WAITING);
+        name.push(if is_list { FOR_ELEMENTS } else { FOR_MEMBERS });
         name.extend_from_slice(key);
         name
     })
@@ -38,11 +42,11 @@ mod tests {
 
     #[test]
     fn a_key_of_the_longest_name_has_no_hidden_one() {
-        assert_eq!(waiting_key(b"k").as_deref(), Some(&b"\0syros\0wk"[..]));
-        assert!(waiting_key(b"k").is_some_and(|key| is_hidden(&key)));
+        assert_eq!(waiting_key(b"k", true).as_deref(), Some(&b"\0syros\0lk"[..]));
+        assert!(waiting_key(b"k", true).is_some_and(|key| is_hidden(&key)));
         assert!(!is_hidden(b"k") && !is_hidden(b"\0syro") && !is_hidden(b""));
         let longest = vec![b'k'; KEY_BYTES_MAX - PREFIX.len() - 1];
-        assert!(waiting_key(&longest).is_some_and(|key| key.len() == KEY_BYTES_MAX));
-        assert_eq!(waiting_key(&[longest, vec![b'k']].concat()), None);
+        assert!(waiting_key(&longest, true).is_some_and(|key| key.len() == KEY_BYTES_MAX));
+        assert_eq!(waiting_key(&[longest, vec![b'k']].concat(), false), None);
     }
 }

@@ -1,7 +1,10 @@
 //! One client's connection.
 
 mod transactions;
+mod waiting;
 mod watching;
+
+pub use waiting::Unblocking;
 
 use crate::bytes::ByteQueue;
 use crate::connection_commands::{self, Replies, Session};
@@ -18,7 +21,7 @@ use crate::watch::{Watched, Watching};
 use crate::writer::{Protocol, write_error, write_integer, write_simple};
 use std::collections::VecDeque;
 use std::sync::Arc;
-use syros_commands::{CommandError, ConnectionCommand, Operation, Parsed, parse_numbered};
+use syros_commands::{Command, CommandError, ConnectionCommand, Operation, Parsed, parse_numbered};
 use syros_types::{Class, ReadPolicy, WallTime};
 use transactions::Transaction;
 
@@ -69,6 +72,12 @@ struct CommandPipeline {
     counting: Option<Vec<Vec<u8>>>,
     /// Nobody has been told yet that the keys are to be counted.
     wants_count: bool,
+    /// The group of the command that may have to wait. No further input is looked at.
+    waiting: Option<u64>,
+    /// A CLIENT UNBLOCK that has no answer yet. No further input is looked at.
+    unblocking: Option<Unblocking>,
+    /// Nobody has been told of it yet.
+    wants_unblocking: bool,
     /// No further input is looked at: QUIT, a protocol error, or a request of another protocol.
     closing: bool,
     #[cfg(feature = "planted-bugs")]
@@ -143,6 +152,9 @@ impl Connection {
                 held: ByteQueue::default(),
                 counting: None,
                 wants_count: false,
+                waiting: None,
+                unblocking: None,
+                wants_unblocking: false,
                 closing: false,
                 #[cfg(feature = "planted-bugs")]
                 planted: None,
@@ -227,6 +239,23 @@ impl Connection {
     /// when that takes too long.
     pub const fn takes_count(&mut self) -> bool {
         std::mem::replace(&mut self.pipeline.wants_count, false)
+    }
+
+    /// The client that is to wait no longer, once: the driver calls [`unblocked`](Self::unblocked).
+    pub fn takes_unblocking(&mut self) -> Option<Unblocking> {
+        let is_new = std::mem::replace(&mut self.pipeline.wants_unblocking, false);
+        self.pipeline.unblocking.filter(|_| is_new)
+    }
+
+    /// Answers CLIENT UNBLOCK: whether a command of that client has waited. Nothing happens if none is to be answered.
+    pub fn unblocked(&mut self, found: bool) {
+        self.pipeline.unblocked(found);
+    }
+
+    /// The number that CLIENT ID answers.
+    #[must_use]
+    pub const fn id(&self) -> u64 {
+        self.pipeline.session.identity.id
     }
 
     /// Answers the INFO that waited until the keys were counted; nothing happens if there is none.
@@ -343,7 +372,10 @@ impl Connection {
     /// replies pile up, and every reply that it is to get is in the output.
     #[must_use]
     pub fn is_finished(&self) -> bool {
-        self.pipeline.closing && self.pipeline.slots.is_empty() && self.pipeline.counting.is_none()
+        self.pipeline.closing
+            && self.pipeline.slots.is_empty()
+            && self.pipeline.counting.is_none()
+            && self.pipeline.unblocking.is_none()
     }
 
     /// True if the client sent `POST` or `Host:` as a command. A web browser does that when a page makes it
@@ -357,7 +389,8 @@ impl Connection {
     /// Commands received whose replies are not in the output yet.
     #[must_use]
     pub fn outstanding(&self) -> usize {
-        self.pipeline.slots.len() + usize::from(self.pipeline.counting.is_some())
+        let is_waiting = self.pipeline.counting.is_some() || self.pipeline.unblocking.is_some();
+        self.pipeline.slots.len() + usize::from(is_waiting)
     }
 
     /// Commands received so far.
@@ -377,6 +410,8 @@ impl CommandPipeline {
     fn is_paused(&self) -> bool {
         self.counting.is_some()
             || self.watching.is_some()
+            || self.waiting.is_some()
+            || self.unblocking.is_some()
             || self.transactions.back().is_some_and(Transaction::is_conditional)
             || self.slots.len() >= COMMANDS_MAX
             || !self.schedule.has_room()
@@ -486,8 +521,14 @@ impl CommandPipeline {
             }
             Err(error @ CommandError::Arity("exec")) => self.abort(number, &error),
             parsed if self.queue.is_some() => self.enqueue(number, parsed, words, context),
+            Ok(Parsed::Data(operation)) if matches!(operation.command, Command::Take(_)) => {
+                self.wait((number, &operation), context);
+            }
             Ok(Parsed::Data(operation)) => {
                 self.add((number, &operation), request_bytes, self.session.read_policy, context);
+            }
+            Ok(Parsed::Local(ConnectionCommand::Client)) if waiting::is_unblock(words) => {
+                self.unblock(number, words);
             }
             Ok(Parsed::Local(command)) => {
                 if command == ConnectionCommand::Unwatch {
@@ -605,6 +646,9 @@ impl CommandPipeline {
                 if written == Written::Nothing {
                     return written;
                 }
+                if written == Written::Whole && self.waiting == Some(slot) {
+                    self.waiting = None;
+                }
                 match shown {
                     Shown::Nothing => out.truncate(start),
                     Shown::NoCount if out[start..].starts_with(b"+") => {
@@ -648,6 +692,8 @@ impl CommandPipeline {
         self.watching = None;
         self.transactions.clear();
         self.counting = None;
+        self.waiting = None;
+        self.unblocking = None;
         self.held.clear();
         self.is_partial = false;
         self.output.clear();

@@ -8,7 +8,7 @@ use crate::writer::{write_bulk, write_error, write_nil, write_simple, write_verb
 use syros_commands::CommandError;
 use syros_types::WallTime;
 
-const SUBCOMMANDS: [Subcommand; 8] = [
+const SUBCOMMANDS: [Subcommand; 9] = [
     Subcommand {
         name: "blind",
         arity: 3,
@@ -44,6 +44,11 @@ const SUBCOMMANDS: [Subcommand; 8] = [
         arity: 3,
         help: &["SETNAME <name>", "    Assign the name <name> to the current connection."],
     },
+    Subcommand {
+        name: "unblock",
+        arity: -3,
+        help: &["UNBLOCK <clientid> [TIMEOUT|ERROR]", "    Unblock the specified blocked client."],
+    },
 ];
 
 pub(super) fn answer(words: &[&[u8]], session: &mut Session, now: WallTime, out: &mut Vec<u8>) {
@@ -57,6 +62,8 @@ pub(super) fn answer(words: &[&[u8]], session: &mut Session, now: WallTime, out:
         Some("reply") => reply(session, words[2], out),
         Some("setinfo") => set_info(session, words[2], words[3], out),
         Some("setname") => set_own_name(session, words[2], out),
+        // With as many words as it may have it does not come here: other connections are not this one's business.
+        Some("unblock") => write_command_error(out, &CommandError::Syntax),
         _ => {}
     }
 }

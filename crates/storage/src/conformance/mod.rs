@@ -7,6 +7,7 @@ mod snapshots;
 mod sorted_sets;
 mod twin;
 mod versions;
+mod waiting;
 
 pub use generator::Generator;
 pub use twin::Twin;
@@ -45,6 +46,7 @@ pub fn test_part<E: Engine>(make: impl Fn() -> E, load: impl Fn(&[Vec<u8>]) -> E
     test_limits_of_pops(&make);
     test_digest(&make);
     sorted_sets::test(&make);
+    waiting::test(&make, &load, (2_000 / one_in) as usize);
     versions::test(&make, (3_000 / one_in) as usize);
     snapshots::test(&make, &load, 200 / one_in);
     for seed in 0..4_u64.div_ceil(one_in) {

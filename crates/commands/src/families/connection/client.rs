@@ -41,4 +41,11 @@ const SUBCOMMANDS: &[SubcommandSpec] = &[
     SubcommandSpec { name: "client|reply", arity: 3, ..OWN },
     SubcommandSpec { name: "client|setinfo", arity: 4, ..OWN },
     SubcommandSpec { name: "client|setname", arity: 3, ..OWN },
+    SubcommandSpec {
+        name: "client|unblock",
+        arity: -3,
+        flags: &["admin", "noscript", "loading", "stale"],
+        categories: &["@admin", "@slow", "@dangerous", "@connection"],
+        tips: &[],
+    },
 ];

@@ -3,7 +3,7 @@
 use super::queue::{Queue, WaiterId};
 use crate::access::KeysMut;
 use crate::arguments::Arguments;
-use crate::encoding::{List, fields};
+use crate::encoding::{Flag, List, fields};
 use crate::families::definition::{Definition, ExecutionResult, KeyNames, UpdateCommand};
 use crate::families::specification::CommandSpec;
 use crate::reply::put_ok;
@@ -14,11 +14,13 @@ use crate::reply::put_ok;
 pub struct Leave<'a> {
     /// Who waited.
     pub waiter: WaiterId,
+    /// True if it waited for elements of lists, false if for members of sorted sets.
+    pub is_list: bool,
     /// The keys that it waited for.
     pub keys: Arguments<'a>,
 }
 
-fields!(Leave<'a> = 83 { waiter: WaiterId, keys: List<1> });
+fields!(Leave<'a> = 83 { waiter: WaiterId, is_list: Flag, keys: List<1> });
 
 impl<'a> Definition<'a> for Leave<'a> {
     const SPECS: &'static [CommandSpec] = &[];
@@ -35,9 +37,9 @@ impl<'a> UpdateCommand<'a> for Leave<'a> {
 
     fn apply<K: KeysMut>(&self, keys: &mut K, now_ms: u64, reply: &mut Vec<u8>) -> ExecutionResult {
         for key in self.keys {
-            let mut queue = Queue::read(keys, key, |one| one.has_gone(now_ms, 0, 0));
+            let mut queue = Queue::read(keys, (key, self.is_list), |one| one.has_gone(now_ms, 0, 0));
             queue.leave(self.waiter);
-            queue.store(keys, key);
+            queue.store(keys);
         }
         put_ok(reply);
         Ok(())

@@ -111,6 +111,8 @@ impl Standing {
 
 /// The queue of a key as an operation finds it.
 pub(super) struct Queue {
+    /// The hidden key that it stands behind; `None` if nobody can wait.
+    name: Option<Vec<u8>>,
     standing: Vec<Standing>,
     /// Some that were there have gone.
     is_changed: bool,
@@ -118,10 +120,15 @@ pub(super) struct Queue {
 
 impl Queue {
     /// The queue of a key, without those who have [gone](Standing::has_gone).
-    pub(super) fn read<K: Keys>(keys: &K, key: &[u8], has_gone: impl Fn(Standing) -> bool) -> Self {
+    pub(super) fn read<K: Keys>(
+        keys: &K,
+        (key, is_list): (&[u8], bool),
+        has_gone: impl Fn(Standing) -> bool,
+    ) -> Self {
+        let name = waiting_key(key, is_list);
         let mut standing = Vec::new();
         let mut is_changed = false;
-        if let Some(found) = waiting_key(key).and_then(|name| keys.get(&name))
+        if let Some(found) = name.as_ref().and_then(|name| keys.get(name))
             && let Ok(list) = found.list()
         {
             standing.extend(list.iter().filter_map(Standing::of));
@@ -129,7 +136,7 @@ impl Queue {
             standing.retain(|one| !has_gone(*one));
             is_changed = standing.len() < before;
         }
-        Self { standing, is_changed }
+        Self { name, standing, is_changed }
     }
 
     /// Those who wait, the first one first.
@@ -146,8 +153,11 @@ impl Queue {
     /// Has one wait until then: at the end, if it does not wait already.
     ///
     /// # Errors
-    /// If too many wait.
+    /// If too many wait, or the name of the key is too long.
     pub(super) fn enter(&mut self, one: Standing) -> Result<(), ExecutionError> {
+        if self.name.is_none() {
+            return Err(ExecutionError::WaitedKeyTooLong);
+        }
         self.is_changed = true;
         if let Some(known) = self.standing.iter_mut().find(|known| known.id == one.id) {
             known.until = one.until;
@@ -168,15 +178,15 @@ impl Queue {
     }
 
     /// Puts the queue back, if it has changed.
-    pub(super) fn store<K: KeysMut>(&self, keys: &mut K, key: &[u8]) {
-        let Some(name) = waiting_key(key).filter(|_| self.is_changed) else { return };
+    pub(super) fn store<K: KeysMut>(&self, keys: &mut K) {
+        let Some(name) = self.name.as_ref().filter(|_| self.is_changed) else { return };
         let Some(until) = self.standing.iter().map(|one| one.until).max().and_then(NonZeroU64::new) else {
-            return keys.remove(&name);
+            return keys.remove(name);
         };
         let mut list = List::default();
         self.standing.iter().for_each(|one| list.push(ListEnd::Right, &one.bytes()));
-        keys.set_collection(&name, list);
+        keys.set_collection(name, list);
         // Nobody asks for a queue that all have forgotten.
-        keys.set_expiry(&name, Some(until));
+        keys.set_expiry(name, Some(until));
     }
 }

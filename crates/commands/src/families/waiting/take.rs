@@ -2,7 +2,7 @@
 
 use super::action::{TakeAction, length_of};
 use super::queue::{Lease, Queue, Standing, WaiterId};
-use crate::access::{KeysMut, waiting_key};
+use crate::access::KeysMut;
 use crate::arguments::Arguments;
 use crate::double::parse_double;
 use crate::encoding::{Flag, List, Unsigned, fields};
@@ -179,6 +179,7 @@ impl<'a> Take<'a> {
     /// The queue of one of its keys, without those who have gone.
     fn queue<K: KeysMut>(&self, keys: &K, key: &[u8], now_ms: u64) -> Queue {
         let (absent, owner) = (self.absent, self.waiter.owner);
+        let key = (key, self.action.is_of_lists());
         Queue::read(keys, key, |one| one.id != self.waiter && one.has_gone(now_ms, absent, owner))
     }
 
@@ -190,14 +191,11 @@ impl<'a> Take<'a> {
         let standing = Standing { id: self.waiter, until: now_ms.saturating_add(self.lease_ms) };
         let mut queues = Vec::with_capacity(self.keys.len());
         for key in self.keys {
-            if waiting_key(key).is_none() {
-                return Err(ExecutionError::WaitedKeyTooLong);
-            }
             let mut queue = self.queue(keys, key, now_ms);
             queue.enter(standing)?;
-            queues.push((key, queue));
+            queues.push(queue);
         }
-        queues.iter().for_each(|(key, queue)| queue.store(keys, key));
+        queues.iter().for_each(|queue| queue.store(keys));
         Ok(())
     }
 
@@ -206,7 +204,7 @@ impl<'a> Take<'a> {
         for key in self.keys {
             let mut queue = self.queue(keys, key, now_ms);
             queue.leave(self.waiter);
-            queue.store(keys, key);
+            queue.store(keys);
         }
     }
 }

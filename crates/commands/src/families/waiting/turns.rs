@@ -1,7 +1,7 @@
 //! Whose turn it is.
 
 use super::action::length_of;
-use super::queue::Queue;
+use super::queue::{Queue, Standing};
 use crate::access::Keys;
 use crate::encoding::{Flag, Key, Seed, Unsigned, fields};
 use crate::families::definition::{Definition, ExecutionResult, KeyNames, ReadCommand, View};
@@ -35,7 +35,8 @@ impl<'a> Definition<'a> for Turns<'a> {
 impl ReadCommand for Turns<'_> {
     fn read<K: Keys>(&self, keys: &K, view: View, reply: &mut Vec<u8>) -> ExecutionResult {
         let now_ms = view.now.as_millis();
-        let queue = Queue::read(keys, self.key, |one| one.has_gone(now_ms, self.absent, self.owner));
+        let has_gone = |one: Standing| one.has_gone(now_ms, self.absent, self.owner);
+        let queue = Queue::read(keys, (self.key, self.is_list), has_gone);
         let length = length_of(keys, self.key, self.is_list).unwrap_or(0);
         let is_own = |owner: u64| owner == self.owner;
         let have_turn = queue.iter().take(usize::try_from(length).unwrap_or(usize::MAX));

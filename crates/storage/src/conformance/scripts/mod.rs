@@ -7,6 +7,7 @@ mod hyperloglog;
 mod lists;
 mod sets;
 mod sorted_sets;
+mod waiting;
 
 use super::{apply, body_of, ms, read};
 use crate::Engine;
@@ -17,6 +18,7 @@ fn show(reply: &Reply) -> String {
     match reply {
         Reply::Nil => "nil".to_string(),
         Reply::NilArray => "nil array".to_string(),
+        Reply::Waits => "waits".to_string(),
         Reply::Ok => "OK".to_string(),
         Reply::Integer(value) => value.to_string(),
         Reply::Double(number) => format!(",{}", written(number.value(), write_double)),
@@ -54,6 +56,7 @@ pub(super) fn test<E: Engine>(make: &impl Fn() -> E) {
         sets::SCRIPTS,
         sorted_sets::SCRIPTS,
         geo::SCRIPTS,
+        waiting::SCRIPTS,
     ]
     .concat()
     {

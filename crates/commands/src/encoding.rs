@@ -9,6 +9,7 @@
 //! What is here serves all operations. The opcode and the fields of an operation stand with the operation, most often
 //! in one line of [`fields`].
 
+use crate::access::is_hidden;
 use crate::arguments::Arguments;
 use crate::limits::PATTERN_BYTES_MAX;
 use crate::primitive::{
@@ -165,9 +166,23 @@ macro_rules! strings {
 }
 
 strings! {
-    Key: KEY_BYTES_MAX;
     Value: VALUE_BYTES_MAX;
     Pattern: PATTERN_BYTES_MAX;
+}
+
+impl<'a> Field<'a> for Key {
+    type Content = &'a [u8];
+
+    #[inline]
+    fn put(out: &mut Vec<u8>, content: &'a [u8]) {
+        put_bytes(out, content);
+    }
+
+    #[inline]
+    fn take(input: &mut &'a [u8]) -> Result<&'a [u8], Malformed> {
+        let key = take_bytes_up_to(input, KEY_BYTES_MAX as u64)?;
+        if is_hidden(key) { Err(Malformed::HiddenKey) } else { Ok(key) }
+    }
 }
 
 impl<'a> Field<'a> for Signed {

@@ -132,6 +132,8 @@ pub enum CommandError {
     BitfieldOverflow,
     /// BITFIELD_RO that changes something.
     BitfieldReadOnly,
+    /// A key is one of those that the store keeps for itself.
+    HiddenKey,
     /// A timeout is not a floating point number.
     TimeoutNotFloat,
     /// A timeout is negative.
@@ -183,6 +185,7 @@ impl CommandError {
             Self::Syntax => ExecutionError::Syntax.text(),
             Self::NotInteger => ExecutionError::NotInteger.text(),
             Self::NotFloat => ExecutionError::NotFloat.text(),
+            Self::HiddenKey => "ERR keys that begin with \\0syros\\0 belong to the store",
             Self::TimeoutNotFloat => "ERR timeout is not a float or out of range",
             Self::TimeoutNegative => "ERR timeout is negative",
             Self::TimeoutOutOfRange => "ERR timeout is out of range",

@@ -46,9 +46,9 @@ pub use operation::Operation;
 pub use parse::{Parsed, parse, parse_numbered};
 pub use primitive::Malformed;
 pub use reply::{
-    ArrayRef, Double, Head, PairsRef, Reply, ReplyRef, is_waits, put_array, put_bulk, put_decimal, put_double,
-    put_error, put_integer, put_map, put_nil, put_nil_array, put_ok, put_pairs, put_set, put_simple,
-    put_waits,
+    ArrayRef, Double, Head, PairsRef, Reply, ReplyRef, is_waits, put_array, put_bulk, put_decimal,
+    put_double, put_error, put_integer, put_map, put_nil, put_nil_array, put_ok, put_pairs, put_set,
+    put_simple, put_waits,
 };
 pub use table::{commands, lookup};
 

@@ -32,6 +32,8 @@ pub enum Malformed {
     WholeKeyspace,
     /// Replies nested deeper than any command answers.
     TooDeep,
+    /// It names a key that is the store's own.
+    HiddenKey,
 }
 
 impl fmt::Display for Malformed {
@@ -47,6 +49,7 @@ impl fmt::Display for Malformed {
             Self::Count(count) => write!(f, "a list of {count} strings is not allowed here"),
             Self::WholeKeyspace => f.write_str("too many operations on all keys in one body"),
             Self::TooDeep => f.write_str("replies are nested too deep"),
+            Self::HiddenKey => f.write_str("a key is the store's own"),
         }
     }
 }

@@ -53,7 +53,10 @@ impl Listing {
         if is_due(entry.expiry(), self.time) {
             return;
         }
-        if self.matching.reply_bytes() <= REPLY_BYTES_MAX && glob_matches(&self.pattern, key) && !is_hidden(key) {
+        if self.matching.reply_bytes() <= REPLY_BYTES_MAX
+            && glob_matches(&self.pattern, key)
+            && !is_hidden(key)
+        {
             self.matching.push(key);
         }
     }

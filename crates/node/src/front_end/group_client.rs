@@ -9,7 +9,6 @@ use syros_types::{Now, Window};
 use super::errand::{Errand, ErrandKind};
 use super::reply_room::ReplyRoom;
 
-
 /// The client core of a process, and the table of the connections that wait for its operations.
 #[derive(Debug)]
 pub(super) struct GroupClient {

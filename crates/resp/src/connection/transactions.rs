@@ -335,9 +335,8 @@ fn refusal(
         Ok(Parsed::Data(_)) => context.unavailable.map(|reason| reason.text().into()),
         Ok(Parsed::Local(command)) => {
             let unavailable = context.unavailable.filter(|reason| reason.forbids(*command));
-            let is_client = |name: &[u8]| {
-                *command == ConnectionCommand::Client && words[1].eq_ignore_ascii_case(name)
-            };
+            let is_client =
+                |name: &[u8]| *command == ConnectionCommand::Client && words[1].eq_ignore_ascii_case(name);
             let is_alone = is_client(b"reply") || is_client(b"unblock");
             unavailable
                 .map(|reason| reason.text().into())

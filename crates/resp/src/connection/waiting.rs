@@ -65,5 +65,7 @@ impl CommandPipeline {
 
 /// True for CLIENT UNBLOCK with as many words as it may have.
 pub(super) fn is_unblock(words: &[&[u8]]) -> bool {
-    matches!(words.len(), 3 | 4) && words[0].eq_ignore_ascii_case(b"client") && words[1].eq_ignore_ascii_case(b"unblock")
+    matches!(words.len(), 3 | 4)
+        && words[0].eq_ignore_ascii_case(b"client")
+        && words[1].eq_ignore_ascii_case(b"unblock")
 }

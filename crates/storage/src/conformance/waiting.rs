@@ -100,13 +100,17 @@ fn test_order<E: Engine>(make: &impl Fn() -> E) {
     assert_eq!(turns(&engine, 5, first.owner, "l"), [0]);
     assert_eq!(apply(&mut engine, ms(6), &body(&["RPUSH k c d"])), [Reply::Integer(2)]);
     // The second of two has its turn, too, and leaves one for the first.
-    assert_eq!(apply(&mut engine, ms(6), &take(third, true, TakeAction::PopSome(ListEnd::Right, Some(5)), &["k"])), [
-        Reply::Array(vec![bulk("k"), Reply::Array(vec![bulk("d")])])
-    ]);
+    assert_eq!(
+        apply(&mut engine, ms(6), &take(third, true, TakeAction::PopSome(ListEnd::Right, Some(5)), &["k"])),
+        [Reply::Array(vec![bulk("k"), Reply::Array(vec![bulk("d")])])]
+    );
     assert_eq!(apply(&mut engine, ms(7), &leave(second, &["k"])), [Reply::Ok]);
     assert_eq!(apply(&mut engine, ms(7), &leave(second, &["k"])), [Reply::Ok]);
     assert_eq!(turns(&engine, 7, second.owner, "k"), [0]);
-    assert_eq!(apply(&mut engine, ms(8), &body(&["LLEN k", "DEL k"])), [Reply::Integer(1), Reply::Integer(1)]);
+    assert_eq!(
+        apply(&mut engine, ms(8), &body(&["LLEN k", "DEL k"])),
+        [Reply::Integer(1), Reply::Integer(1)]
+    );
     assert_eq!(engine.len(), 0, "nobody waits, and nothing is left of queues");
 }
 
@@ -123,11 +127,10 @@ fn test_kinds<E: Engine>(make: &impl Fn() -> E) {
     apply(&mut engine, ms(2), &body(&["ZADD k 2 b 1 a"]));
     assert_eq!(apply(&mut engine, ms(2), &take(of_list, true, POP, &["k"])), waits);
     assert_eq!(apply(&mut engine, ms(2), &take(of_list, false, POP, &["k"])), wrong_type);
-    assert_eq!(apply(&mut engine, ms(2), &take(of_set, true, lowest, &["k"])), [Reply::Array(vec![
-        bulk("k"),
-        bulk("a"),
-        Reply::Double(syros_commands::Double::new(1.0))
-    ])]);
+    assert_eq!(
+        apply(&mut engine, ms(2), &take(of_set, true, lowest, &["k"])),
+        [Reply::Array(vec![bulk("k"), bulk("a"), Reply::Double(syros_commands::Double::new(1.0))])]
+    );
     let to_m = TakeAction::Move { to: b"m", from_end: ListEnd::Right, to_end: ListEnd::Left };
     assert_eq!(apply(&mut engine, ms(3), &take(mover, false, to_m, &["l"])), waits);
     apply(&mut engine, ms(3), &body(&["SET m x", "RPUSH l a b"]));
@@ -174,7 +177,10 @@ fn test_limits<E: Engine>(make: &impl Fn() -> E) {
     assert_eq!(replies, [Reply::Error(too_long.as_bytes().to_vec())]);
     assert_eq!(engine.len(), 0, "an error changes nothing");
     apply(&mut engine, ms(1), &body(&[&format!("RPUSH {long} a")]));
-    assert_eq!(apply(&mut engine, ms(1), &take(waiter(0, 1, 1), false, POP, &["short", &long])), popped(&long, "a"));
+    assert_eq!(
+        apply(&mut engine, ms(1), &take(waiter(0, 1, 1), false, POP, &["short", &long])),
+        popped(&long, "a")
+    );
     let many: Vec<String> = (0..1025).map(|number| format!("k{number}")).collect();
     let many: Vec<&str> = many.iter().map(String::as_str).collect();
     let replies = apply(&mut engine, ms(1), &take(waiter(0, 1, 1), false, POP, &many));

@@ -94,8 +94,9 @@ impl Standing {
 
     fn of(bytes: &[u8]) -> Option<Self> {
         let number = |at: usize| Some(u64::from_le_bytes(*bytes.get(at..)?.first_chunk()?));
-        (bytes.len() == Self::BYTES)
-            .then(|| Some(Self { id: WaiterId { owner: number(0)?, sequence: number(8)? }, until: number(16)? }))?
+        (bytes.len() == Self::BYTES).then(|| {
+            Some(Self { id: WaiterId { owner: number(0)?, sequence: number(8)? }, until: number(16)? })
+        })?
     }
 
     /// True if it does not count any more: it was to be renewed before `now_ms`, its node is one of `absent`, or it is of

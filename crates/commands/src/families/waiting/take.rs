@@ -231,7 +231,8 @@ impl<'a> UpdateCommand<'a> for Take<'a> {
                 Err(_) if self.is_renewed => 0,
                 Err(error) => return Err(error),
             };
-            let before = if waits && length > 0 { self.queue(keys, key, now_ms).before(self.waiter) } else { 0 };
+            let before =
+                if waits && length > 0 { self.queue(keys, key, now_ms).before(self.waiter) } else { 0 };
             if length > before {
                 self.action.carry_out(keys, key, length - before, now_ms, reply)?;
                 if waits {

@@ -284,7 +284,8 @@ impl Waits {
                 }
                 if stood {
                     let pause = RETRY_PAUSES.0 * (1 << wait.retries.min(16));
-                    wait.retries = if wait.retry_at.after(RETRIES_FORGOTTEN) < now { 0 } else { wait.retries + 1 };
+                    wait.retries =
+                        if wait.retry_at.after(RETRIES_FORGOTTEN) < now { 0 } else { wait.retries + 1 };
                     wait.retry_at = now.after(pause.min(RETRY_PAUSES.1));
                     let at = wait.retry_at;
                     self.look_before(number, at);
@@ -370,7 +371,8 @@ impl Waits {
 
     /// CLIENT UNBLOCK: true if a command of that client waits, and its end if that is known.
     pub(super) fn unblock(&mut self, now: Instant, unblocking: Unblocking) -> (bool, Option<WaitEnd>) {
-        let found = self.waits.iter().find(|(_, wait)| wait.client == unblocking.client && wait.ends.is_none());
+        let found =
+            self.waits.iter().find(|(_, wait)| wait.client == unblocking.client && wait.ends.is_none());
         let Some((number, _)) = found else { return (false, None) };
         let reason = if unblocking.with_error { Reason::Unblocked } else { Reason::TimePassed };
         (true, self.end(now, *number, reason))
@@ -489,11 +491,8 @@ impl Waits {
         let has_changed = std::mem::take(&mut waited.again);
         let (standing, turns) = reply.and_then(turns_of).unwrap_or((u64::MAX, Vec::new()));
         self.key_moments.remove(&(waited.look_at, key));
-        waited.interval = if turns.is_empty() {
-            (waited.interval * 2).min(POLL_INTERVALS.1)
-        } else {
-            POLL_INTERVALS.0
-        };
+        waited.interval =
+            if turns.is_empty() { (waited.interval * 2).min(POLL_INTERVALS.1) } else { POLL_INTERVALS.0 };
         waited.look_at = now.after(if hears { LOOK_INTERVAL } else { waited.interval });
         self.key_moments.insert((waited.look_at, key));
         // Most often all are there.
@@ -532,7 +531,7 @@ impl Waits {
             let since = self.waits.get(number).and_then(|wait| wait.stands_since);
             since.is_some_and(|since| since.after(MISSED_AFTER) <= now)
         };
-        let (settled, recent): (Vec<u64>, Vec<u64>) = numbers.iter().partition(stand);
+        let (settled, recent): (Vec<u64>, Vec<u64>) = numbers.iter().copied().partition(stand);
         if (settled.len() as u64) > standing {
             for number in settled {
                 if self.waits.get(&number).is_some_and(|wait| wait.retry_at <= now) {
@@ -548,7 +547,12 @@ impl Waits {
     // ---- Members.
 
     /// These members can be reached now. Who waits at one that has been lost does not count any more.
-    pub(super) fn set_reachable(&mut self, now: Instant, reachable: ReplicaSet, members: impl Iterator<Item = ReplicaId>) {
+    pub(super) fn set_reachable(
+        &mut self,
+        now: Instant,
+        reachable: ReplicaSet,
+        members: impl Iterator<Item = ReplicaId>,
+    ) {
         self.reachable = reachable;
         self.reached = self.reached.and(reachable);
         let are_unreached_lost = now >= self.unreached_at;
@@ -634,3 +638,6 @@ fn turns_of(reply: &[u8]) -> Option<(u64, Vec<u64>)> {
     let (standing, turns) = numbers.split_first()?;
     Some((number(standing)?, turns.iter().filter_map(number).collect()))
 }
+
+#[cfg(test)]
+mod tests;

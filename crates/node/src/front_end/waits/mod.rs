@@ -276,6 +276,8 @@ impl Waits {
         self.moments.remove(&(wait.renew_at, number));
         wait.renew_at = renew_at;
         self.moments.insert((renew_at, number));
+        // Both may have been of one moment.
+        self.moments.insert((wait.until, number));
         match outcome {
             Outcome::Reply(reply) if is_waits(&reply) => {
                 wait.stands_since.get_or_insert(now);

@@ -41,13 +41,15 @@ impl WaitedKeys {
 
     /// An entry has been executed.
     pub fn on_executed(&mut self, entry: &LogEntry) {
-        for update in entry.updates() {
-            match &update.footprint {
-                Footprint::All => self.are_all_touched = true,
-                some => {
-                    let waited = some.keys().unwrap_or_default().iter();
-                    self.touched.extend(waited.filter(|hash| self.waited.contains_key(hash)));
-                }
+        entry.updates().iter().for_each(|update| self.touch(&update.footprint));
+    }
+
+    /// An update of these keys has been executed.
+    pub(crate) fn touch(&mut self, footprint: &Footprint) {
+        match footprint.keys() {
+            None => self.are_all_touched = true,
+            Some(keys) => {
+                self.touched.extend(keys.iter().filter(|hash| self.waited.contains_key(hash)));
             }
         }
     }

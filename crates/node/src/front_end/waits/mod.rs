@@ -642,4 +642,6 @@ fn turns_of(reply: &[u8]) -> Option<(u64, Vec<u64>)> {
 }
 
 #[cfg(test)]
+mod cluster_tests;
+#[cfg(test)]
 mod tests;

@@ -494,6 +494,13 @@ fn malformed_bodies_are_refused() {
         (&[127, 34, 3, 3, 1, b'd', 1, b'k', 1, b'l'], Malformed::Count(3)),
         (&[127], Malformed::Truncated),
         (&[127, 255, 0], Malformed::Opcode(383)),
+        (&[82, 0, 0, 0, 0, 0, 0, 0, 0, 0, 2], Malformed::Options(2)),
+        (&[82, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 5], Malformed::Options(5)),
+        (
+            &[82, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0x80, 0x80, 0x80, 0x80, 1],
+            Malformed::TooLong { length: 1 << 28, limit: limits::LEASE_MS_MAX },
+        ),
+        (&[1, 7, 0, b's', b'y', b'r', b'o', b's', 0], Malformed::HiddenKey),
         (&[0xff, 0, 1, b'k'], Malformed::BlindRead(128)),
         (&[16, 1, b'k', 0], Malformed::Count(0)),
         (&[49, 1, b'k', 1, 1, b'f'], Malformed::Count(1)),

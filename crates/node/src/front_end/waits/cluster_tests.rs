@@ -233,7 +233,7 @@ impl Cluster {
     }
 
     fn kill(&mut self, number: usize) {
-        if self.nodes.iter().filter(|node| !node.is_up).count() > 0 {
+        if self.nodes.iter().any(|node| !node.is_up) {
             return;
         }
         let in_flight = std::mem::take(&mut self.nodes[number].in_flight);

@@ -10,6 +10,7 @@
 //! What is here serves all operations. The opcode and the fields of an operation stand with the operation, most often
 //! in one line of [`fields`].
 
+use crate::access::is_hidden;
 use crate::arguments::Arguments;
 use crate::limits::PATTERN_BYTES_MAX;
 use crate::primitive::{
@@ -175,9 +176,23 @@ macro_rules! strings {
 }
 
 strings! {
-    Key: KEY_BYTES_MAX;
     Value: VALUE_BYTES_MAX;
     Pattern: PATTERN_BYTES_MAX;
+}
+
+impl<'a> Field<'a> for Key {
+    type Content = &'a [u8];
+
+    #[inline]
+    fn put(out: &mut Vec<u8>, content: &'a [u8]) {
+        put_bytes(out, content);
+    }
+
+    #[inline]
+    fn take(input: &mut &'a [u8]) -> Result<&'a [u8], Malformed> {
+        let key = take_bytes_up_to(input, KEY_BYTES_MAX as u64)?;
+        if is_hidden(key) { Err(Malformed::HiddenKey) } else { Ok(key) }
+    }
 }
 
 impl<'a> Field<'a> for Signed {
@@ -314,8 +329,8 @@ fn take_list<'a>(
 }
 
 /// The most bytes that an operation's opcode, options, counts and numbers take besides its strings and
-/// their length prefixes: two bytes each of database and opcode, option byte, and three varints of ten bytes.
-const FIXED_BYTES_MAX: usize = 35;
+/// their length prefixes: two bytes each of database and opcode, eight of an owner, six option bytes, and six varints of ten bytes.
+const FIXED_BYTES_MAX: usize = 78;
 
 /// A bound on the encoded length of an operation with strings of these lengths: never too low.
 pub(crate) fn encoded_length_bound(strings: &[&[u8]]) -> usize {

@@ -183,7 +183,15 @@ pub enum CommandError {
         /// The name as sent.
         name: Vec<u8>,
     },
-    /// BLIND in front of a command that only reads, or is no operation on data.
+    /// A key is one of those that the store keeps for itself.
+    HiddenKey,
+    /// A timeout is not a floating point number.
+    TimeoutNotFloat,
+    /// A timeout is negative.
+    TimeoutNegative,
+    /// A timeout ends later than there is time.
+    TimeoutOutOfRange,
+    /// BLIND in front of a command that only reads, waits, or is no operation on data.
     BlindNotUpdate(&'static str),
 }
 
@@ -266,6 +274,10 @@ impl CommandError {
             Self::InvalidFirstDatabase => "ERR invalid first DB index",
             Self::InvalidSecondDatabase => "ERR invalid second DB index",
             Self::NotFloat => ExecutionError::NotFloat.text(),
+            Self::HiddenKey => "ERR keys that begin with \\0syros\\0 belong to the store",
+            Self::TimeoutNotFloat => "ERR timeout is not a float or out of range",
+            Self::TimeoutNegative => "ERR timeout is negative",
+            Self::TimeoutOutOfRange => "ERR timeout is out of range",
             Self::OffsetOutOfRange => "ERR offset is out of range",
             Self::DecrementOverflow => "ERR decrement would overflow",
             Self::InvalidCursor => "ERR invalid cursor",
@@ -485,6 +497,12 @@ pub enum ExecutionError {
     Stream(StreamError),
     /// A list has no element of this index.
     IndexOutOfRange,
+    /// [`QUEUE_LENGTH_MAX`](crate::limits::QUEUE_LENGTH_MAX) commands wait for elements of a key.
+    TooManyWaiting,
+    /// A command wants to wait for more than [`WAITED_KEYS_MAX`](crate::limits::WAITED_KEYS_MAX) keys.
+    TooManyWaitedKeys,
+    /// The name of a key is so long that nobody can wait for its elements.
+    WaitedKeyTooLong,
     /// The body is malformed.
     Malformed,
     /// An update where only reads may be executed.
@@ -528,6 +546,9 @@ impl ExecutionError {
             }
             Self::Stream(error) => error.text(),
             Self::IndexOutOfRange => "ERR index out of range",
+            Self::TooManyWaiting => "ERR 16384 clients wait for this key already",
+            Self::TooManyWaitedKeys => "ERR a command can wait for 1024 keys at most",
+            Self::WaitedKeyTooLong => "ERR the name of a key is too long to wait for it",
             Self::Malformed => "ERR malformed operation",
             Self::NotRead => "ERR update where only a read is allowed",
         }

@@ -49,9 +49,9 @@ pub use operation::Operation;
 pub use parse::{Parsed, parse, parse_numbered};
 pub use primitive::Malformed;
 pub use reply::{
-    ArrayRef, Double, Head, PairsRef, Reply, ReplyRef, put_array, put_bulk, put_decimal, put_double,
-    put_error, put_integer, put_keyed, put_map, put_nil, put_nil_array, put_ok, put_pairs, put_set,
-    put_simple,
+    ArrayRef, Double, Head, PairsRef, Reply, ReplyRef, is_waits, put_array, put_bulk, put_decimal,
+    put_double, put_error, put_integer, put_keyed, put_map, put_nil, put_nil_array, put_ok, put_pairs,
+    put_set, put_simple, put_waits,
 };
 pub use table::{commands, lookup};
 pub use words::database as parse_database;
@@ -99,6 +99,16 @@ pub mod limits {
     /// Most random elements that a command may ask for with repetitions. Each is looked up by itself, which takes some
     /// hundred nanoseconds: so many of them take as long as others can be kept waiting.
     pub const DRAWS_MAX: u64 = 1 << 20;
+
+    /// Most that wait for elements of one key. Each operation of one of them goes through the queue, which takes some
+    /// ten microseconds then.
+    pub const QUEUE_LENGTH_MAX: usize = 16_384;
+
+    /// Most keys that a command can wait for. It stands in a queue for each.
+    pub const WAITED_KEYS_MAX: usize = 1024;
+
+    /// For so long, in milliseconds, one may count as waiting without saying so again.
+    pub const LEASE_MS_MAX: u64 = 24 * 60 * 60 * 1000;
 
     /// Latest [`Deadline::At`](crate::Deadline::At), in milliseconds since the Unix epoch: one more than Redis's
     /// latest expiry, the largest signed 64-bit number.

@@ -1,5 +1,6 @@
 //! From a client's words to an operation, refusing what Redis 7.0 refuses in the words it uses.
 
+use crate::access::is_hidden;
 use crate::encoding::encoded_length_bound;
 use crate::error::CommandError;
 use crate::families::specification::{CommandKind, CommandSpec};
@@ -50,7 +51,7 @@ fn parse_as<'a>(spec: &'static CommandSpec, words: &'a [&'a [u8]]) -> Result<Par
                 return Err(CommandError::BlindNotUpdate(spec.name));
             }
             let command = parse_data(spec, words)?;
-            if command.is_read() {
+            if command.is_read() || matches!(command, Command::Take(_)) {
                 return Err(CommandError::BlindNotUpdate(spec.name));
             }
             Ok(Parsed::Data(Operation { blind: true, ..Operation::new(command) }))
@@ -99,6 +100,9 @@ fn parse_data<'a>(spec: &'static CommandSpec, words: Words<'a>) -> Result<Comman
 
 /// Checks what every operation must respect to be accepted by [`Operation::decode`].
 fn check_limits(command: &Command<'_>, words: Words<'_>) -> Result<(), CommandError> {
+    if words.iter().any(|word| is_hidden(word)) && names_hidden_key(command) {
+        return Err(CommandError::HiddenKey);
+    }
     let length = encoded_length_bound(words);
     // No single string or list can be too long for its limit if all of them together are not.
     if length > KEY_BYTES_MAX.min(KEYS_PER_OPERATION_MAX) {
@@ -108,6 +112,12 @@ fn check_limits(command: &Command<'_>, words: Words<'_>) -> Result<(), CommandEr
         return Err(CommandError::OperationTooLong(length));
     }
     Ok(())
+}
+
+fn names_hidden_key(command: &Command<'_>) -> bool {
+    let mut is_named = false;
+    command.keys().each(|key| is_named |= is_hidden(key));
+    is_named
 }
 
 fn check_long(command: &Command<'_>, words: Words<'_>) -> Result<(), CommandError> {

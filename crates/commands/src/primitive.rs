@@ -34,6 +34,8 @@ pub enum Malformed {
     Database(u8),
     /// Replies nested deeper than any command answers.
     TooDeep,
+    /// It names a key that is the store's own.
+    HiddenKey,
 }
 
 impl fmt::Display for Malformed {
@@ -50,6 +52,7 @@ impl fmt::Display for Malformed {
             Self::WholeKeyspace => f.write_str("too many operations on all keys in one body"),
             Self::Database(number) => write!(f, "database {number} is not allowed here"),
             Self::TooDeep => f.write_str("replies are nested too deep"),
+            Self::HiddenKey => f.write_str("a key is the store's own"),
         }
     }
 }

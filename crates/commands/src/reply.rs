@@ -23,6 +23,7 @@ mod tag {
     pub(super) const DOUBLE: u8 = 10;
     pub(super) const DECIMAL: u8 = 12;
     pub(super) const KEYED: u8 = 20;
+    pub(super) const WAITS: u8 = 20;
 }
 
 /// Deepest nesting of arrays, maps, pairs and sets: XINFO STREAM FULL answers what is pending, each entry an array, in an
@@ -85,6 +86,8 @@ pub enum Reply {
     NilArray,
     /// Several replies that are members of a set: in RESP2 an array.
     Set(Vec<Reply>),
+    /// There is nothing yet, and the command waits. No client gets to see it.
+    Waits,
 }
 
 impl Reply {
@@ -99,6 +102,7 @@ impl Reply {
             Self::Bulk(bytes) => put_bulk(out, bytes),
             Self::Simple(text) => put_simple(out, text),
             Self::NilArray => put_nil_array(out),
+            Self::Waits => put_waits(out),
             Self::Array(replies) | Self::Set(replies) => {
                 let put_head = if matches!(self, Self::Set(_)) { put_set } else { put_array };
                 put_head(out, replies.len());
@@ -149,6 +153,17 @@ pub fn put_nil(out: &mut Vec<u8>) {
 /// Appends the encoding of [`Reply::NilArray`].
 pub fn put_nil_array(out: &mut Vec<u8>) {
     out.push(tag::NIL_ARRAY);
+}
+
+/// Appends the encoding of [`Reply::Waits`].
+pub fn put_waits(out: &mut Vec<u8>) {
+    out.push(tag::WAITS);
+}
+
+/// True if this encoded reply is [`Reply::Waits`].
+#[must_use]
+pub const fn is_waits(reply: &[u8]) -> bool {
+    matches!(reply, [tag::WAITS])
 }
 
 /// Appends the encoding of [`Reply::Ok`].
@@ -253,6 +268,8 @@ pub enum ReplyRef<'a> {
     NilArray,
     /// See [`Reply::Set`].
     Set(ArrayRef<'a>),
+    /// See [`Reply::Waits`].
+    Waits,
 }
 
 /// How a reply of many parts begins, and how many there are.
@@ -315,6 +332,7 @@ impl<'a> ReplyRef<'a> {
             tag::SET => Self::Set(Self::decode_parts(input, 1, depth)?),
             tag::ERROR => Self::Error(take_bytes(input)?),
             tag::NIL_ARRAY => Self::NilArray,
+            tag::WAITS => Self::Waits,
             other => return Err(Malformed::Tag(other)),
         })
     }
@@ -347,6 +365,7 @@ impl<'a> ReplyRef<'a> {
             Self::Pairs(pairs) => Reply::Pairs(pairs.to_owned()),
             Self::Keyed(pairs) => Reply::Keyed(pairs.to_owned()),
             Self::NilArray => Reply::NilArray,
+            Self::Waits => Reply::Waits,
             Self::Set(members) => Reply::Set(members.map(ReplyRef::to_owned).collect()),
         }
     }

@@ -2,7 +2,8 @@
 
 use syros_commands::access::Version;
 use syros_commands::families::{
-    Append, FlushAll, Get, Keys, Persist, RecordVersions, Rename, SetRange, Unchanged, Versions,
+    Append, FlushAll, Get, Keys, Leave, Persist, RecordVersions, Rename, SetRange, Turns, Unchanged,
+    Versions, WaiterId,
 };
 use syros_commands::{
     Arguments, Command, Generation, Malformed, Operation, Parsed, describe, limits, operations, overwrites,
@@ -475,6 +476,23 @@ fn golden_of_groups() -> Vec<(&'static str, Class, Vec<u8>)> {
     ]
 }
 
+/// The same of commands that may wait, as a connection makes them.
+fn golden_of_waiting() -> Vec<(&'static str, Class, Vec<u8>)> {
+    use Class::Update;
+    // No owner, number, renewal, lease and lost members, and then the timeout.
+    let of = |timeout: &[u8], rest: &[u8]| [&[82][..], &[0; 8], &[0; 4], timeout, rest].concat();
+    vec![
+        ("BLPOP k 0", Update, of(&[0], &[0, 0, 1, 1, b'k'])),
+        ("BRPOP k l 0.3", Update, of(&[0xac, 2], &[0, 1, 2, 1, b'k', 1, b'l'])),
+        ("BLMOVE k l LEFT RIGHT 0", Update, of(&[0], &[1, 1, b'l', 0, 1, 1, 1, b'k'])),
+        ("BRPOPLPUSH k l 0.001", Update, of(&[1], &[1, 1, b'l', 1, 0, 1, 1, b'k'])),
+        ("BLMPOP 0 1 k RIGHT COUNT 3", Update, of(&[0], &[2, 1, 4, 1, 1, b'k'])),
+        ("BZPOPMIN k 0", Update, of(&[0], &[3, 0, 1, 1, b'k'])),
+        ("BZPOPMAX k 0", Update, of(&[0], &[3, 1, 1, 1, b'k'])),
+        ("BZMPOP 0 1 k MIN", Update, of(&[0], &[4, 0, 0, 1, 1, b'k'])),
+    ]
+}
+
 fn all_golden() -> Vec<(&'static str, Class, Vec<u8>)> {
     [
         golden(),
@@ -488,6 +506,7 @@ fn all_golden() -> Vec<(&'static str, Class, Vec<u8>)> {
         golden_of_keys(),
         golden_of_streams(),
         golden_of_groups(),
+        golden_of_waiting(),
     ]
     .concat()
 }
@@ -512,13 +531,14 @@ fn operations_have_golden_bytes_and_classes() {
     }
 }
 
-/// What a connection sends for WATCH and EXEC, and no client.
+/// What a connection sends for WATCH and EXEC, or a front end for commands that wait, and no client.
 #[test]
 fn conditions_have_golden_bytes_and_classes() {
     let version = Version::of_present(300).to_bytes();
     assert_eq!((version, Version::of_absent(300).0), ([0, 0, 0, 0, 0, 0, 2, 0x59], 600));
     let pairs: [&[u8]; 4] = [b"k", &version, b"l", &version];
     let both = Footprint::of(vec![key_hash(b"k"), key_hash(b"l")]);
+    let waiter = WaiterId { owner: WaiterId::owner(Some(2), 0), sequence: 300 };
     let of_pair = |name: u8| [&[1, name, 8][..], &version].concat();
     for (bytes, class, footprint, golden) in [
         (
@@ -534,6 +554,18 @@ fn conditions_have_golden_bytes_and_classes() {
             [&[127, 163, 4][..], &of_pair(b'k'), &of_pair(b'l')].concat(),
         ),
         (encoded(RecordVersions), Class::Merge, Footprint::All, vec![127, 164]),
+        (
+            encoded(Leave { waiter, is_list: true, keys: Arguments::new(&[b"k", b"l"]) }),
+            Class::Merge,
+            both.clone(),
+            vec![83, 1, 0, 0, 0, 0, 0, 0, 2, 0xac, 2, 1, 2, 1, b'k', 1, b'l'],
+        ),
+        (
+            encoded(Turns { owner: waiter.owner, absent: 4, is_list: false, key: b"k" }),
+            Class::Read,
+            Footprint::One(key_hash(b"k")),
+            vec![127, 202, 1, 0, 0, 0, 0, 0, 0, 2, 4, 0, 1, b'k'],
+        ),
     ] {
         assert_eq!(bytes, golden);
         let description = describe(&bytes).unwrap();
@@ -597,6 +629,13 @@ fn malformed_bodies_are_refused() {
         (&[127, 34, 3, 3, 1, b'd', 1, b'k', 1, b'l'], Malformed::Count(3)),
         (&[127], Malformed::Truncated),
         (&[127, 255, 0], Malformed::Opcode(383)),
+        (&[82, 0, 0, 0, 0, 0, 0, 0, 0, 0, 2], Malformed::Options(2)),
+        (&[82, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 5], Malformed::Options(5)),
+        (
+            &[82, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0x80, 0x80, 0x80, 0x80, 1],
+            Malformed::TooLong { length: 1 << 28, limit: limits::LEASE_MS_MAX },
+        ),
+        (&[1, 7, 0, b's', b'y', b'r', b'o', b's', 0], Malformed::HiddenKey),
         (&[0xff, 0, 1, b'k'], Malformed::BlindRead(128)),
         (&[16, 1, b'k', 0], Malformed::Count(0)),
         (&[49, 1, b'k', 1, 1, b'f'], Malformed::Count(1)),

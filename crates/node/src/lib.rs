@@ -16,6 +16,7 @@ mod memory_executor;
 mod read_job;
 mod record_numbering;
 mod ticket_queue;
+mod waited_keys;
 
 pub use checkpoints::Checkpoints;
 pub use disk_executor::{
@@ -30,6 +31,7 @@ pub use memory_executor::{ENTRIES_PER_TURN, MemoryExecutor, Observer};
 pub use read_job::{EvaluateJob, ReadJob, ReadOutcome};
 pub use record_numbering::RecordNumbering;
 pub use ticket_queue::TicketQueue;
+pub use waited_keys::WaitedKeys;
 
 pub mod data;
 pub mod front_end;

@@ -25,7 +25,7 @@ mod statistics;
 mod watch;
 mod writer;
 
-pub use connection::Connection;
+pub use connection::{Connection, Unblocking};
 pub use context::{Context, Identity, Unavailable};
 pub use info::{DatabaseReport, ServerInfo, ServerReport};
 pub use messages::{MessageAnswer, MessageRequest, PushedMessage, SubscriptionChange};

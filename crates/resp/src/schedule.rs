@@ -65,6 +65,8 @@ pub struct Submission {
     pub footprint: Footprint,
     /// How it is to be read, if the client has said so.
     pub read_policy: Option<ReadPolicy>,
+    /// It is one command that may have to wait ([`Take`](syros_commands::families::Take)), and has no id of one that waits yet.
+    pub waits: bool,
 }
 
 /// How a submission ended.
@@ -151,6 +153,8 @@ struct Group {
     load: Load,
     /// It is a transaction: no other command joins it.
     is_transaction: bool,
+    /// It is a command that may have to wait: no other command joins it.
+    may_wait: bool,
     /// Of its reads; they all have the same.
     read_policy: Option<ReadPolicy>,
     /// Locks it still waits for.
@@ -196,6 +200,7 @@ impl Group {
             class,
             load,
             is_transaction: false,
+            may_wait: false,
             read_policy,
             waits: 0,
             answered: 0,
@@ -369,6 +374,16 @@ impl Schedule {
         Ok(self.push(Group { is_transaction: true, ..group }))
     }
 
+    /// Takes a command that may have to wait; returns the slot of its group. What it will be answered may come late: no
+    /// room is kept for that.
+    pub(crate) fn add_waiting(&mut self, operation: &Operation<'_>) -> u64 {
+        let mut body = self.spare_bodies.pop().unwrap_or_default();
+        operation.encode(&mut body);
+        let load = Load { values: 0, ..Load::of(operation) };
+        let group = Group::new(body, (operation.class(), operation.footprint()), load, None);
+        self.push(Group { may_wait: true, ..group })
+    }
+
     /// The group that is the last one on every key of a footprint.
     fn last_on(&self, footprint: &Footprint) -> Option<u64> {
         // An operation on all keys is always a body of its own.
@@ -387,7 +402,10 @@ impl Schedule {
         load: Load,
         request_bytes: usize,
     ) -> bool {
-        let Some(group) = self.groups.get(slot).filter(|group| !group.is_transaction) else { return false };
+        let Some(group) = self.groups.get(slot).filter(|group| !group.is_transaction && !group.may_wait)
+        else {
+            return false;
+        };
         let State::Waiting(body) = &group.state else { return false };
         // In the company of an update a read is as good as the leader's.
         let suits = if group.class == Class::Read {
@@ -473,6 +491,7 @@ impl Schedule {
             class: group.class,
             footprint: group.footprint.clone(),
             read_policy: group.read_policy,
+            waits: group.may_wait,
         };
         #[cfg(feature = "planted-bugs")]
         if self.releases_early(slot) {

@@ -46,7 +46,8 @@ pub fn write_reply(out: &mut Vec<u8>, protocol: Protocol, reply: ReplyRef<'_>) {
             write_number(out, protocol, |text| syros_commands::write_decimal(text, value.value()));
         }
         ReplyRef::Nil => write_nil(out, protocol),
-        ReplyRef::NilArray => write_nil_array(out, protocol),
+        // What waits has not ended; a client is shown that only if something is wrong.
+        ReplyRef::NilArray | ReplyRef::Waits => write_nil_array(out, protocol),
         ReplyRef::Simple(text) => write_simple(out, text),
         ReplyRef::Error(text) => write_error(out, text),
         ReplyRef::Array(replies) => {

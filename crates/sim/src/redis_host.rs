@@ -424,6 +424,7 @@ impl RedisHost {
                         let read = |operation| HostEffect::Read { operation, reply: reply.clone(), applied };
                         effects.extend(operations.into_iter().map(read));
                     }
+                    FrontEndAction::Look(look) => self.front_end.on_look(now, look, None),
                 }
             }
             while let Some(address) = self.front_end.go_on(now) {

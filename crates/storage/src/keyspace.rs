@@ -24,7 +24,7 @@ use indexmap::IndexMap;
 use indexmap::map::raw_entry_v1::{RawEntryApiV1, RawEntryMut};
 use std::collections::BTreeSet;
 use std::sync::Arc;
-use syros_commands::access::{Expiry, Keys, KeysMut, Version};
+use syros_commands::access::{Expiry, Keys, KeysMut, Version, is_hidden};
 use syros_types::{Database, Prng, WallTime};
 use syros_values::{Collection, Garbage, Kind, Value, WrongType};
 
@@ -217,6 +217,9 @@ impl Keyspace {
 
     /// A key has been removed, or has got an expiry.
     fn record_removal(&mut self, key: &[u8]) {
+        if is_hidden(key) {
+            return;
+        }
         if let Some(recorded) = &mut self.recorded {
             recorded.removals.record(part_of(self.database, key), self.number);
         }

@@ -7,7 +7,7 @@
 
 use crate::entry::{Entry, Table, is_due};
 use std::sync::Arc;
-use syros_commands::access::Names;
+use syros_commands::access::{Names, is_hidden};
 use syros_commands::limits::REPLY_BYTES_MAX;
 use syros_commands::{ExecutionError, glob_matches};
 use syros_types::WallTime;
@@ -53,7 +53,10 @@ impl Listing {
         if is_due(entry.expiry(), self.time) {
             return;
         }
-        if self.matching.reply_bytes() <= REPLY_BYTES_MAX && glob_matches(&self.pattern, key) {
+        if self.matching.reply_bytes() <= REPLY_BYTES_MAX
+            && glob_matches(&self.pattern, key)
+            && !is_hidden(key)
+        {
             self.matching.push(key);
         }
     }

@@ -131,7 +131,7 @@ impl Answer {
     fn of(reply: ReplyRef<'_>) -> Self {
         let line = |kind: &str, text: &[u8]| Self::Plain([kind.as_bytes(), text, b"\r\n"].concat());
         match reply {
-            ReplyRef::NilArray => line("*", b"-1"),
+            ReplyRef::NilArray | ReplyRef::Waits => line("*", b"-1"),
             ReplyRef::Double(number) => Self::of_number(number.value(), write_double),
             ReplyRef::Decimal(number) => Self::of_number(number.value(), write_decimal),
             ReplyRef::Nil => line("$", b"-1"),

@@ -1,11 +1,13 @@
 //! What commands need of a store of keys. Commands are executed over these traits; engines implement them.
 
 mod databases;
+mod hidden;
 mod names;
 mod operand;
 mod version;
 
 pub use databases::{Databases, DatabasesMut};
+pub use hidden::{is_hidden, waiting_key};
 pub use names::Names;
 pub use operand::Operand;
 pub use version::Version;

@@ -25,6 +25,7 @@ mod sorted_sets;
 mod streams;
 mod strings;
 mod transactions;
+mod waiting;
 
 pub use bitmaps::bitop::BitOperator;
 pub use bitmaps::field::{BitfieldOverflow, BitfieldSlot};
@@ -58,6 +59,7 @@ pub use strings::getex::TtlChange;
 pub use strings::lcs::LcsPart;
 pub use strings::set::{Condition, Lifetime};
 pub use syros_values::ListEnd;
+pub use waiting::{TakeAction, WaiterId};
 
 use crate::access;
 use crate::encoding::{Encoding, Opcode, is_opcode};
@@ -350,6 +352,7 @@ commands! {
         strings::mget::MGet<'a>,
         strings::strlen::StrLen<'a>,
         transactions::versions::Versions<'a>,
+        waiting::turns::Turns<'a>,
     }
     updates {
         bitmaps::bitfield::BitField<'a>,
@@ -420,6 +423,8 @@ commands! {
         strings::setrange::SetRange<'a>,
         transactions::record::RecordVersions,
         transactions::unchanged::Unchanged<'a>,
+        waiting::leave::Leave<'a>,
+        waiting::take::Take<'a>,
     }
     connection {
         acl::Acl,

@@ -33,6 +33,7 @@ use crate::snapshots::{
     LoadedEngine, SnapshotJob, SnapshotNews, SnapshotReport, SnapshotSchedule, SnapshotSizes, StateOf,
 };
 use crate::ticket_queue::TicketQueue;
+use crate::waited_keys::WaitedKeys;
 
 /// A replica and what it drives. `M` is an engine in memory, `S` the store of one on disk, and `H` what is held until a
 /// record is durable.
@@ -65,6 +66,10 @@ pub struct ReplicaDriver<M, S: Store, H> {
     memory_limit: Option<u64>,
     /// What the core has been told: by so many bytes the data may grow.
     memory_room: i64,
+    /// What commands wait for at this node.
+    waited: WaitedKeys,
+    /// The last entry of an engine on disk that has been looked at for these.
+    seen: OpNumber,
     #[cfg(feature = "planted-bugs")]
     planted: Option<PlantedBug>,
 }
@@ -72,6 +77,7 @@ pub struct ReplicaDriver<M, S: Store, H> {
 impl<M: InMemory + Send + 'static, S: Store, H> ReplicaDriver<M, S, H> {
     /// Drives a replica that has just been booted, whose engine goes as far as the core takes it to go.
     pub fn new(replica: Replica, execution: Execution<M, S>, sizes: SnapshotSizes, now: Now) -> Self {
+        let seen = execution.executed();
         let mut driver = Self {
             replica,
             execution,
@@ -88,6 +94,8 @@ impl<M: InMemory + Send + 'static, S: Store, H> ReplicaDriver<M, S, H> {
             snapshot_room: None,
             memory_limit: None,
             memory_room: i64::MAX,
+            waited: WaitedKeys::default(),
+            seen,
             #[cfg(feature = "planted-bugs")]
             planted: None,
         };
@@ -160,6 +168,11 @@ impl<M: InMemory + Send + 'static, S: Store, H> ReplicaDriver<M, S, H> {
             Execution::InMemory(_) => None,
             Execution::OnDisk(disk) => Some(&mut disk.executor),
         }
+    }
+
+    /// What commands wait for at this node, and what has been executed of that.
+    pub const fn waited_mut(&mut self) -> &mut WaitedKeys {
+        &mut self.waited
     }
 
     // ---- The core.
@@ -455,10 +468,23 @@ impl<M: InMemory + Send + 'static, S: Store, H> ReplicaDriver<M, S, H> {
         observer: &mut impl DriverObserver<M, S>,
     ) {
         let Execution::InMemory(memory) = &mut self.execution else { return };
+        let before = memory.executed();
         if let Some(executed) = memory.apply(&self.replica, through, clock, observer) {
+            let executed_through = memory.executed();
+            self.note_executed(before, executed_through);
             self.replica.handle(now, executed);
             self.tell_expiry(now);
             self.tell_memory_room(now, self.memory_limit);
+        }
+    }
+
+    /// The entries after `before`, up to `through`, have been executed, and the core has not heard of it.
+    fn note_executed(&mut self, before: OpNumber, through: OpNumber) {
+        if self.waited.is_empty() {
+            return;
+        }
+        for number in before.0 + 1..=through.0 {
+            self.waited.on_executed(self.replica.entry(OpNumber(number)));
         }
     }
 
@@ -536,6 +562,8 @@ impl<M: InMemory + Send + 'static, S: Store, H> ReplicaDriver<M, S, H> {
         match news {
             ExecutorEvent::Executed(executed) => {
                 observer.on_prefix(&executed);
+                self.note_executed(self.seen, executed.through);
+                self.seen = executed.through;
                 let replies = executed.replies.into_iter();
                 let replies = replies.map(|(number, reply)| (number, Body::from(reply))).collect();
                 self.replica.handle(now, Event::Applied { through: executed.through, replies });
@@ -642,6 +670,8 @@ impl<M: InMemory + Send + 'static, S: Store, H> ReplicaDriver<M, S, H> {
                 }
                 _ => unreachable!("engines are loaded where the engine is"),
             };
+        self.seen = op_number;
+        self.waited.on_state_replaced();
         self.replica.handle(now, self.execution.expiry());
         self.tell_memory_room(now, self.memory_limit);
         self.outputs.push_back(Output::SnapshotJobs);

@@ -30,6 +30,7 @@ where
             held: self.held.clone(),
             outputs: VecDeque::new(),
             unappended: None,
+            waited: self.waited.clone(),
             ..*self
         }
     }
@@ -58,6 +59,8 @@ where
             snapshot_room: _,
             memory_limit: _,
             memory_room,
+            waited: _,
+            seen: _,
             #[cfg(feature = "planted-bugs")]
                 planted: _,
         } = self;

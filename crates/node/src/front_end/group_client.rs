@@ -6,6 +6,7 @@ use syros_protocol::message::{Body, Refusal};
 use syros_resp::{Completion, Submission};
 use syros_types::{Instant, Now, Window};
 
+use super::errand::{Errand, ErrandKind};
 use super::reply_room::ReplyRoom;
 
 /// The client core of a process, and the table of the connections that wait for its operations.
@@ -49,6 +50,17 @@ pub(super) struct Waiter {
     pub(super) reserved: usize,
     /// When it was submitted.
     pub(super) submitted: Instant,
+    /// Whether a connection waits for it.
+    pub(super) purpose: Purpose,
+}
+
+/// What an operation is submitted for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Purpose {
+    /// A connection waits for it.
+    Connection,
+    /// It is for commands that wait for elements. It has no connection, and no slot.
+    Errand(ErrandKind),
 }
 
 /// Slots of operations, those of ended ones behind one that has not ended included, beyond which new operations wait.
@@ -94,8 +106,8 @@ impl GroupClient {
         submission: Submission,
         reserved: usize,
     ) -> Option<(u64, Completion)> {
-        let Submission { slot, body, class, footprint, read_policy } = submission;
-        if self.known < Generation::NEWEST && Generation::of_body(&body) > self.known {
+        let Submission { slot, body, class, footprint, read_policy, waits: _ } = submission;
+        if !self.knows(&body) {
             self.room.release(reserved);
             return Some((slot, Completion::Refused(TOO_OLD.to_string())));
         }
@@ -104,7 +116,9 @@ impl GroupClient {
         if !self.waiting.is_full()
             && let Ok(Token(token)) = self.client.submit_with(now, body, class, &footprint, read_policy)
         {
-            let number = self.waiting.push(Waiter { address, slot, reserved, submitted: now.instant });
+            let purpose = Purpose::Connection;
+            let waiter = Waiter { address, slot, reserved, purpose, submitted: now.instant };
+            let number = self.waiting.push(waiter);
             debug_assert_eq!(token, number, "tokens count up");
             #[cfg(feature = "planted-bugs")]
             self.submitted.push_back(Submitted { address, slot, token: Token(token), body: seen });
@@ -112,6 +126,26 @@ impl GroupClient {
         }
         self.room.release(reserved);
         Some((slot, Completion::Overloaded))
+    }
+
+    /// True if all members that are connected know the operations of a body.
+    pub(super) fn knows(&self, body: &[u8]) -> bool {
+        self.known >= Generation::NEWEST || Generation::of_body(body) <= self.known
+    }
+
+    /// Hands something to the client that is for commands which wait; false if it takes nothing now.
+    pub(super) fn submit_errand(&mut self, now: Now, errand: Errand) -> bool {
+        let Errand { kind, body, class, footprint } = errand;
+        if self.waiting.is_full() {
+            return false;
+        }
+        let Ok(Token(token)) = self.client.submit_with(now, body, class, &footprint, None) else {
+            return false;
+        };
+        let purpose = Purpose::Errand(kind);
+        let number = self.waiting.push(Waiter { address: 0, slot: 0, reserved: 0, purpose });
+        debug_assert_eq!(token, number, "tokens count up");
+        true
     }
 
     /// Who waits for the read with this number, if it has not ended.
@@ -169,6 +203,7 @@ mod tests {
             class: Class::Read,
             footprint: Footprint::One(slot),
             read_policy: None,
+            waits: false,
         }
     }
 

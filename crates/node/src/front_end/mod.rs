@@ -17,11 +17,13 @@ mod availability;
 mod client_memory;
 mod connections;
 mod drain;
+mod errand;
 mod group_client;
 mod messages;
 mod reply_room;
 mod requests;
 mod subscribers;
+mod waits;
 
 pub use client_memory::{ClientMemory, PATIENCE, REPLY_BYTES_SHARE};
 #[cfg(feature = "planted-bugs")]
@@ -39,9 +41,10 @@ use std::time::Duration;
 use availability::Availability;
 use connections::RedisConnections;
 use drain::Drain;
+use errand::{Errand, ErrandKind, WaitedKey};
 #[cfg(feature = "planted-bugs")]
 use group_client::Waiter;
-use group_client::{GroupClient, completion};
+use group_client::{GroupClient, Purpose, completion};
 use messages::Messages;
 use reply_room::{ReplyRoom, long_reply, needed};
 use requests::Requests;
@@ -53,8 +56,11 @@ use syros_protocol::replica::PlantedBug;
 #[cfg(feature = "planted-bugs")]
 use syros_resp::Completion;
 use syros_resp::{Connection, DebugAccess, Identity, Shared, Unavailable};
-use syros_types::{ConfigurationEpoch, Instant, Now, OpNumber, ReplicaId, ReplicaSet, mix};
+use syros_types::{Class, ConfigurationEpoch, Footprint, Instant, Now, OpNumber, ReplicaId, ReplicaSet, mix};
 use syros_wire::FrontEndMessage;
+use waits::{WaitEnd, Waits};
+
+use crate::waited_keys::WaitedKeys;
 
 /// Limits and patience of a front end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -107,6 +113,18 @@ pub enum FrontEndAction {
         /// Bytes that wait for its client.
         bytes: usize,
     },
+    /// A question to the state, which is to be answered with [`RedisFrontEnd::on_look`].
+    Look(Look),
+}
+
+/// A question to the state for commands that wait. An owner with an engine that it may ask at once does that, because the
+/// question has come of what this engine has executed; another has the group asked.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Look {
+    key: WaitedKey,
+    footprint: Footprint,
+    /// A body of one read.
+    pub body: Body,
 }
 
 /// The Redis front end of a process.
@@ -126,6 +144,8 @@ pub struct RedisFrontEnd {
     overrun: Vec<(u64, usize)>,
     /// Connections that may have something to submit, since one of their operations has ended or replies have been sent.
     answered: Vec<u64>,
+    /// Commands that wait for elements.
+    waits: Waits,
     #[cfg(feature = "planted-bugs")]
     planted: Option<PlantedBug>,
 }
@@ -141,6 +161,8 @@ impl RedisFrontEnd {
         let messages = Messages::new(mix(config.seed ^ now.wall.0), settings.is_gateway);
         #[cfg(feature = "planted-bugs")]
         let messages = messages.planted(planted);
+        // Two lives of a process differ in their seeds, as they must for their sessions.
+        let waits = Waits::new(config.own_replica, mix(config.seed), now.instant);
         Self {
             group: GroupClient::new(config, ReplyRoom::new(settings.client_memory), now),
             connections: RedisConnections::default(),
@@ -152,6 +174,7 @@ impl RedisFrontEnd {
             messages,
             overrun: Vec::new(),
             answered: Vec::new(),
+            waits,
             #[cfg(feature = "planted-bugs")]
             planted,
         }
@@ -203,6 +226,8 @@ impl RedisFrontEnd {
     pub fn close(&mut self, address: u64) {
         self.forget_requests(address);
         self.messages.end_all(address);
+        // It leaves the queues as soon as something is submitted.
+        self.waits.give_up(Instant(0), address);
         if let Some(connection) = self.connections.remove(address)
             && connection.waits_for_room
         {
@@ -230,6 +255,33 @@ impl RedisFrontEnd {
         self.serve_request(now, address);
         let has_asked = self.ask(now, address);
         has_asked && self.connection(address).is_some_and(|redis| !redis.is_paused())
+        self.unblock(now, address);
+    }
+
+    /// The client has closed its end of the connection: it waits for no elements any more.
+    pub fn on_input_end(&mut self, now: Now, address: u64) {
+        let end = self.waits.give_up(now.instant, address);
+        self.end_waits(end);
+    }
+
+    /// Carries out a CLIENT UNBLOCK of this connection.
+    fn unblock(&mut self, now: Now, address: u64) {
+        let Some(connection) = self.connections.get_mut(address) else { return };
+        let Some(unblocking) = connection.redis.takes_unblocking() else { return };
+        let (found, end) = self.waits.unblock(now.instant, unblocking);
+        connection.redis.unblocked(found);
+        self.mark_answered(address);
+        self.end_waits(end);
+    }
+
+    /// Answers commands that have waited.
+    fn end_waits(&mut self, ends: impl IntoIterator<Item = WaitEnd>) {
+        for WaitEnd { address, slot, completion } in ends {
+            if let Some(connection) = self.connections.get_mut(address) {
+                connection.redis.complete(slot, completion);
+                self.mark_answered(address);
+            }
+        }
     }
 
     /// Bytes for the client.
@@ -277,7 +329,7 @@ impl RedisFrontEnd {
     /// True if [`go_on`](Self::go_on) has something to do in another turn.
     #[must_use]
     pub fn has_more(&self) -> bool {
-        !self.answered.is_empty() || self.group.room.has_next()
+        !self.answered.is_empty() || self.group.room.has_next() || self.waits.has_work()
     }
 
     fn mark_answered(&mut self, address: u64) {
@@ -292,7 +344,7 @@ impl RedisFrontEnd {
     /// Hands over what a connection wants to submit, as far as there is room for the replies; one that `has_turn` has
     /// waited longest for it. True if there was anything.
     fn submit(&mut self, now: Now, address: u64, mut has_turn: bool) -> bool {
-        let Self { group, connections, .. } = self;
+        let Self { group, connections, waits, .. } = self;
         let Some(connection) = connections.get_mut(address) else { return false };
         let (mut has_submitted, mut reserved, mut is_refused) = (false, 0, false);
         loop {
@@ -304,6 +356,12 @@ impl RedisFrontEnd {
             let Some(submission) = submission else { break };
             has_submitted = true;
             has_turn &= reserved == 0;
+            if submission.waits && group.knows(&submission.body) {
+                group.room.release(reserved);
+                let from = (address, submission.slot, connection.redis.id());
+                waits.begin(now.instant, from, submission.body, submission.footprint);
+                continue;
+            }
             if let Some((slot, completion)) = group.submit(now, address, submission, reserved) {
                 connection.redis.complete(slot, completion);
             }
@@ -324,6 +382,15 @@ impl RedisFrontEnd {
 
     /// What is to be done next, if anything is.
     pub fn poll(&mut self, now: Now) -> Option<FrontEndAction> {
+        while let Some(errand) = self.waits.next_errand(now) {
+            self.run_errand(now, errand);
+        }
+        if let Some(look) = self.waits.next_look() {
+            let Errand { kind, body, footprint, .. } = look;
+            if let ErrandKind::Look(key) = kind {
+                return Some(FrontEndAction::Look(Look { key, footprint, body }));
+            }
+        }
         let Some(action) = self.group.client.poll() else { return self.poll_messages(now) };
         Some(match action {
             Action::Send { to, message } => FrontEndAction::Send { to, message },
@@ -348,6 +415,9 @@ impl RedisFrontEnd {
         if matches!(outcome, Outcome::Done | Outcome::Reply(_)) {
             self.availability.on_answer(now.instant);
         }
+        if let Purpose::Errand(errand) = waiter.purpose {
+            return self.end_errand(now, errand, outcome);
+        }
         let completion = completion(outcome);
         #[cfg(feature = "planted-bugs")]
         let (waiter, completion) = self.confuse(waiter, completion);
@@ -356,6 +426,47 @@ impl RedisFrontEnd {
         connection.redis.complete_after(waiter.slot, completion, took, now.wall);
         self.mark_answered(waiter.address);
         Some(waiter.address)
+    }
+
+    /// Submits something for commands that wait.
+    fn run_errand(&mut self, now: Now, errand: Errand) {
+        let kind = errand.kind;
+        if !self.group.submit_errand(now, errand) {
+            self.end_errand(now, kind, Outcome::TimedOut);
+        }
+    }
+
+    /// Something that was submitted for commands that wait has ended; the address of the connection whose command has.
+    fn end_errand(&mut self, now: Now, errand: ErrandKind, outcome: Outcome) -> Option<u64> {
+        match errand {
+            ErrandKind::Ask(number) => {
+                let end = self.waits.on_asked(now.instant, number, outcome)?;
+                let address = end.address;
+                self.end_waits([end]);
+                return Some(address);
+            }
+            ErrandKind::Leave(number) => self.waits.on_left(now.instant, number, &outcome),
+            ErrandKind::Look(key) => {
+                let reply = if let Outcome::Reply(reply) = &outcome { Some(&**reply) } else { None };
+                self.waits.on_look(now.instant, key, reply);
+            }
+        }
+        None
+    }
+
+    /// The answer to a question to the state; `None`: the group is to be asked.
+    pub fn on_look(&mut self, now: Now, look: Look, reply: Option<&[u8]>) {
+        if reply.is_some() {
+            return self.waits.on_look(now.instant, look.key, reply);
+        }
+        let Look { key, footprint, body } = look;
+        self.run_errand(now, Errand { kind: ErrandKind::Look(key), body, class: Class::Read, footprint });
+    }
+
+    /// Tells what executes the log in this process which keys are waited for, and hears which of them have been touched: to
+    /// be called before [`poll`](Self::poll) whenever something has been executed.
+    pub fn exchange_waited(&mut self, waited: &mut WaitedKeys) {
+        self.waits.exchange(waited);
     }
 
     /// What a known-wrong variant makes of the end of an operation.
@@ -412,6 +523,9 @@ impl RedisFrontEnd {
         let Some((number, bytes)) = long_reply(message) else { return };
         let Self { group, connections, .. } = self;
         let Some(waiter) = group.reader(number) else { return };
+        if matches!(waiter.purpose, Purpose::Errand(_)) {
+            return;
+        }
         let Some(connection) = connections.get_mut(waiter.address) else {
             // Its client has gone.
             group.abandon_read(number);
@@ -441,6 +555,9 @@ impl RedisFrontEnd {
     pub fn admits_read(&mut self, number: u64, body: &Body, is_scarce: bool) -> bool {
         let Self { group, connections, .. } = self;
         let Some(waiter) = group.reader(number) else { return false };
+        if matches!(waiter.purpose, Purpose::Errand(_)) {
+            return true;
+        }
         // How long its reply will be is not known, and this turn of the loop has got many bytes of replies.
         let must_wait_for_turn = waiter.reserved == 0 && group.room.is_turn_over();
         let Some(connection) = connections.get_mut(waiter.address) else {
@@ -469,14 +586,9 @@ impl RedisFrontEnd {
     /// When to call [`tick`](Self::tick) and to look at the connections of a process that stops, at the latest.
     #[must_use]
     pub fn deadline(&self) -> Instant {
-        let (requests, messages) = (self.request_deadline(), self.messages.deadline());
-        self.group
-            .client
-            .deadline()
-            .min(self.availability.deadline())
-            .min(self.drain.deadline())
-            .min(requests)
-            .min(messages)
+        let of_clients = self.request_deadline().min(self.messages.deadline()).min(self.waits.deadline());
+        let of_process = self.availability.deadline().min(self.drain.deadline());
+        self.group.client.deadline().min(of_clients).min(of_process)
     }
 
     /// Does what is due.
@@ -489,6 +601,10 @@ impl RedisFrontEnd {
         }
         self.messages.tick(now.instant);
         self.answer_confirmed();
+        let members = self.group.client.members();
+        self.waits.set_reachable(now.instant, self.group.client.reachable(), members);
+        let ends = self.waits.tick(now.instant);
+        self.end_waits(ends);
     }
 
     /// True if it is time for [`watch_quorum`](Self::watch_quorum).
@@ -515,6 +631,8 @@ impl RedisFrontEnd {
     /// The process stops: what is in flight is answered, later commands are refused.
     pub fn begin_drain(&mut self, now: Now) {
         self.drain.begin(now.instant);
+        let ends = self.waits.end_all(now.instant);
+        self.end_waits(ends);
     }
 
     /// True if the process stops.

@@ -353,6 +353,17 @@ impl Client {
         self.epoch
     }
 
+    /// All members of the group.
+    pub fn members(&self) -> impl Iterator<Item = ReplicaId> + use<> {
+        self.config.configuration.members()
+    }
+
+    /// The members that are connected, and that have answered in time of late.
+    #[must_use]
+    pub const fn reachable(&self) -> ReplicaSet {
+        self.members.usable()
+    }
+
     /// Whether an answer given in this epoch counts. What replicas say in a newer epoch counts alone: everything that was
     /// counted before it begins again, because a quorum of one configuration need not meet a quorum of another.
     fn counts_epoch(&mut self, epoch: ConfigurationEpoch) -> bool {

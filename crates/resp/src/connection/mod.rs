@@ -3,7 +3,10 @@
 mod requests;
 mod messages;
 mod transactions;
+mod waiting;
 mod watching;
+
+pub use waiting::Unblocking;
 
 use crate::bytes::ByteQueue;
 use crate::connection_commands::{self, Replies, Session};
@@ -24,7 +27,9 @@ use messages::{Inquiry, asks_registry};
 use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
-use syros_commands::{CommandError, ConnectionCommand, Operation, Parsed, commands, parse_numbered};
+use syros_commands::{
+    Command, CommandError, ConnectionCommand, Operation, Parsed, commands, parse_numbered,
+};
 use syros_types::{Class, ReadPolicy, WallTime};
 use transactions::Transaction;
 
@@ -79,6 +84,12 @@ struct CommandPipeline {
     counting: Option<Vec<Vec<u8>>>,
     /// Nobody has been told yet that the keys are to be counted.
     wants_count: bool,
+    /// The group of the command that may have to wait. No further input is looked at.
+    waiting: Option<u64>,
+    /// A CLIENT UNBLOCK that has no answer yet. No further input is looked at.
+    unblocking: Option<Unblocking>,
+    /// Nobody has been told of it yet.
+    wants_unblocking: bool,
     /// No further input is looked at: QUIT, a protocol error, or a request of another protocol.
     closing: bool,
     #[cfg(feature = "planted-bugs")]
@@ -176,6 +187,9 @@ impl Connection {
                 held: ByteQueue::default(),
                 counting: None,
                 wants_count: false,
+                waiting: None,
+                unblocking: None,
+                wants_unblocking: false,
                 closing: false,
                 #[cfg(feature = "planted-bugs")]
                 planted: None,
@@ -270,6 +284,23 @@ impl Connection {
     /// when that takes too long.
     pub const fn takes_count(&mut self) -> bool {
         std::mem::replace(&mut self.pipeline.wants_count, false)
+    }
+
+    /// The client that is to wait no longer, once: the driver calls [`unblocked`](Self::unblocked).
+    pub fn takes_unblocking(&mut self) -> Option<Unblocking> {
+        let is_new = std::mem::replace(&mut self.pipeline.wants_unblocking, false);
+        self.pipeline.unblocking.filter(|_| is_new)
+    }
+
+    /// Answers CLIENT UNBLOCK: whether a command of that client has waited. Nothing happens if none is to be answered.
+    pub fn unblocked(&mut self, found: bool) {
+        self.pipeline.unblocked(found);
+    }
+
+    /// The number that CLIENT ID answers.
+    #[must_use]
+    pub const fn id(&self) -> u64 {
+        self.pipeline.session.identity.id
     }
 
     /// Answers the INFO that waited until the keys were counted; nothing happens if there is none.
@@ -442,6 +473,8 @@ impl CommandPipeline {
             || self.is_postponed
             || self.watching.is_some()
             || self.inquiry.is_some()
+            || self.waiting.is_some()
+            || self.unblocking.is_some()
             || self.transactions.back().is_some_and(Transaction::is_conditional)
             || self.slots.len() >= COMMANDS_MAX
             || !self.schedule.has_room()
@@ -455,7 +488,7 @@ impl CommandPipeline {
 
     /// Commands received whose replies are not in the output yet.
     fn outstanding(&self) -> usize {
-        [self.counting.is_some(), self.requested.is_some(), self.inquiry.is_some()]
+        [self.counting.is_some(), self.requested.is_some(), self.inquiry.is_some(), self.unblocking.is_some()]
             .into_iter()
             .fold(self.slots.len(), |count, waits| count + usize::from(waits))
     }
@@ -603,11 +636,17 @@ impl CommandPipeline {
             }
             Err(error @ CommandError::Arity("exec")) => self.abort(number, &error),
             parsed if self.queue.is_some() => self.enqueue(number, parsed, words, context),
+            Ok(Parsed::Data(operation)) if matches!(operation.command, Command::Take(_)) => {
+                self.wait((number, &operation), context);
+            }
             Ok(Parsed::Data(operation)) => {
                 self.add((number, &operation), words, request_bytes, self.session.read_policy, context);
             }
             Ok(Parsed::Local(command)) if asks_registry(command) => {
                 self.ask_registry((number, command), words, context);
+            }
+            Ok(Parsed::Local(ConnectionCommand::Client)) if waiting::is_unblock(words) => {
+                self.unblock(number, words);
             }
             Ok(Parsed::Local(command)) => {
                 if command == ConnectionCommand::Unwatch {
@@ -754,6 +793,9 @@ impl CommandPipeline {
                 if written == Written::Nothing {
                     return written;
                 }
+                if written == Written::Whole && self.waiting == Some(slot) {
+                    self.waiting = None;
+                }
                 match shown {
                     Shown::Nothing => out.truncate(start),
                     Shown::NoCount if out[start..].starts_with(b"+") => {
@@ -817,6 +859,8 @@ impl CommandPipeline {
         self.session.is_monitor = false;
         self.kept_words.clear();
         self.shown = Vec::new();
+        self.waiting = None;
+        self.unblocking = None;
         self.held.clear();
         self.is_partial = false;
         self.output.clear();

@@ -408,8 +408,9 @@ fn refusal(
         Ok(Parsed::Data(_)) => context.unavailable.map(|reason| reason.text().into()),
         Ok(Parsed::Local(command)) => {
             let unavailable = context.unavailable.filter(|reason| reason.forbids(*command));
-            let is_reply = *command == ConnectionCommand::Client && words[1].eq_ignore_ascii_case(b"reply");
-            let is_forbidden = is_reply || is_subscription(*command);
+            let is_client =
+                |name: &[u8]| *command == ConnectionCommand::Client && words[1].eq_ignore_ascii_case(name);
+            let is_alone = is_client(b"reply") || is_client(b"unblock") || is_subscription(*command);
             unavailable
                 .map(|reason| reason.text().into())
                 .or_else(|| connection_commands::subcommand_error(spec?, words))
@@ -417,7 +418,7 @@ fn refusal(
                     spec.is_some_and(|spec| spec.flags.contains(&"no_multi")).then(|| NOT_ALLOWED.to_vec())
                 })
                 .or_else(|| connection_commands::asks_process(*command, words).then(|| NOT_ALLOWED.to_vec()))
-                .or_else(|| is_forbidden.then(|| NOT_ALLOWED.to_vec()))
+                .or_else(|| is_alone.then(|| NOT_ALLOWED.to_vec()))
         }
         Err(CommandError::Unknown { .. } | CommandError::UnknownSubcommand { .. }) => parsed.as_ref().err().map(CommandError::text),
         Err(error) if spec.is_none_or(|spec| !spec.accepts(words.len())) => Some(error.text()),

@@ -11,7 +11,7 @@ use std::time::Duration;
 use syros_commands::CommandError;
 use syros_types::WallTime;
 
-const SUBCOMMANDS: [Subcommand; 13] = [
+const SUBCOMMANDS: [Subcommand; 14] = [
     Subcommand {
         name: "blind",
         arity: 3,
@@ -83,6 +83,11 @@ const SUBCOMMANDS: [Subcommand; 13] = [
         help: &["SETNAME <name>", "    Assign the name <name> to the current connection."],
     },
     Subcommand { name: "unpause", arity: 2, help: &["UNPAUSE", "    End the pause."] },
+    Subcommand {
+        name: "unblock",
+        arity: -3,
+        help: &["UNBLOCK <clientid> [TIMEOUT|ERROR]", "    Unblock the specified blocked client."],
+    },
 ];
 
 pub(super) fn answer(words: &[&[u8]], session: &mut Session, now: WallTime, out: &mut Vec<u8>) {
@@ -103,6 +108,8 @@ pub(super) fn answer(words: &[&[u8]], session: &mut Session, now: WallTime, out:
         Some("reply") => reply(session, words[2], out),
         Some("setinfo") => set_info(session, words[2], words[3], out),
         Some("setname") => set_own_name(session, words[2], out),
+        // With as many words as it may have it does not come here: other connections are not this one's business.
+        Some("unblock") => write_command_error(out, &CommandError::Syntax),
         _ => {}
     }
 }

@@ -1,7 +1,9 @@
 //! Lists of the test store: the elements stand behind each other, each with a line end.
 
 use super::TestStore;
-use syros_commands::families::{LLen, LMPop, LPop, LPush, LRange, LSet, LTrim, ListEnd, ListIndex};
+use syros_commands::families::{
+    LLen, LMPop, LPop, LPush, LRange, LSet, LTrim, ListEnd, ListIndex, Take, TakeAction,
+};
 use syros_commands::{Command, Reply};
 
 fn bulks(elements: &[Vec<u8>]) -> Reply {
@@ -46,6 +48,13 @@ impl TestStore {
             Command::LPop(LPop { key, end, count }) => {
                 let popped = self.pop_elements(key, end, count.unwrap_or(1));
                 if count.is_some() { bulks(&popped) } else { Reply::Bulk(popped[0].clone()) }
+            }
+            Command::Take(Take { action, keys, .. }) => {
+                match keys.iter().find(|key| self.0.contains_key(*key)) {
+                    Some(key) => self.take(action, key)?,
+                    None if matches!(action, TakeAction::Move { .. }) => Reply::Nil,
+                    None => Reply::NilArray,
+                }
             }
             Command::LMPop(LMPop { keys, end, count }) => {
                 match keys.iter().find(|key| self.0.contains_key(*key)) {
@@ -98,5 +107,27 @@ impl TestStore {
         };
         self.put_elements(key, &elements);
         popped
+    }
+
+    /// What a command that may wait does with a list.
+    fn take(&mut self, action: TakeAction<'_>, key: &[u8]) -> Option<Reply> {
+        let name = Reply::Bulk(key.to_vec());
+        Some(match action {
+            TakeAction::Pop(end) => {
+                Reply::Array(vec![name, Reply::Bulk(self.pop_elements(key, end, 1).remove(0))])
+            }
+            TakeAction::PopSome(end, count) => {
+                Reply::Array(vec![name, bulks(&self.pop_elements(key, end, count.unwrap_or(1)))])
+            }
+            TakeAction::Move { to, from_end, to_end } => {
+                let element = self.pop_elements(key, from_end, 1).remove(0);
+                let mut elements = self.elements(to);
+                let place = if to_end == ListEnd::Left { 0 } else { elements.len() };
+                elements.insert(place, element.clone());
+                self.put_elements(to, &elements);
+                Reply::Bulk(element)
+            }
+            TakeAction::PopMember(_) | TakeAction::PopMembers(..) => return None,
+        })
     }
 }

@@ -1,6 +1,7 @@
 //! Carrying out what the cores want: messages, at once or after a record, and requests of the front end.
 
-use syros_node::front_end::{FrontEndAction, MessagePeer, PUSHED_BYTES_MAX};
+use syros_node::InMemory as _;
+use syros_node::front_end::{FrontEndAction, Look, MessagePeer, PUSHED_BYTES_MAX};
 use syros_protocol::message::{Message, Peer};
 use syros_protocol::record::Ticket;
 use syros_protocol::replica;
@@ -44,6 +45,9 @@ impl EventLoop {
                 self.carry_out(request);
             }
             self.has_large_reply = false;
+            if let Some(local) = &mut self.local {
+                self.front_end.exchange_waited(local.waited_mut());
+            }
             while let Some(action) = self.front_end.poll(self.now) {
                 is_quiet = false;
                 match action {
@@ -53,6 +57,7 @@ impl EventLoop {
                     FrontEndAction::CloseSubscriber { address, bytes } => {
                         self.close_subscriber(address, bytes);
                     }
+                    FrontEndAction::Look(look) => self.look(look),
                 }
             }
             while let Some(address) = self.front_end.go_on(self.now) {
@@ -63,6 +68,17 @@ impl EventLoop {
                 return;
             }
         }
+    }
+
+    /// Answers a question to the state at once, if the engine is in memory.
+    fn look(&mut self, look: Look) {
+        let memory = self.local.as_ref().and_then(LocalReplica::memory);
+        let reply = memory.map(|memory| {
+            let mut reply = Vec::new();
+            memory.engine().read(self.now.wall, &look.body, &mut reply);
+            reply
+        });
+        self.front_end.on_look(self.now, look, reply.as_deref());
     }
 
     /// Carries out what the replica wants of the event loop.

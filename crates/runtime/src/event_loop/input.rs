@@ -233,6 +233,11 @@ impl EventLoop {
             // Commands that had to wait until there was room for them.
             self.handle_redis(index);
         }
+        if let Some(address) =
+            self.table.open_mut(index).filter(|open| open.is_redis()).map(|open| open.address)
+        {
+            self.front_end.on_input_end(self.now, address);
+        }
         let Some(open) = self.table.open_mut(index) else { return };
         let waits = match &open.kind {
             ConnectionKind::Redis => {

@@ -19,7 +19,7 @@ use syros_lsm::DiskStore;
 use syros_node::data::ViewFile;
 use syros_node::{
     DiskState, ENTRIES_PER_TURN, InMemory as _, MemoryExecutor, Output, ReadJob, RecordNumbering,
-    ReplicaDriver,
+    ReplicaDriver, WaitedKeys,
 };
 use syros_protocol::message::{Describe, Message, Peer, RoleName};
 use syros_protocol::record::Ticket;
@@ -253,6 +253,11 @@ impl LocalReplica {
     /// Tells the replica of something.
     pub(crate) fn handle(&mut self, now: Now, event: Event) {
         self.driver.handle(now, event);
+    }
+
+    /// What commands wait for at this node, and what has been executed of that.
+    pub(crate) const fn waited_mut(&mut self) -> &mut WaitedKeys {
+        self.driver.waited_mut()
     }
 
     /// The engine, if it is in memory.

@@ -8,6 +8,7 @@ mod snapshots;
 mod sorted_sets;
 mod twin;
 mod versions;
+mod waiting;
 
 pub use generator::{Generator, STREAM_NAMES};
 pub use twin::Twin;
@@ -48,6 +49,7 @@ pub fn test_part<E: Engine>(make: impl Fn() -> E, load: impl Fn(&[Vec<u8>]) -> E
     test_digest(&make);
     sorted_sets::test(&make);
     databases::test(&make, &load);
+    waiting::test(&make, &load, (2_000 / one_in) as usize);
     versions::test(&make, (3_000 / one_in) as usize);
     snapshots::test(&make, &load, 200 / one_in);
     for seed in 0..4_u64.div_ceil(one_in) {

@@ -70,4 +70,11 @@ const SUBCOMMANDS: &[SubcommandSpec] = &[
         categories: &["@admin", "@slow", "@dangerous", "@connection"],
         tips: &[],
     },
+    SubcommandSpec {
+        name: "client|unblock",
+        arity: -3,
+        flags: &["admin", "noscript", "loading", "stale"],
+        categories: &["@admin", "@slow", "@dangerous", "@connection"],
+        tips: &[],
+    },
 ];

@@ -1,7 +1,7 @@
 //! KEYS.
 
 use super::ROW;
-use crate::access::{self, Names};
+use crate::access::{self, Names, is_hidden};
 use crate::encoding::{Pattern, fields};
 use crate::error::ExecutionError;
 use crate::families::definition::{Definition, ExecutionResult, KeyNames, ReadCommand, View};
@@ -49,7 +49,7 @@ impl ReadCommand for Keys<'_> {
         let mut matching = Names::default();
         let start = reply.len();
         keys.each(|key| {
-            if glob_matches(self.pattern, key) {
+            if glob_matches(self.pattern, key) && !is_hidden(key) {
                 matching.push(key);
             }
             if start + matching.reply_bytes() > view.reply_end {

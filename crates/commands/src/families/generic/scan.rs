@@ -1,7 +1,7 @@
 //! SCAN.
 
 use super::ROW;
-use crate::access::{Keys, Names};
+use crate::access::{Keys, Names, is_hidden};
 use crate::encoding::{Encoding, Field as _, Opcode, Pattern};
 use crate::error::CommandError;
 use crate::families::Command;
@@ -142,6 +142,7 @@ impl ReadCommand for Scan<'_> {
         let next = keys.scan(self.cursor, self.count.min(KEYS_MAX), |key, kind| {
             if self.only_type.is_none_or(|name| name.eq_ignore_ascii_case(kind.name().as_bytes()))
                 && self.pattern.is_none_or(|pattern| glob_matches(pattern, key))
+                && !is_hidden(key)
             {
                 found.push(key);
             }

@@ -30,7 +30,7 @@ impl<'a> Field<'a> for ListEnd {
 }
 
 /// The end that a word names.
-pub(super) fn parse_end(word: &[u8]) -> Result<ListEnd, CommandError> {
+pub(in crate::families) fn parse_end(word: &[u8]) -> Result<ListEnd, CommandError> {
     if is(word, "left") {
         Ok(ListEnd::Left)
     } else if is(word, "right") {

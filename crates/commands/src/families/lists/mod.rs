@@ -17,6 +17,9 @@ pub(crate) mod ltrim;
 mod end;
 mod pop;
 
+pub(super) use end::parse_end;
+pub(super) use pop::{pop_many, pop_one};
+
 use super::specification::{CommandKind, CommandSpec, KeyPositions};
 use crate::access::EntryRef;
 use crate::error::ExecutionError;

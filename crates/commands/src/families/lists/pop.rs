@@ -7,7 +7,7 @@ use crate::reply::{put_array, put_bulk};
 use syros_values::{List, ListEnd};
 
 /// Removes the element at an end.
-pub(super) fn pop_one(list: &mut List, end: ListEnd) -> Option<Vec<u8>> {
+pub(in crate::families) fn pop_one(list: &mut List, end: ListEnd) -> Option<Vec<u8>> {
     let last = list.len().checked_sub(1)?;
     let rank = if end == ListEnd::Left { 0 } else { last };
     let element = list.nth(rank).map(<[u8]>::to_vec);
@@ -19,7 +19,7 @@ pub(super) fn pop_one(list: &mut List, end: ListEnd) -> Option<Vec<u8>> {
 ///
 /// # Errors
 /// If that is too much for the reply of an update; nothing is removed then.
-pub(super) fn pop_many(
+pub(in crate::families) fn pop_many(
     list: &mut List,
     end: ListEnd,
     count_max: u64,

@@ -24,6 +24,9 @@ pub(crate) mod zremrange;
 pub(crate) mod zscan;
 pub(crate) mod zscore;
 
+pub(super) use zmpop::parse_score_end;
+pub(super) use zpop::{Shape, pop};
+
 use super::specification::{CommandKind, CommandSpec, KeyPositions};
 use crate::access::{EntryRef, KeysMut};
 use crate::error::ExecutionError;

@@ -51,13 +51,19 @@ impl<'a> Definition<'a> for ZMPop<'a> {
 }
 
 fn parse(words: Words<'_>) -> Result<Command<'_>, CommandError> {
-    let parse_end = |end: &[u8]| match end {
-        end if is(end, "min") => Ok(ScoreEnd::Min),
-        end if is(end, "max") => Ok(ScoreEnd::Max),
-        _ => Err(CommandError::Syntax),
-    };
-    let (keys, end, count) = parse_pop(words, parse_end)?;
+    let (keys, end, count) = parse_pop(words, parse_score_end)?;
     Ok(ZMPop { keys, end, count: count.unwrap_or(1) }.into())
+}
+
+/// The end that a word names.
+pub(in crate::families) fn parse_score_end(word: &[u8]) -> Result<ScoreEnd, CommandError> {
+    if is(word, "min") {
+        Ok(ScoreEnd::Min)
+    } else if is(word, "max") {
+        Ok(ScoreEnd::Max)
+    } else {
+        Err(CommandError::Syntax)
+    }
 }
 
 impl<'a> UpdateCommand<'a> for ZMPop<'a> {

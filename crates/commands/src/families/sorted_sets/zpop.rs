@@ -98,13 +98,15 @@ impl<'a> UpdateCommand<'a> for ZPop<'a> {
 
 /// What members with their scores look like in a reply.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Shape {
+pub(in crate::families) enum Shape {
     /// One array.
     Flat,
     /// Pairs.
     Pairs,
     /// An array of arrays of two, also in RESP2.
     Nested,
+    /// One member and its score, parts of an array whose head is there.
+    Bare,
 }
 
 impl Shape {
@@ -114,6 +116,7 @@ impl Shape {
             Self::Flat => put_array(reply, count.saturating_mul(2)),
             Self::Pairs => put_pairs(reply, count),
             Self::Nested => put_array(reply, count),
+            Self::Bare => {}
         }
     }
 
@@ -129,7 +132,7 @@ impl Shape {
 ///
 /// # Errors
 /// If that is too much for the reply of an update; nothing is removed then.
-pub(super) fn pop(
+pub(in crate::families) fn pop(
     set: &mut SortedSet,
     end: ScoreEnd,
     count_max: u64,

@@ -9,6 +9,7 @@ mod lists;
 mod sets;
 mod sorted_sets;
 mod streams;
+mod waiting;
 
 use super::{apply, body_of, ms, read};
 use crate::Engine;
@@ -19,6 +20,7 @@ fn show(reply: &Reply) -> String {
     match reply {
         Reply::Nil => "nil".to_string(),
         Reply::NilArray => "nil array".to_string(),
+        Reply::Waits => "waits".to_string(),
         Reply::Ok => "OK".to_string(),
         Reply::Integer(value) => value.to_string(),
         Reply::Double(number) => format!(",{}", written(number.value(), write_double)),
@@ -59,6 +61,7 @@ pub(super) fn test<E: Engine>(make: &impl Fn() -> E) {
         sorted_sets::SCRIPTS,
         streams::SCRIPTS,
         geo::SCRIPTS,
+        waiting::SCRIPTS,
     ]
     .concat()
     {

@@ -1,0 +1,664 @@
+//! Commands that wait for elements, as long as their clients want to wait.
+//!
+//! The group knows who waits for a key, and in which order ([`Take`]). What is here submits a command when it comes, learns
+//! that it has to wait, and submits it again when it is its turn. Whether it is, the state says ([`Turns`]): that is looked
+//! at when something has been executed on one of the keys, and now and then in any case, so nothing depends on having heard
+//! of a change. A command ends when it is answered, when its time has passed, or when its client or this process wants it
+//! to. It is taken out of the queues then ([`Leave`]), in the background: nothing is lost if that takes long, for an
+//! element is taken only by submitting the command again.
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::time::Duration;
+
+use syros_commands::families::{Leave, Take, Turns, WaiterId};
+use syros_commands::{Arguments, Command, Operation, Reply, is_waits, operations, put_error};
+use syros_protocol::client::Outcome;
+use syros_protocol::message::Body;
+use syros_resp::{Completion, Unblocking};
+use syros_types::{Class, Database, Footprint, Instant, Now, ReplicaId, ReplicaSet, key_hash_in};
+
+use super::errand::{Errand, ErrandKind, WaitedKey};
+use super::group_client::completion;
+use crate::waited_keys::WaitedKeys;
+
+/// A command that waits at a node counts as waiting for so long without saying so again. Others notice at once when a node
+/// dies; this is for what is left when nobody waits behind it.
+const LEASE: Duration = Duration::from_secs(3600);
+
+/// The same at a gateway, whose death nobody notices.
+const GATEWAY_LEASE: Duration = Duration::from_secs(15);
+
+/// A key is looked at so often by a node, which hears what is executed.
+const LOOK_INTERVAL: Duration = Duration::from_secs(2);
+
+/// A key is looked at so often by a gateway, which hears of nothing: first, and after a while without a change.
+const POLL_INTERVALS: (Duration, Duration) = (Duration::from_millis(2), Duration::from_millis(100));
+
+/// A command whose turn it was, and that got nothing, is submitted again so much later: at first, and at most.
+const RETRY_PAUSES: (Duration, Duration) = (Duration::from_millis(1), Duration::from_millis(100));
+
+/// A command whose turn has not come to nothing for so long is submitted again at once.
+const RETRIES_FORGOTTEN: Duration = Duration::from_secs(1);
+
+/// A command that should be in a queue for so long, and is not, is submitted again.
+const MISSED_AFTER: Duration = Duration::from_millis(100);
+
+/// A command that could not be taken out of the queues is to be taken out again so much later.
+const LEAVE_PAUSE: Duration = Duration::from_secs(1);
+
+/// A member that this process has never reached counts as lost after so long.
+const UNREACHED_MAX: Duration = Duration::from_secs(5);
+
+/// Looks that wait for an answer from elsewhere, and commands to be taken out of queues that are on their way, at most: the
+/// others come after them.
+const IN_FLIGHT_MAX: usize = 256;
+
+/// What is answered after CLIENT UNBLOCK with ERROR.
+const UNBLOCKED: &[u8] = b"UNBLOCKED client unblocked via CLIENT UNBLOCK";
+
+/// A command that a connection waits for has ended.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct WaitEnd {
+    pub(super) address: u64,
+    pub(super) slot: u64,
+    pub(super) completion: Completion,
+}
+
+/// Why a command is to wait no longer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Reason {
+    /// It is answered nil.
+    TimePassed,
+    /// It is answered with an error.
+    Unblocked,
+    /// Its client has gone.
+    ClientGone,
+}
+
+/// A command that may have to wait.
+#[derive(Debug)]
+struct Wait {
+    address: u64,
+    slot: u64,
+    /// The client, by the number that CLIENT ID answers.
+    client: u64,
+    /// The operation as the connection has made it.
+    body: Body,
+    footprint: Footprint,
+    /// The database of its keys.
+    database: Database,
+    keys: Vec<WaitedKey>,
+    until: Instant,
+    /// It is on its way.
+    is_asking: bool,
+    /// Since when it is in the queues; `None` if it has not been told to wait.
+    stands_since: Option<Instant>,
+    /// Not to be submitted again before.
+    retry_at: Instant,
+    /// How often in a row its turn has come to nothing.
+    retries: u32,
+    /// When it is to say again that it waits.
+    renew_at: Instant,
+    /// It is to end as soon as it is known what has become of what is on its way.
+    ends: Option<Reason>,
+}
+
+/// A key that commands wait for here.
+#[derive(Debug)]
+struct WaitedFor {
+    database: Database,
+    name: Vec<u8>,
+    waits: BTreeSet<u64>,
+    /// It is in the list of those to be looked at, or is being looked at.
+    is_looked_at: bool,
+    /// It is to be looked at once more then.
+    again: bool,
+    look_at: Instant,
+    interval: Duration,
+}
+
+/// A command that is to be taken out of the queues of its keys.
+#[derive(Debug)]
+struct Departure {
+    database: Database,
+    keys: Vec<Vec<u8>>,
+    is_list: bool,
+}
+
+/// All commands of a front end that may have to wait.
+#[derive(Debug)]
+pub(super) struct Waits {
+    owner: u64,
+    own: Option<ReplicaId>,
+    last: u64,
+    waits: BTreeMap<u64, Wait>,
+    by_address: BTreeMap<u64, u64>,
+    keys: BTreeMap<WaitedKey, WaitedFor>,
+    /// When commands have waited long enough, and when they are to be renewed or tried again.
+    moments: BTreeSet<(Instant, u64)>,
+    /// When keys are to be looked at.
+    key_moments: BTreeSet<(Instant, WaitedKey)>,
+    /// Commands that are to be taken out of queues, by their numbers.
+    departures: BTreeMap<u64, Departure>,
+    /// Those of them that are not on their way, and when they may be.
+    departing: BTreeSet<(Instant, u64)>,
+    errands: VecDeque<Errand>,
+    /// Keys to be looked at now.
+    looks: VecDeque<WaitedKey>,
+    /// What has changed of the keys that are waited for, and has not been said.
+    news: Vec<(u64, bool)>,
+    /// Somebody tells what is executed.
+    hears: bool,
+    reached: ReplicaSet,
+    reachable: ReplicaSet,
+    /// Members that count as lost, a bit for each.
+    absent: u64,
+    /// Members that have never been reached count as lost from then on.
+    unreached_at: Instant,
+}
+
+impl Waits {
+    /// Of the front end of a process with this replica, or of a gateway, in the life that has drawn this number.
+    pub(super) fn new(own: Option<ReplicaId>, life: u64, now: Instant) -> Self {
+        Self {
+            owner: WaiterId::owner(own.map(|replica| replica.0), life),
+            own,
+            last: 0,
+            waits: BTreeMap::new(),
+            by_address: BTreeMap::new(),
+            keys: BTreeMap::new(),
+            moments: BTreeSet::new(),
+            key_moments: BTreeSet::new(),
+            departures: BTreeMap::new(),
+            departing: BTreeSet::new(),
+            errands: VecDeque::new(),
+            looks: VecDeque::new(),
+            news: Vec::new(),
+            hears: false,
+            reached: ReplicaSet(0),
+            reachable: ReplicaSet(0),
+            absent: 0,
+            unreached_at: now.after(UNREACHED_MAX),
+        }
+    }
+
+    fn lease(&self) -> Duration {
+        if self.own.is_some() { LEASE } else { GATEWAY_LEASE }
+    }
+
+    // ---- Commands.
+
+    /// A command has come that may have to wait.
+    pub(super) fn begin(
+        &mut self,
+        now: Instant,
+        (address, slot, client): (u64, u64, u64),
+        body: Body,
+        footprint: Footprint,
+    ) {
+        let Some((take, database)) = take_of(&body) else { return };
+        let is_list = take.action.is_of_lists();
+        let names: BTreeSet<&[u8]> = take.keys.iter().collect();
+        let keys: Vec<WaitedKey> = names.iter().map(|name| (key_hash_in(database, name), is_list)).collect();
+        let until = match take.timeout_ms {
+            0 => Instant::NEVER,
+            millis => now.after(Duration::from_millis(millis)),
+        };
+        self.last += 1;
+        let number = self.last;
+        for (key, name) in keys.iter().zip(names) {
+            self.watch(now, *key, (database, name), number);
+        }
+        let wait = Wait {
+            address,
+            slot,
+            client,
+            body: body.clone(),
+            footprint,
+            database,
+            keys,
+            until,
+            is_asking: false,
+            stands_since: None,
+            retry_at: now,
+            retries: 0,
+            renew_at: Instant::NEVER,
+            ends: None,
+        };
+        self.moments.insert((until, number));
+        self.waits.insert(number, wait);
+        self.by_address.insert(address, number);
+        self.ask(number);
+    }
+
+    /// A command waits for a key.
+    fn watch(&mut self, now: Instant, key: WaitedKey, (database, name): (Database, &[u8]), number: u64) {
+        self.news.push((key.0, true));
+        let (interval, hears) = (POLL_INTERVALS.0, self.hears);
+        let look_at = now.after(if hears { LOOK_INTERVAL } else { interval });
+        let entry = self.keys.entry(key).or_insert_with(|| WaitedFor {
+            database,
+            name: name.to_vec(),
+            waits: BTreeSet::new(),
+            is_looked_at: false,
+            again: false,
+            look_at,
+            interval,
+        });
+        entry.waits.insert(number);
+        // One more wants to know soon.
+        self.key_moments.remove(&(entry.look_at, key));
+        entry.interval = interval;
+        entry.look_at = entry.look_at.min(look_at);
+        self.key_moments.insert((entry.look_at, key));
+    }
+
+    /// Submits a command, for the first time or again.
+    fn ask(&mut self, number: u64) {
+        let lease = self.lease();
+        let id = WaiterId { owner: self.owner, sequence: number };
+        let absent = self.absent;
+        let Some(wait) = self.waits.get_mut(&number).filter(|wait| !wait.is_asking) else { return };
+        let Some((take, database)) = take_of(&wait.body) else { return };
+        wait.is_asking = true;
+        let mut body = Vec::with_capacity(wait.body.len() + 16);
+        let is_renewed = wait.stands_since.is_some();
+        let lease_ms = lease.as_millis() as u64;
+        let take = Take { waiter: id, is_renewed, lease_ms, absent, ..take };
+        Operation::new(take).in_database(database).encode(&mut body);
+        self.errands.push_back(Errand {
+            kind: ErrandKind::Ask(number),
+            body: Body::from(body),
+            class: Class::Update,
+            footprint: wait.footprint.clone(),
+        });
+    }
+
+    /// What has become of a command that was submitted: its end, if that is one.
+    pub(super) fn on_asked(&mut self, now: Instant, number: u64, outcome: Outcome) -> Option<WaitEnd> {
+        let renew_at = now.after(self.lease() / 3);
+        let wait = self.waits.get_mut(&number)?;
+        wait.is_asking = false;
+        let stood = wait.stands_since.is_some();
+        self.moments.remove(&(wait.renew_at, number));
+        wait.renew_at = renew_at;
+        self.moments.insert((renew_at, number));
+        // Both may have been of one moment.
+        self.moments.insert((wait.until, number));
+        match outcome {
+            Outcome::Reply(reply) if is_waits(&reply) => {
+                wait.stands_since.get_or_insert(now);
+                if let Some(reason) = wait.ends {
+                    return self.end(now, number, reason);
+                }
+                if stood {
+                    let pause = RETRY_PAUSES.0 * (1 << wait.retries.min(16));
+                    wait.retries =
+                        if wait.retry_at.after(RETRIES_FORGOTTEN) < now { 0 } else { wait.retries + 1 };
+                    wait.retry_at = now.after(pause.min(RETRY_PAUSES.1));
+                    let at = wait.retry_at;
+                    self.look_before(number, at);
+                } else {
+                    // Elements may have come while it was on its way.
+                    self.look_before(number, now);
+                }
+                None
+            }
+            Outcome::Reply(reply) => {
+                // An error has changed nothing, so its places are still kept.
+                let is_error = matches!(Reply::decode_all(&reply).as_deref(), Ok([Reply::Error(_)]));
+                self.finish(now, number, Completion::Reply(reply), stood && is_error)
+            }
+            Outcome::Unknown => self.finish(now, number, Completion::Unknown, true),
+            _ if wait.ends.is_some() => {
+                let reason = wait.ends?;
+                self.end(now, number, reason)
+            }
+            // It has had no effect.
+            _ if stood => {
+                wait.retry_at = now.after(RETRY_PAUSES.1);
+                let at = wait.retry_at;
+                self.look_before(number, at);
+                None
+            }
+            failure => self.finish(now, number, completion(failure), false),
+        }
+    }
+
+    /// A command is to wait no longer: its end, unless that has to wait for what is on its way.
+    fn end(&mut self, now: Instant, number: u64, reason: Reason) -> Option<WaitEnd> {
+        let wait = self.waits.get_mut(&number)?;
+        if wait.is_asking {
+            wait.ends.get_or_insert(reason);
+            return None;
+        }
+        let mut reply = Vec::new();
+        match reason {
+            Reason::TimePassed | Reason::ClientGone => syros_commands::put_nil_array(&mut reply),
+            Reason::Unblocked => put_error(&mut reply, UNBLOCKED),
+        }
+        let stood = wait.stands_since.is_some();
+        self.finish(now, number, Completion::Reply(reply.into()), stood)
+    }
+
+    /// Forgets a command that has ended; if it `may_stand` in queues, it is taken out of them.
+    fn finish(
+        &mut self,
+        now: Instant,
+        number: u64,
+        completion: Completion,
+        may_stand: bool,
+    ) -> Option<WaitEnd> {
+        let wait = self.waits.remove(&number)?;
+        self.moments.remove(&(wait.until, number));
+        self.moments.remove(&(wait.renew_at, number));
+        if self.by_address.get(&wait.address) == Some(&number) {
+            self.by_address.remove(&wait.address);
+        }
+        if may_stand && let Some((take, database)) = take_of(&wait.body) {
+            let keys = take.keys.iter().map(<[u8]>::to_vec).collect();
+            self.depart(now, number, Departure { database, keys, is_list: take.action.is_of_lists() });
+        }
+        for key in &wait.keys {
+            self.news.push((key.0, false));
+            if let Some(waited) = self.keys.get_mut(key) {
+                waited.waits.remove(&number);
+                if waited.waits.is_empty() {
+                    self.key_moments.remove(&(waited.look_at, *key));
+                    self.keys.remove(key);
+                }
+            }
+        }
+        Some(WaitEnd { address: wait.address, slot: wait.slot, completion })
+    }
+
+    /// The client at this address has gone, or wants nothing any more.
+    pub(super) fn give_up(&mut self, now: Instant, address: u64) -> Option<WaitEnd> {
+        let number = *self.by_address.get(&address)?;
+        self.end(now, number, Reason::ClientGone)
+    }
+
+    /// CLIENT UNBLOCK: true if a command of that client waits, and its end if that is known.
+    pub(super) fn unblock(&mut self, now: Instant, unblocking: Unblocking) -> (bool, Option<WaitEnd>) {
+        let found =
+            self.waits.iter().find(|(_, wait)| wait.client == unblocking.client && wait.ends.is_none());
+        let Some((number, _)) = found else { return (false, None) };
+        let reason = if unblocking.with_error { Reason::Unblocked } else { Reason::TimePassed };
+        (true, self.end(now, *number, reason))
+    }
+
+    /// The process stops: nobody waits any longer.
+    pub(super) fn end_all(&mut self, now: Instant) -> Vec<WaitEnd> {
+        let numbers: Vec<u64> = self.waits.keys().copied().collect();
+        numbers.into_iter().filter_map(|number| self.end(now, number, Reason::TimePassed)).collect()
+    }
+
+    // ---- Departures.
+
+    /// Has a command taken out of the queues of its keys.
+    fn depart(&mut self, now: Instant, sequence: u64, departure: Departure) {
+        self.departures.insert(sequence, departure);
+        self.departing.insert((now, sequence));
+    }
+
+    /// What has become of a departure.
+    pub(super) fn on_left(&mut self, now: Instant, number: u64, outcome: &Outcome) {
+        if matches!(outcome, Outcome::Done | Outcome::Reply(_)) {
+            self.departures.remove(&number);
+        } else {
+            self.departing.insert((now.after(LEAVE_PAUSE), number));
+        }
+    }
+
+    fn next_departure(&mut self, now: Instant) -> Option<Errand> {
+        let on_their_way = self.departures.len() - self.departing.len();
+        let (at, number) = *self.departing.first()?;
+        if at > now || on_their_way >= IN_FLIGHT_MAX {
+            return None;
+        }
+        self.departing.pop_first();
+        let departure = self.departures.get(&number)?;
+        let names: Vec<&[u8]> = departure.keys.iter().map(Vec::as_slice).collect();
+        let waiter = WaiterId { owner: self.owner, sequence: number };
+        let leave = Leave { waiter, is_list: departure.is_list, keys: Arguments::new(&names) };
+        let operation = Operation::new(leave).in_database(departure.database);
+        let mut body = Vec::new();
+        operation.encode(&mut body);
+        Some(Errand {
+            kind: ErrandKind::Leave(number),
+            body: Body::from(body),
+            class: operation.class(),
+            footprint: operation.footprint(),
+        })
+    }
+
+    // ---- Turns.
+
+    /// Has the keys of a command looked at no later than then.
+    fn look_before(&mut self, number: u64, at: Instant) {
+        let Some(wait) = self.waits.get(&number) else { return };
+        for key in &wait.keys {
+            if let Some(waited) = self.keys.get_mut(key)
+                && at < waited.look_at
+            {
+                self.key_moments.remove(&(waited.look_at, *key));
+                waited.look_at = at;
+                self.key_moments.insert((at, *key));
+            }
+        }
+    }
+
+    /// Has a key looked at now.
+    fn look(&mut self, key: WaitedKey) {
+        let Some(waited) = self.keys.get_mut(&key) else { return };
+        if std::mem::replace(&mut waited.is_looked_at, true) {
+            waited.again = true;
+        } else {
+            self.looks.push_back(key);
+        }
+    }
+
+    /// Says which keys are waited for to what executes the log in this process, and hears what has been touched.
+    pub(super) fn exchange(&mut self, waited: &mut WaitedKeys) {
+        self.hears = true;
+        for (hash, is_more) in self.news.drain(..) {
+            if is_more {
+                waited.add(hash);
+            } else {
+                waited.remove(hash);
+            }
+        }
+        for hash in waited.take_touched() {
+            self.look((hash, true));
+            self.look((hash, false));
+        }
+    }
+
+    /// The next question to the state; [`Self::on_look`] is to be told the answer.
+    pub(super) fn next_look(&mut self) -> Option<Errand> {
+        while let Some(key) = self.looks.pop_front() {
+            let Some(waited) = self.keys.get(&key) else { continue };
+            let turns = Turns { owner: self.owner, absent: self.absent, is_list: key.1, key: &waited.name };
+            let operation = Operation::new(turns).in_database(waited.database);
+            let mut body = Vec::new();
+            operation.encode(&mut body);
+            return Some(Errand {
+                kind: ErrandKind::Look(key),
+                body: Body::from(body),
+                class: Class::Read,
+                footprint: operation.footprint(),
+            });
+        }
+        None
+    }
+
+    /// What the state says of a key; `None` if there was no answer.
+    pub(super) fn on_look(&mut self, now: Instant, key: WaitedKey, reply: Option<&[u8]>) {
+        let hears = self.hears;
+        let Some(waited) = self.keys.get_mut(&key) else { return };
+        waited.is_looked_at = false;
+        let has_changed = std::mem::take(&mut waited.again);
+        let (standing, turns) = reply.and_then(turns_of).unwrap_or((u64::MAX, Vec::new()));
+        self.key_moments.remove(&(waited.look_at, key));
+        waited.interval =
+            if turns.is_empty() { (waited.interval * 2).min(POLL_INTERVALS.1) } else { POLL_INTERVALS.0 };
+        waited.look_at = now.after(if hears { LOOK_INTERVAL } else { waited.interval });
+        self.key_moments.insert((waited.look_at, key));
+        // Most often all are there.
+        let lacking = (waited.waits.len() as u64 > standing).then(|| waited.waits.clone());
+        let (database, name) = (waited.database, waited.name.clone());
+        for number in turns {
+            self.on_turn(now, number, (database, &name), key.1);
+        }
+        if let Some(numbers) = lacking {
+            self.renew_missing(now, &numbers, standing);
+        }
+        if has_changed {
+            self.look(key);
+        }
+    }
+
+    /// It is the turn of this command, as far as the state knows that was looked at.
+    fn on_turn(
+        &mut self,
+        now: Instant,
+        number: u64,
+        (database, name): (Database, &[u8]),
+        is_list: bool,
+    ) {
+        match self.waits.get(&number) {
+            Some(wait) if wait.is_asking => {}
+            Some(wait) if wait.retry_at <= now => self.ask(number),
+            Some(wait) => {
+                let at = wait.retry_at;
+                self.look_before(number, at);
+            }
+            // It has ended, and stands before others.
+            None if self.departures.contains_key(&number) => {}
+            None => {
+                let departure = Departure { database, keys: vec![name.to_vec()], is_list };
+                self.depart(now, number, departure);
+            }
+        }
+    }
+
+    /// So many commands of this front end stand in the queue of a key, where these should: if some lack, all say again that they
+    /// wait.
+    fn renew_missing(&mut self, now: Instant, numbers: &BTreeSet<u64>, standing: u64) {
+        let stand = |number: &u64| {
+            let since = self.waits.get(number).and_then(|wait| wait.stands_since);
+            since.is_some_and(|since| since.after(MISSED_AFTER) <= now)
+        };
+        let (settled, recent): (Vec<u64>, Vec<u64>) = numbers.iter().copied().partition(stand);
+        if (settled.len() as u64) > standing {
+            for number in settled {
+                if self.waits.get(&number).is_some_and(|wait| wait.retry_at <= now) {
+                    self.ask(number);
+                }
+            }
+        } else if let Some(number) = recent.first() {
+            // It may be on its way, and it may be missing.
+            self.look_before(*number, now.after(MISSED_AFTER));
+        }
+    }
+
+    // ---- Members.
+
+    /// These members can be reached now. Who waits at one that has been lost does not count any more.
+    pub(super) fn set_reachable(
+        &mut self,
+        now: Instant,
+        reachable: ReplicaSet,
+        members: impl Iterator<Item = ReplicaId>,
+    ) {
+        self.reachable = reachable;
+        self.reached = self.reached.and(reachable);
+        let are_unreached_lost = now >= self.unreached_at;
+        let own = self.own;
+        let is_lost = |member: &ReplicaId| {
+            !reachable.contains(*member)
+                && Some(*member) != own
+                && (self.reached.contains(*member) || are_unreached_lost)
+        };
+        let absent = members.filter(is_lost).fold(0, |absent, member| absent | 1_u64 << member.0);
+        if absent != self.absent {
+            self.absent = absent;
+            let keys: Vec<WaitedKey> = self.keys.keys().copied().collect();
+            keys.into_iter().for_each(|key| self.look(key));
+        }
+    }
+
+    // ---- Time.
+
+    /// When [`Self::tick`] has something to do.
+    pub(super) fn deadline(&self) -> Instant {
+        let of_waits = self.moments.first().map_or(Instant::NEVER, |(at, _)| *at);
+        let of_keys = self.key_moments.first().map_or(Instant::NEVER, |(at, _)| *at);
+        let of_departures = self.departing.first().map_or(Instant::NEVER, |(at, _)| *at);
+        of_waits.min(of_keys).min(of_departures)
+    }
+
+    /// Does what is due: the commands that have ended.
+    pub(super) fn tick(&mut self, now: Instant) -> Vec<WaitEnd> {
+        let mut ends = Vec::new();
+        while let Some((at, number)) = self.moments.first().copied()
+            && at <= now
+        {
+            self.moments.pop_first();
+            let Some(wait) = self.waits.get(&number) else { continue };
+            if wait.until <= now {
+                ends.extend(self.end(now, number, Reason::TimePassed));
+            } else if wait.renew_at <= now {
+                self.ask(number);
+            }
+        }
+        while let Some((at, key)) = self.key_moments.first().copied()
+            && at <= now
+        {
+            self.key_moments.pop_first();
+            self.look(key);
+            if let Some(waited) = self.keys.get_mut(&key) {
+                // If nobody answers, it is looked at again then.
+                waited.look_at = now.after(LOOK_INTERVAL);
+                self.key_moments.insert((waited.look_at, key));
+            }
+        }
+        ends
+    }
+
+    /// The next thing to be submitted.
+    pub(super) fn next_errand(&mut self, now: Now) -> Option<Errand> {
+        self.errands.pop_front().or_else(|| self.next_departure(now.instant))
+    }
+
+    /// True if something is to be submitted or looked at.
+    pub(super) fn has_work(&self) -> bool {
+        !self.errands.is_empty() || !self.looks.is_empty()
+    }
+}
+
+/// The operation of a body that is one command which may have to wait, and its database.
+fn take_of(body: &[u8]) -> Option<(Take<'_>, Database)> {
+    let operation = operations(body).next()?.ok()?;
+    match operation.command {
+        Command::Take(take) => Some((take, operation.database)),
+        _ => None,
+    }
+}
+
+/// The answer to [`Turns`]: how many stand in the queue, and whose turn it is.
+fn turns_of(reply: &[u8]) -> Option<(u64, Vec<u64>)> {
+    let replies = Reply::decode_all(reply).ok()?;
+    let [Reply::Array(numbers)] = &replies[..] else { return None };
+    let number = |reply: &Reply| match reply {
+        Reply::Integer(number) => Some(number.cast_unsigned()),
+        _ => None,
+    };
+    let (standing, turns) = numbers.split_first()?;
+    Some((number(standing)?, turns.iter().filter_map(number).collect()))
+}
+
+#[cfg(test)]
+mod cluster_tests;
+#[cfg(test)]
+mod tests;

@@ -169,13 +169,6 @@ pub enum CommandError {
     Stream(StreamError),
     /// An option that XCLAIM does not have.
     UnrecognizedClaimOption(Vec<u8>),
-    /// A command has no subcommand of this name.
-    UnknownSubcommand {
-        /// The command, in lower case.
-        command: &'static str,
-        /// The name as sent.
-        name: Vec<u8>,
-    },
     /// A subcommand of this name does not have these arguments.
     SubcommandSyntax {
         /// The command, in lower case.
@@ -219,19 +212,12 @@ impl CommandError {
             }
             Self::UnknownSubcommand { command, word } => {
                 out.extend_from_slice(b"ERR unknown subcommand '");
-                out.extend_from_slice(word);
-                out.extend_from_slice(b"'. Try ");
-                out.extend_from_slice(command.to_ascii_uppercase().as_bytes());
-                out.extend_from_slice(b" HELP.");
+                write_subcommand(out, command, word);
             }
             Self::UnrecognizedClaimOption(option) => {
                 out.extend_from_slice(b"ERR Unrecognized XCLAIM option '");
                 out.extend_from_slice(option);
                 out.push(b'\'');
-            }
-            Self::UnknownSubcommand { command, name } => {
-                out.extend_from_slice(b"ERR unknown subcommand '");
-                write_subcommand(out, command, &name[..name.len().min(128)]);
             }
             Self::SubcommandSyntax { command, name } => {
                 out.extend_from_slice(b"ERR unknown subcommand or wrong number of arguments for '");
@@ -354,7 +340,6 @@ impl CommandError {
             | Self::OperationTooLong(_)
             | Self::UnknownSubcommand { .. }
             | Self::UnrecognizedClaimOption(_)
-            | Self::UnknownSubcommand { .. }
             | Self::SubcommandSyntax { .. }
             | Self::BlindNotUpdate(_) => "",
         }
@@ -417,12 +402,6 @@ impl fmt::Display for CommandError {
             Self::OperationTooLong(bytes) => {
                 write!(f, "ERR command of {bytes} bytes exceeds the maximum of {BODY_BYTES_MAX}")
             }
-            Self::UnknownSubcommand { command, word } => write!(
-                f,
-                "ERR unknown subcommand '{}'. Try {} HELP.",
-                String::from_utf8_lossy(word),
-                command.to_ascii_uppercase()
-            ),
             Self::UnrecognizedClaimOption(option) => {
                 write!(f, "ERR Unrecognized XCLAIM option '{}'", String::from_utf8_lossy(option))
             }
@@ -444,6 +423,8 @@ impl core::error::Error for CommandError {}
 pub enum ExecutionError {
     /// The key has a value of another kind.
     WrongType,
+    /// DUMP of a stream.
+    StreamNotDumped,
     /// An option that the command does not have, in a command that looks for its key first.
     Syntax,
     /// The value of the field is not a 64-bit integer.
@@ -550,6 +531,7 @@ impl ExecutionError {
             Self::TooManyWaitedKeys => "ERR a command can wait for 1024 keys at most",
             Self::WaitedKeyTooLong => "ERR the name of a key is too long to wait for it",
             Self::Malformed => "ERR malformed operation",
+            Self::StreamNotDumped => "ERR DUMP of a stream is not supported: read it with XRANGE",
             Self::NotRead => "ERR update where only a read is allowed",
         }
     }

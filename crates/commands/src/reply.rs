@@ -23,7 +23,7 @@ mod tag {
     pub(super) const DOUBLE: u8 = 10;
     pub(super) const DECIMAL: u8 = 12;
     pub(super) const KEYED: u8 = 20;
-    pub(super) const WAITS: u8 = 20;
+    pub(super) const WAITS: u8 = 21;
 }
 
 /// Deepest nesting of arrays, maps, pairs and sets: XINFO STREAM FULL answers what is pending, each entry an array, in an

@@ -10,7 +10,7 @@ const SHORT_MAX: usize = 0x3f;
 /// What a length is above this has four bytes.
 const MEDIUM_MAX: usize = 0x3fff;
 
-/// A type's number and the value; `None` if that is longer than `bytes_max`.
+/// A type's number and the value; `None` if that is longer than `bytes_max`, or a stream, which is not written.
 pub(super) fn value(value: &Value, bytes_max: usize) -> Option<Vec<u8>> {
     let mut out = Output { bytes: Vec::new(), bytes_max };
     match value {
@@ -41,6 +41,7 @@ pub(super) fn value(value: &Value, bytes_max: usize) -> Option<Vec<u8>> {
                 Some(())
             })?;
         }
+        Value::Stream(_) => return None,
     }
     (out.bytes.len() <= bytes_max).then_some(out.bytes)
 }

@@ -254,8 +254,8 @@ impl RedisFrontEnd {
         self.submit(now, address, false);
         self.serve_request(now, address);
         let has_asked = self.ask(now, address);
-        has_asked && self.connection(address).is_some_and(|redis| !redis.is_paused())
         self.unblock(now, address);
+        has_asked && self.connection(address).is_some_and(|redis| !redis.is_paused())
     }
 
     /// The client has closed its end of the connection: it waits for no elements any more.

@@ -113,12 +113,6 @@ impl Connection {
         self.outstanding() == 0 && !self.is_monitor() && !self.is_postponed()
     }
 
-    /// The number of the client: what CLIENT ID answers.
-    #[must_use]
-    pub const fn id(&self) -> u64 {
-        self.pipeline.session.identity.id
-    }
-
     /// True if the filter means this client.
     #[must_use]
     pub fn is_meant(&self, filter: &ClientFilter, now: WallTime) -> bool {

@@ -32,7 +32,7 @@ impl CommandPipeline {
         let slot = self.schedule.add_waiting(operation);
         let shown = if self.is_silent { Shown::Nothing } else { Shown::Reply(self.session.protocol) };
         let command = u16::try_from(number).unwrap_or(u16::MAX);
-        self.slots.push_back(Slot::Command(Answer::Group { slot, shown, command }));
+        self.slots.push_back(Slot::Command(Answer::Group { slot, shown, command, kept: 0 }));
         self.waiting = Some(slot);
     }
 

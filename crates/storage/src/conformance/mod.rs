@@ -535,7 +535,7 @@ pub fn test_against_twin<E: Engine>(make: &impl Fn() -> E, seed: u64, steps: usi
                 if let Some(seed) = operation.seed_mut() {
                     *seed = prng.next_u64();
                 }
-                let operation = operation.in_database(generator.database());
+                let mut operation = operation.in_database(generator.database());
                 if let Some(now_ms) = operation.now_mut() {
                     // The clocks of nodes differ.
                     *now_ms = time_of(now, &mut prng);

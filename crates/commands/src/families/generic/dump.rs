@@ -8,6 +8,7 @@ use crate::families::definition::{Definition, ExecutionResult, KeyNames, ReadCom
 use crate::families::elements::work_of_all;
 use crate::families::specification::{CommandKind, CommandSpec, KeyPositions};
 use crate::rdb;
+use syros_values::Kind;
 use crate::reply::{put_bulk, put_nil};
 
 /// DUMP: the value of a key as RESTORE takes it; nil if there is no key. Equal values have equal answers.
@@ -51,6 +52,9 @@ impl ReadCommand for Dump<'_> {
             put_nil(reply);
             return Ok(());
         };
+        if found.kind() == Kind::Stream {
+            return Err(ExecutionError::StreamNotDumped);
+        }
         let bytes_max = view.reply_end.saturating_sub(reply.len());
         let payload = rdb::dump(&found.to_value(), bytes_max).ok_or(ExecutionError::ReplyTooLong)?;
         put_bulk(reply, &payload);

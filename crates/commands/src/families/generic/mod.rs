@@ -35,6 +35,7 @@ fn store_value<K: KeysMut>(keys: &mut K, key: &[u8], value: Value, expiry: Expir
         Value::List(list) => store_collection(keys, key, list, expiry),
         Value::Set(set) => store_collection(keys, key, set, expiry),
         Value::SortedSet(set) => store_collection(keys, key, set, expiry),
+        Value::Stream(stream) => store_collection(keys, key, stream, expiry),
     }
 }
 

@@ -144,6 +144,7 @@ fn encoding<E: EntryRef>(found: &E) -> Result<&'static str, WrongType> {
         Kind::List => packed_or(found.collection::<List>()?.is_packed(), "quicklist"),
         Kind::Set => encoding_of_set(found.collection()?),
         Kind::SortedSet => packed_or(found.collection::<SortedSet>()?.is_packed(), "skiplist"),
+        Kind::Stream => "stream",
     })
 }
 

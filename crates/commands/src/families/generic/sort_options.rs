@@ -120,7 +120,7 @@ impl<'a> SortOptions<'a> {
             Kind::List => found.collection::<List>()?.iter().collect(),
             Kind::Set => return Ok(found.collection::<Set>()?.iter().collect()),
             Kind::SortedSet => found.collection::<SortedSet>()?.iter().map(|(member, _)| member).collect(),
-            Kind::String | Kind::Hash => return Err(ExecutionError::WrongType),
+            Kind::String | Kind::Hash | Kind::Stream => return Err(ExecutionError::WrongType),
         };
         if is_reversed {
             elements.reverse();

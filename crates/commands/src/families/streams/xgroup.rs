@@ -199,7 +199,7 @@ pub(super) fn subcommand(
             return if found.accepts(words.len()) { Ok(name) } else { Err(CommandError::Arity(found.name)) };
         }
     }
-    Err(CommandError::UnknownSubcommand { command, name: words[1].to_vec() })
+    Err(CommandError::unknown_subcommand(command, words[1]))
 }
 
 fn parse<'a>(name: &'static str, words: Words<'a>) -> Result<Command<'a>, CommandError> {

@@ -323,7 +323,7 @@ impl Cluster {
             return Err(format!("{missing} is lost"));
         }
         for key in KEYS.iter().filter(|key| !self.elements(key).is_empty()) {
-            let hash = (key_hash(key.as_bytes()), true);
+            let hash = (syros_types::key_hash(key.as_bytes()), true);
             let waits = |node: &Node| node.waits.waits.values().any(|wait| wait.keys.contains(&hash));
             if self.nodes.iter().filter(|node| node.is_up).any(waits) {
                 return Err(format!("a client waits for {key}, which has elements"));

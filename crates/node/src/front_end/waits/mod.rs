@@ -85,8 +85,6 @@ struct Wait {
     /// The operation as the connection has made it.
     body: Body,
     footprint: Footprint,
-    /// The database of its keys.
-    database: Database,
     keys: Vec<WaitedKey>,
     until: Instant,
     /// It is on its way.
@@ -215,7 +213,6 @@ impl Waits {
             client,
             body: body.clone(),
             footprint,
-            database,
             keys,
             until,
             is_asking: false,

@@ -99,7 +99,7 @@ impl Twin {
             Some(Content::List(list)) => list.all(),
             Some(Content::Set(set)) => set.members.clone(),
             Some(Content::SortedSet(set)) => set.names(),
-            Some(Content::String(_) | Content::Hash(_)) => {
+            Some(Content::String(_) | Content::Hash(_) | Content::Stream(_)) => {
                 return Err(error("WRONGTYPE Operation against a key holding the wrong kind of value"));
             }
         };

@@ -35,7 +35,8 @@ pub use store::{Change, Pressure, Store, StoreCause, StoreError};
 
 use syros_types::{OpNumber, WallTime};
 
-/// A store of keys, their values and expiries, which executes the bodies of `syros-commands`.
+/// A store of keys, their values and expiries in sixteen [databases](syros_types::Database), which executes the bodies of
+/// `syros-commands`.
 ///
 /// **Log time.** Every entry of the consensus log carries the time at which its leader ordered it.
 /// The engine's log time is the latest it was told; an earlier one counts as that. A key whose expiry
@@ -98,7 +99,7 @@ pub trait Engine {
     /// earliest expiry of any key, or earlier, while memory of expired keys is to be given back.
     fn next_expiry(&self) -> Option<WallTime>;
 
-    /// Number of keys that exist.
+    /// Number of keys that exist, in all databases.
     fn len(&self) -> usize;
 
     /// True if no key exists.
@@ -109,7 +110,7 @@ pub trait Engine {
     /// About how many bytes of memory the data takes, overhead included; without what a snapshot keeps.
     fn memory_bytes(&self) -> usize;
 
-    /// [`Digest`] of the whole state: keys, values, expiries, versions and log time. Equal, on engines of any
+    /// [`Digest`] of the whole state: databases, keys, values, expiries, versions and log time. Equal, on engines of any
     /// type, if and, but for collisions of 64 bits, only if the states are equal. Takes time
     /// proportional to the data.
     fn digest(&self) -> u64;

@@ -124,6 +124,7 @@ impl SharedRemovals {
 
     /// The numbers of a database that are not 0, with their places.
     pub(crate) fn iter(&self, database: Database) -> impl Iterator<Item = (usize, u64)> {
-        (0..PLACES).map(move |place| (place, self.at(database, place))).filter(|(_, entry)| *entry > 0)
+        let places = if self.0[database.index()].get().is_some() { PLACES } else { 0 };
+        (0..places).map(move |place| (place, self.at(database, place))).filter(|(_, entry)| *entry > 0)
     }
 }

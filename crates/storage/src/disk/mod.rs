@@ -560,7 +560,7 @@ impl<S: Store> Engine for DiskEngine<S> {
         let mut digest = Digest::new(shared.time());
         digest.add_recorded(shared.recorded_from());
         let now_ms = shared.time().as_millis();
-        for (database, space) in Database::all().zip(shared.spaces()) {
+        for (database, space) in shared.spaces_in_use() {
             digest.enter(database);
             let walked = shared.walk(None, (space, now_ms), &data_begin(space), |_, key, value, stamp| {
                 digest.add_stamped(key, value.fingerprint(), stamp);

@@ -75,7 +75,9 @@ impl Swarm {
             client_memory: draw.of(&[60_000, 1 << 20, 1 << 30]),
             quorum_timeout: draw.of(&[200 * MILLI, 2_000 * MILLI]) / speed,
             drain_timeout: draw.of(&[50 * MILLI, 5_000 * MILLI]) / speed,
-            converses: Draw(Prng::new(self.seed ^ 0x5397_0a11_5eed_0041)).one_in(2),
+            // Without a front end at a node, gateways reach nobody.
+            converses: (at_nodes > 0 || count == 1)
+                && Draw(Prng::new(self.seed ^ 0x5397_0a11_5eed_0041)).one_in(2),
             talks_on: true,
         });
         if draw.one_in(4) {

@@ -78,7 +78,9 @@ impl Swarm {
             quorum_timeout: draw.of(&[200 * MILLI, 2_000 * MILLI]) / speed,
             drain_timeout: draw.of(&[50 * MILLI, 5_000 * MILLI]) / speed,
             databases: self.databases_of_clients(),
-            converses: Draw(Prng::new(self.seed ^ 0x5397_0a11_5eed_0041)).one_in(2),
+            // Without a front end at a node, gateways reach nobody.
+            converses: (at_nodes > 0 || count == 1)
+                && Draw(Prng::new(self.seed ^ 0x5397_0a11_5eed_0041)).one_in(2),
             talks_on: true,
         });
         if draw.one_in(4) {

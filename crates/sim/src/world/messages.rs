@@ -259,7 +259,7 @@ impl World {
                 let text = self.conversation.ledger.publish(who, channel, self.scheduler.now());
                 command_of(&[b"PUBLISH", &channel_name(channel), &text], &mut bytes);
             }
-        } else if self.conversation.dice.chance(1, 4) {
+        } else if !self.is_healed && self.conversation.dice.chance(1, 4) {
             self.conversation.ledger.unsubscribe(who, channel);
             command_of(&[b"UNSUBSCRIBE", &channel_name(channel)], &mut bytes);
         } else {
@@ -306,8 +306,12 @@ impl World {
         if !self.converses() {
             return Ok(());
         }
+        // Soon all subscribe to everything. What breaks last, breaks when nothing changes any more.
+        self.run_until(self.now() + 3 * SECOND);
+        let links: Vec<(usize, usize)> = self.conversation.links.keys().copied().collect();
+        links.into_iter().for_each(|(one, two)| self.break_peers(one, two));
         // Peers that have not answered are told everything anew, as often as it takes.
-        self.run_until(self.now() + 5 * SECOND);
+        self.run_until(self.now() + 3 * SECOND);
         self.conversation.ledger.is_quiet = true;
         self.run_until(self.now() + SECOND);
         self.swarm.front_ends = self.swarm.front_ends.map(|mut world| {

@@ -28,6 +28,7 @@ mod operation;
 mod parse;
 mod primitive;
 mod reply;
+mod stream_error;
 mod table;
 mod words;
 
@@ -50,6 +51,7 @@ pub use reply::{
     put_error, put_integer, put_keyed, put_map, put_nil, put_nil_array, put_ok, put_pairs, put_set,
     put_simple,
 };
+pub use stream_error::StreamError;
 pub use table::{commands, lookup};
 
 /// Limits of operations and replies that only this crate and the engines share, each with its reason.

@@ -1,7 +1,7 @@
 //! Errors of commands, in the words of Redis 7.0.
 
-use crate::families::StreamError;
 use crate::reply::Double;
+use crate::stream_error::StreamError;
 use core::fmt;
 use syros_types::limits::{BODY_BYTES_MAX, KEY_BYTES_MAX, KEYS_PER_OPERATION_MAX};
 use syros_values::WrongType;
@@ -553,5 +553,17 @@ impl core::error::Error for ExecutionError {}
 impl From<WrongType> for ExecutionError {
     fn from(_: WrongType) -> Self {
         Self::WrongType
+    }
+}
+
+impl From<StreamError> for CommandError {
+    fn from(error: StreamError) -> Self {
+        Self::Stream(error)
+    }
+}
+
+impl From<StreamError> for ExecutionError {
+    fn from(error: StreamError) -> Self {
+        Self::Stream(error)
     }
 }

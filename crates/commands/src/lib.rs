@@ -30,6 +30,7 @@ mod parse;
 mod primitive;
 pub mod rdb;
 mod reply;
+mod stream_error;
 mod table;
 mod words;
 
@@ -53,6 +54,7 @@ pub use reply::{
     put_double, put_error, put_integer, put_keyed, put_map, put_nil, put_nil_array, put_ok, put_pairs,
     put_set, put_simple, put_waits,
 };
+pub use stream_error::StreamError;
 pub use table::{commands, lookup};
 pub use words::database as parse_database;
 

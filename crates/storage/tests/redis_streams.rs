@@ -243,7 +243,7 @@ fn compare(seed: u64, steps: usize) {
             continue;
         }
         let ours = execute(&mut engine, &words, now_ms);
-        let of_pending = !words[0].eq_ignore_ascii_case(b"xadd") && words[0].to_ascii_lowercase() != b"xread";
+        let of_pending = !words[0].eq_ignore_ascii_case(b"xadd") && !words[0].eq_ignore_ascii_case(b"xread");
         let is_same =
             ours.clone().normalized(now_ms, of_pending) == theirs.clone().normalized(now_ms, of_pending);
         let both_fail = parse(&words).is_err() && theirs.is_error();

@@ -48,7 +48,6 @@ pub use sorted_sets::condition::ScoreCondition;
 pub use sorted_sets::interval::{Interval, MemberBound, ScoreBound};
 pub use sorted_sets::selection::Selection;
 pub use sorted_sets::zpop::ScoreEnd;
-pub use streams::errors::StreamError;
 pub use streams::trim::{Trim, TrimUntil};
 pub use streams::xadd::NewId;
 pub use streams::xclaim::Delivered;

@@ -1,10 +1,10 @@
 //! Ids of entries, as clients write them and in bodies.
 
-use super::errors::StreamError;
 use crate::arguments::Arguments;
 use crate::encoding::Field;
-use crate::error::{CommandError, ExecutionError};
+use crate::error::ExecutionError;
 use crate::primitive::{Malformed, take_fixed};
+use crate::stream_error::StreamError;
 use syros_values::StreamId;
 
 /// Longest word that may be an id, in bytes, as in Redis.
@@ -98,18 +98,6 @@ pub(super) fn parse_end(word: &[u8]) -> Result<StreamId, StreamError> {
 /// All ids of a list.
 pub(super) fn parse_ids(words: Arguments<'_>) -> Result<Vec<StreamId>, ExecutionError> {
     words.iter().map(|word| Ok(parse_id(word)?)).collect()
-}
-
-impl From<StreamError> for CommandError {
-    fn from(error: StreamError) -> Self {
-        Self::Stream(error)
-    }
-}
-
-impl From<StreamError> for ExecutionError {
-    fn from(error: StreamError) -> Self {
-        Self::Stream(error)
-    }
 }
 
 #[cfg(test)]

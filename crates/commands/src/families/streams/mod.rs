@@ -16,7 +16,6 @@ pub(crate) mod xreadgroup;
 pub(crate) mod xsetid;
 pub(crate) mod xtrim;
 
-pub(crate) mod errors;
 pub(crate) mod trim;
 
 mod claims;

@@ -1,11 +1,11 @@
 //! The streams that XREAD and XREADGROUP read, and from where on.
 
-use super::errors::StreamError;
 use super::ids::parse_id;
 use crate::arguments::Arguments;
 use crate::encoding::{Elements, Field};
 use crate::error::CommandError;
 use crate::primitive::Malformed;
+use crate::stream_error::StreamError;
 use crate::words::{Words, integer, is};
 use syros_values::StreamId;
 

@@ -1,10 +1,10 @@
 //! How much of a stream XTRIM and XADD remove.
 
-use super::errors::StreamError;
 use super::ids::{Id, parse_id};
 use crate::encoding::{Field, Unsigned};
 use crate::error::CommandError;
 use crate::primitive::{Malformed, take_u8};
+use crate::stream_error::StreamError;
 use crate::words::{integer, is};
 use syros_values::{Stream, StreamId};
 

@@ -1,6 +1,5 @@
 //! XADD.
 
-use super::errors::StreamError;
 use super::ids::{Id, parse_number, parts};
 use super::now::Now;
 use super::trim::{OptionalTrim, Trim, TrimOptions};
@@ -15,6 +14,7 @@ use crate::families::elements::ELEMENT_BYTES;
 use crate::families::specification::CommandSpec;
 use crate::primitive::{Malformed, take_u8};
 use crate::reply::put_nil;
+use crate::stream_error::StreamError;
 use crate::words::{Words, is};
 use syros_types::limits::KEYS_PER_OPERATION_MAX;
 use syros_values::{Stream, StreamId};

@@ -1,7 +1,6 @@
 //! XAUTOCLAIM.
 
 use super::claims::{claim, is_idle};
-use super::errors::StreamError;
 use super::ids::{Id, parse_start};
 use super::now::Now;
 use super::{ENTRY_HEAD_BYTES, FAST_UPDATE, put_id, put_no_key_or_group, stream_of};
@@ -15,6 +14,7 @@ use crate::families::specification::CommandSpec;
 use crate::limits::UPDATE_REPLY_BYTES_MAX;
 use crate::number::parse_integer;
 use crate::reply::put_array;
+use crate::stream_error::StreamError;
 use crate::words::{Words, is};
 use syros_types::limits::KEYS_PER_OPERATION_MAX;
 use syros_values::{Group, Stream, StreamId};

@@ -1,7 +1,6 @@
 //! XCLAIM.
 
 use super::claims::{claim, is_idle};
-use super::errors::StreamError;
 use super::ids::{Id, parse_id, parse_ids};
 use super::now::Now;
 use super::{ENTRY_HEAD_BYTES, FAST_UPDATE, put_no_key_or_group, stream_of};
@@ -17,6 +16,7 @@ use crate::limits::UPDATE_REPLY_BYTES_MAX;
 use crate::number::parse_integer;
 use crate::primitive::{Malformed, take_u8};
 use crate::reply::put_array;
+use crate::stream_error::StreamError;
 use crate::words::{Words, is};
 use syros_types::limits::KEYS_PER_OPERATION_MAX;
 use syros_values::{Stream, StreamId};

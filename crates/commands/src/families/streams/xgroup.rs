@@ -1,6 +1,5 @@
 //! XGROUP.
 
-use super::errors::StreamError;
 use super::ids::{Id, parse_id, parse_id_or_end};
 use super::now::Now;
 use super::xhelp::XHelp;
@@ -15,6 +14,7 @@ use crate::families::elements::ELEMENT_BYTES;
 use crate::families::specification::{CommandSpec, KeyPositions, SubcommandSpec};
 use crate::primitive::{Malformed, take_u8};
 use crate::reply::{put_integer, put_ok};
+use crate::stream_error::StreamError;
 use crate::words::{Words, integer, is};
 use syros_values::{Stream, StreamId};
 

@@ -1,6 +1,5 @@
 //! XSETID.
 
-use super::errors::StreamError;
 use super::ids::{Id, parse_id};
 use super::{FAST_UPDATE, stream_of};
 use crate::access::KeysMut;
@@ -12,6 +11,7 @@ use crate::families::definition::{Definition, ExecutionResult, KeyNames, UpdateC
 use crate::families::elements::ELEMENT_BYTES;
 use crate::families::specification::CommandSpec;
 use crate::reply::put_ok;
+use crate::stream_error::StreamError;
 use crate::words::{Words, integer, is};
 use syros_values::{Stream, StreamId};
 

@@ -1,6 +1,5 @@
 //! XTRIM.
 
-use super::errors::StreamError;
 use super::trim::{Trim, TrimOptions};
 use super::{FAST_UPDATE, stream_of};
 use crate::access::KeysMut;
@@ -10,6 +9,7 @@ use crate::families::Command;
 use crate::families::definition::{Definition, ExecutionResult, KeyNames, UpdateCommand};
 use crate::families::specification::CommandSpec;
 use crate::reply::put_integer;
+use crate::stream_error::StreamError;
 use crate::words::Words;
 use syros_values::Stream;
 

@@ -102,16 +102,14 @@ impl Generator {
             "%group" => self.pick(&NAMES[..3]).to_vec(),
             "%consumer" => self.pick(&NAMES[2..]).to_vec(),
             "%newid" => self.new_id(),
-            "%id" => self.known_id(),
             "%farid" => {
                 let ms = self.stream_clock + self.prng.below(4);
                 format!("{ms}-{}", self.prng.below(3)).into_bytes()
             }
             "%groupid" if self.prng.chance(1, 2) => self.pick(&[&b"$"[..], b"0", b"0-0"]).to_vec(),
-            "%groupid" => self.known_id(),
             "%start" | "%end" if self.prng.chance(1, 3) => self.pick(&[&b"-"[..], b"+"]).to_vec(),
             "%start" | "%end" if self.prng.chance(1, 4) => [b"(", &self.known_id()[..]].concat(),
-            "%start" | "%end" => self.known_id(),
+            "%id" | "%groupid" | "%start" | "%end" => self.known_id(),
             "%minidle" if self.prng.chance(1, 20) => self.pick(&[&b"x"[..], b"-1", b""]).to_vec(),
             "%minidle" => self.pick(&[&b"0"[..], b"1000000", b"0", b"50000000"]).to_vec(),
             "%stream-count" if self.prng.chance(1, 20) => self.number(),

@@ -139,7 +139,7 @@ impl Stream {
     /// Writes the stream, which has it read again: its fingerprint is that of these bytes.
     pub(super) fn fingerprint(&self) -> u64 {
         let mut elements = vec![
-            vec![
+            [
                 [bytes_of(self.last), bytes_of(self.deleted)].concat(),
                 varints(&[self.added, self.numbers, self.entries.len() as u64]),
             ]

@@ -1,9 +1,13 @@
 //! What is asked of an engine in memory.
 
+use syros_commands::operations;
 use syros_storage::{DetachedRead, Engine, ListedKeys, LongRead, MemoryEngine};
 use syros_types::{OpNumber, WallTime};
 
 use crate::snapshots::{Blocks, StateOf};
+
+/// An update that may touch so many bytes takes long: the least that commands on whole collections say of themselves.
+const LONG_WORK: usize = 64 << 10;
 
 /// The state of an engine, of which a snapshot is to be taken.
 pub enum SnapshotState<'a> {
@@ -24,6 +28,10 @@ pub trait InMemory {
     fn apply(&mut self, time: WallTime, body: &[u8], reply: &mut Vec<u8>);
     /// Executes the body of a read: see [`Engine::read`](syros_storage::Engine::read).
     fn read(&self, now: WallTime, body: &[u8], reply: &mut Vec<u8>);
+    /// True if executing a body may take far longer than its length tells.
+    fn takes_long(&self, _body: &[u8]) -> bool {
+        false
+    }
     /// What an update would return: see [`Engine::evaluate`](syros_storage::Engine::evaluate).
     fn evaluate(&self, body: &[u8], reply: &mut Vec<u8>) -> bool;
     /// The same, known to be wrong: as if no key expired before the update is executed.
@@ -76,6 +84,10 @@ impl InMemory for MemoryEngine {
 
     fn read(&self, now: WallTime, body: &[u8], reply: &mut Vec<u8>) {
         Engine::read(self, now, body, reply);
+    }
+
+    fn takes_long(&self, body: &[u8]) -> bool {
+        operations(body).flatten().any(|operation| operation.work() >= LONG_WORK)
     }
 
     fn evaluate(&self, body: &[u8], reply: &mut Vec<u8>) -> bool {

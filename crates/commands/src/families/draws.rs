@@ -1,6 +1,7 @@
 //! Elements of one key that are drawn by chance: HRANDFIELD and its like.
 
 use super::definition::{ExecutionResult, View};
+use super::elements::LOOKUP_WORK;
 use crate::access::Keys;
 use crate::encoding::{Field, Signed};
 use crate::error::{CommandError, ExecutionError};
@@ -122,6 +123,12 @@ impl Draws {
         }
     }
 
+    /// The work of drawing from a collection of this length: see [`Operation::work_on`](crate::Operation::work_on).
+    pub(super) fn work_on(self, length: u64) -> usize {
+        let Self::Many { count, .. } = self else { return 0 };
+        usize::try_from(drawn_of(count, length)).unwrap_or(usize::MAX).saturating_mul(LOOKUP_WORK)
+    }
+
     /// Appends the answer of a read that draws elements of a collection, or of a key that does not exist. Which elements
     /// does not matter, only that all come equally often. Two of one body differ.
     pub(super) fn read<K: Keys, C: Ranked>(
@@ -192,7 +199,7 @@ fn parse_many(count: i64, options: Words<'_>, with_values_word: &str) -> Result<
 }
 
 /// How many elements of so many are drawn for a count.
-pub(super) fn drawn_of(count: i64, length: u64) -> u64 {
+fn drawn_of(count: i64, length: u64) -> u64 {
     let drawn = count.unsigned_abs();
     match (length, count) {
         (0, _) => 0,

@@ -25,14 +25,9 @@ pub const ENTRIES_PER_TURN: u64 = 16_384;
 const RETURNED_PER_TURN: usize = 4 << 20;
 
 /// The entries executed in one turn end when they have taken so long, and are one at least: leases and heartbeats are far
-/// longer.
+/// longer. The clock is looked at after each of them, which takes far less than to execute one: a body of a few bytes may go
+/// through collections of millions of elements.
 const EXECUTION_TIME: Duration = Duration::from_millis(5);
-
-/// So many entries with short bodies are executed between two looks at the clock; after a long one there is a look at once.
-const ENTRIES_PER_LOOK: u64 = 8;
-
-/// A body from this many bytes on is long.
-const LONG_BODY: usize = 1 << 10;
 
 /// The number of entries that share one fetch of what they need from memory.
 const FETCHED_AT_ONCE: u64 = MemoryEngine::TOUCHED_AT_ONCE as u64;
@@ -68,6 +63,8 @@ pub struct MemoryExecutor<E> {
     apply_later: Option<OpNumber>,
     /// What the replica has been told that no key expires before.
     next_expiry: Option<WallTime>,
+    /// Since [`Self::resume`] it has been found out what an update returns that may take long.
+    has_evaluated_long: bool,
     long_reads: LongReads,
     reply: Vec<u8>,
     #[cfg(feature = "planted-bugs")]
@@ -84,6 +81,7 @@ impl<E: InMemory> MemoryExecutor<E> {
             allowance: 0,
             apply_later: None,
             next_expiry: None,
+            has_evaluated_long: false,
             long_reads: LongReads::default(),
             reply: Vec::new(),
             #[cfg(feature = "planted-bugs")]
@@ -99,6 +97,7 @@ impl<E: InMemory> MemoryExecutor<E> {
     {
         use core::hash::Hash;
         (&self.engine, self.executed, self.allowance, self.apply_later, self.next_expiry).hash(hasher);
+        self.has_evaluated_long.hash(hasher);
     }
 
     /// The engine.
@@ -144,6 +143,7 @@ impl<E: InMemory> MemoryExecutor<E> {
     /// the last of those entries.
     pub const fn resume(&mut self, allowance: u64) -> Option<OpNumber> {
         self.allowance = allowance;
+        self.has_evaluated_long = false;
         self.apply_later.take()
     }
 
@@ -180,10 +180,6 @@ impl<E: InMemory> MemoryExecutor<E> {
         let mut replies: Vec<(OpNumber, Body)> = Vec::new();
         let mut returned_bytes = 0;
         let deadline = clock().after(EXECUTION_TIME);
-        let is_late = |number: OpNumber, entry: &LogEntry| {
-            let is_long = entry.updates().iter().any(|update| update.request.body.len() >= LONG_BODY);
-            (is_long || number.0.is_multiple_of(ENTRIES_PER_LOOK)) && clock() >= deadline
-        };
         let before = self.executed.0;
         let last_allowed = through.0.min(before.saturating_add(self.allowance));
         let mut fetched = before;
@@ -223,7 +219,7 @@ impl<E: InMemory> MemoryExecutor<E> {
             }
             self.executed = number;
             observer.on_executed(number, entry, &self.engine);
-            if returned_bytes >= RETURNED_PER_TURN || is_late(number, entry) {
+            if returned_bytes >= RETURNED_PER_TURN || clock() >= deadline {
                 break;
             }
         }
@@ -236,8 +232,12 @@ impl<E: InMemory> MemoryExecutor<E> {
         Some(Event::Applied { through: self.executed, replies })
     }
 
-    /// What an update returns; `None` if that cannot be known before it is executed.
+    /// What an update returns; `None` if that cannot be known before it is executed, or would keep others waiting: of those
+    /// that may take long, one is evaluated between two calls of [`Self::resume`]. The others are executed in pieces.
     pub fn evaluate(&mut self, body: &[u8]) -> Option<Body> {
+        if self.engine.takes_long(body) && std::mem::replace(&mut self.has_evaluated_long, true) {
+            return None;
+        }
         #[cfg(feature = "planted-bugs")]
         if let Some(evaluated) = self.evaluate_wrongly(body) {
             return evaluated;

@@ -106,6 +106,9 @@ fn parse<'a>(
     Ok(GeoSearchRead { key: words[1], search, with_distance, with_score, with_place }.into())
 }
 
+/// The work of finding out how far a member is from the centre: as long as to read so many bytes in a row.
+const COMPARE_WORK: usize = 128;
+
 impl ReadCommand for GeoSearchRead<'_> {
     fn read<K: Keys>(&self, keys: &K, view: View, reply: &mut Vec<u8>) -> ExecutionResult {
         let found = keys.get(self.key);
@@ -119,6 +122,12 @@ impl ReadCommand for GeoSearchRead<'_> {
             self.put(reply, found);
             if reply.len() > view.reply_end { Err(ExecutionError::ReplyTooLong) } else { Ok(()) }
         })
+    }
+
+    fn work_on<K: Keys>(&self, keys: &K) -> usize {
+        let found = keys.get(self.key);
+        let Ok(Some(set)) = sorted_set_of(found.as_ref()) else { return 0 };
+        usize::try_from(self.search.compared(set)).unwrap_or(usize::MAX).saturating_mul(COMPARE_WORK)
     }
 }
 

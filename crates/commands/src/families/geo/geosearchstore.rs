@@ -7,7 +7,7 @@ use crate::encoding::{Flag, Key, fields};
 use crate::error::CommandError;
 use crate::families::Command;
 use crate::families::definition::{
-    COLLECTION_WORK, Definition, ExecutionResult, KEY_BYTES, KeyNames, UpdateCommand,
+    Definition, ExecutionResult, KEY_BYTES, KeyNames, RESULT_WORK, UpdateCommand,
 };
 use crate::families::sorted_sets::{MEMBER_BYTES, sorted_set_of, store};
 use crate::families::specification::{CommandSpec, KeyPositions};
@@ -80,7 +80,7 @@ impl<'a> UpdateCommand<'a> for GeoSearchStore<'a> {
     }
 
     fn work(&self) -> usize {
-        COLLECTION_WORK
+        RESULT_WORK
     }
 
     fn apply<K: KeysMut>(&self, keys: &mut K, _now_ms: u64, reply: &mut Vec<u8>) -> ExecutionResult {

@@ -9,6 +9,7 @@ use crate::error::{CommandError, ExecutionError};
 use crate::primitive::{Malformed, take_u8};
 use crate::words::{Words, integer, is};
 use core::f64::consts::FRAC_PI_2;
+use core::ops::Range;
 use syros_types::varint::{put_varint, take_varint};
 use syros_values::{Edge, Score, SortedSet};
 
@@ -196,17 +197,31 @@ impl GeoSearch<'_> {
         Ok(all)
     }
 
+    /// How many members it looks at, at most.
+    pub(super) fn compared(&self, set: &SortedSet) -> u64 {
+        let centre = match self.centre {
+            Centre::At(place) => Some(place),
+            Centre::Member(member) => set.score(member).map(Place::of_score),
+        };
+        let ranks = centre.map(|centre| self.ranks(centre, set)).unwrap_or_default();
+        ranks.into_iter().map(|ranks| ranks.end.saturating_sub(ranks.start)).sum()
+    }
+
     /// The members near the centre, in the order of the sorted set.
     fn candidates<'s>(
         &self,
         centre: Place,
         set: &'s SortedSet,
     ) -> impl Iterator<Item = (&'s [u8], Score)> + use<'s> {
+        self.ranks(centre, set).into_iter().flat_map(|ranks| set.range(ranks))
+    }
+
+    /// The ranks of those members.
+    fn ranks(&self, centre: Place, set: &SortedSet) -> Vec<Range<u64>> {
         let (latitudes, longitudes) = self.extent(centre);
         let rank = |score| set.count_before(Edge::Before(Score::new(score).unwrap_or(Score::GREATEST)));
         let scores = Area { centre, latitudes, longitudes }.scores();
-        let ranks: Vec<_> = scores.into_iter().map(|scores| rank(scores.start)..rank(scores.end)).collect();
-        ranks.into_iter().flat_map(|ranks| set.range(ranks))
+        scores.into_iter().map(|scores| rank(scores.start)..rank(scores.end)).collect()
     }
 
     /// How many degrees it extends to the north and to the south of the centre, and to the west and to the east, at most.

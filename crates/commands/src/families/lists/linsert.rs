@@ -1,6 +1,6 @@
 //! LINSERT.
 
-use super::SLOW_GROWING_UPDATE;
+use super::{SEARCH_WORK, SLOW_GROWING_UPDATE};
 use crate::access::KeysMut;
 use crate::encoding::{Field, Key, Value, fields};
 use crate::error::CommandError;
@@ -91,6 +91,11 @@ fn parse_side(word: &[u8]) -> Result<InsertSide, CommandError> {
 impl<'a> UpdateCommand<'a> for LInsert<'a> {
     fn growth(&self, encoded: usize) -> usize {
         encoded + ELEMENT_BYTES
+    }
+
+    /// It goes through the list, whose length only the key knows.
+    fn work(&self) -> usize {
+        SEARCH_WORK
     }
 
     fn apply<K: KeysMut>(&self, keys: &mut K, _now_ms: u64, reply: &mut Vec<u8>) -> ExecutionResult {

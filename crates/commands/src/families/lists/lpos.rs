@@ -7,6 +7,7 @@ use crate::error::{CommandError, ExecutionError};
 use crate::families::Command;
 use crate::families::counts::{OptionalCount, parse_count};
 use crate::families::definition::{Definition, ExecutionResult, KeyNames, ReadCommand, View};
+use crate::families::elements::work_of_some;
 use crate::families::specification::CommandSpec;
 use crate::reply::{put_array, put_integer, put_nil};
 use crate::words::{Words, integer, is};
@@ -118,5 +119,13 @@ impl ReadCommand for LPos<'_> {
         put_array(reply, count);
         reply.extend_from_slice(&encoded);
         Ok(())
+    }
+
+    /// That of a search that finds nothing.
+    fn work_on<K: Keys>(&self, keys: &K) -> usize {
+        let found = keys.get(self.key);
+        let Ok(Some(list)) = list_of(found.as_ref()) else { return 0 };
+        let compared_max = if self.compared_max == 0 { u64::MAX } else { self.compared_max };
+        work_of_some(compared_max, list.len(), list.memory_bytes())
     }
 }

@@ -1,6 +1,6 @@
 //! LREM.
 
-use super::SLOW_UPDATE;
+use super::{SEARCH_WORK, SLOW_UPDATE};
 use crate::access::KeysMut;
 use crate::encoding::{Key, Signed, Value, fields};
 use crate::families::definition::{Definition, ExecutionResult, KeyNames, UpdateCommand};
@@ -40,6 +40,11 @@ impl<'a> Definition<'a> for LRem<'a> {
 impl<'a> UpdateCommand<'a> for LRem<'a> {
     fn counts(&self) -> bool {
         true
+    }
+
+    /// It goes through the list, whose length only the key knows.
+    fn work(&self) -> usize {
+        SEARCH_WORK
     }
 
     fn apply<K: KeysMut>(&self, keys: &mut K, _now_ms: u64, reply: &mut Vec<u8>) -> ExecutionResult {

@@ -50,6 +50,10 @@ const SLOW_UPDATE: CommandSpec = CommandSpec {
 /// What the rows of updates have in common that may look at many elements and may make a list grow.
 const SLOW_GROWING_UPDATE: CommandSpec = CommandSpec { flags: &["write", "denyoom"], ..SLOW_UPDATE };
 
+/// The work of going through a list, whose length only its key knows, by an update: most are short. A pack, which is executed
+/// as a whole, has four of these at most: they take some tenths of a second if the list has a million elements.
+const SEARCH_WORK: usize = 256 << 10;
+
 /// The list of a key that may have been found.
 fn list_of<E: EntryRef>(found: Option<&E>) -> Result<Option<&List>, ExecutionError> {
     Ok(found.map(EntryRef::list).transpose()?)

@@ -5,7 +5,9 @@ use super::{ROW, with_sets};
 use crate::access::KeysMut;
 use crate::arguments::Arguments;
 use crate::encoding::{Encoding, Field as _, List, Opcode};
-use crate::families::definition::{Definition, ExecutionResult, KEY_BYTES, KeyNames, UpdateCommand};
+use crate::families::definition::{
+    Definition, ExecutionResult, KEY_BYTES, KeyNames, RESULT_WORK, UpdateCommand,
+};
 use crate::families::specification::{CommandKind, CommandSpec, KeyPositions};
 use crate::primitive::Malformed;
 use crate::reply::put_integer;
@@ -52,9 +54,6 @@ impl<'a> Encoding<'a> for SInterStore<'a> {
 /// What the result takes, about: the bytes of the operation do not say it. Where there is no room for so much, the
 /// operation is refused; where there is, the result may take more, as in Redis.
 const RESULT_BYTES: usize = 64 << 10;
-
-/// What is touched by executing it is not known, either: so much that it is packed with no other one of its kind.
-const WORK: usize = 1 << 20;
 
 /// What the rows have in common.
 const STORE_ROW: CommandSpec = CommandSpec {
@@ -109,7 +108,7 @@ impl<'a> UpdateCommand<'a> for SInterStore<'a> {
     }
 
     fn work(&self) -> usize {
-        WORK
+        RESULT_WORK
     }
 
     fn apply<K: KeysMut>(&self, keys: &mut K, _now_ms: u64, reply: &mut Vec<u8>) -> ExecutionResult {

@@ -7,7 +7,7 @@ use crate::encoding::{Key, fields};
 use crate::error::CommandError;
 use crate::families::Command;
 use crate::families::definition::{
-    COLLECTION_WORK, Definition, ExecutionResult, KEY_BYTES, KeyNames, UpdateCommand,
+    Definition, ExecutionResult, KEY_BYTES, KeyNames, RESULT_WORK, UpdateCommand,
 };
 use crate::families::specification::CommandSpec;
 use crate::reply::put_integer;
@@ -81,7 +81,7 @@ impl<'a> UpdateCommand<'a> for ZCombineStore<'a> {
     }
 
     fn work(&self) -> usize {
-        COLLECTION_WORK
+        RESULT_WORK
     }
 
     fn apply<K: KeysMut>(&self, keys: &mut K, _now_ms: u64, reply: &mut Vec<u8>) -> ExecutionResult {

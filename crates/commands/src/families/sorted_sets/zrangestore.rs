@@ -5,7 +5,7 @@ use super::{MEMBER_BYTES, SLOW_UPDATE, sorted_set_of, store};
 use crate::access::KeysMut;
 use crate::encoding::{Key, fields};
 use crate::families::definition::{
-    COLLECTION_WORK, Definition, ExecutionResult, KEY_BYTES, KeyNames, UpdateCommand,
+    Definition, ExecutionResult, KEY_BYTES, KeyNames, RESULT_WORK, UpdateCommand,
 };
 use crate::families::specification::{CommandSpec, KeyPositions};
 use crate::reply::put_integer;
@@ -56,7 +56,7 @@ impl<'a> UpdateCommand<'a> for ZRangeStore<'a> {
     }
 
     fn work(&self) -> usize {
-        COLLECTION_WORK
+        RESULT_WORK
     }
 
     fn apply<K: KeysMut>(&self, keys: &mut K, _now_ms: u64, reply: &mut Vec<u8>) -> ExecutionResult {

@@ -7,7 +7,10 @@ use syros_resp::{
     Completion, Connection, Context, Identity, Protocol, ServerInfo, ServerReport, write_reply,
 };
 use syros_storage::{Engine, MemoryEngine};
-use syros_types::{ConfigurationEpoch, ConfigurationId, GroupId, Prng, ReplicaId, WallTime};
+use syros_types::{
+    Class, ConfigurationEpoch, ConfigurationId, Description, Footprint, GroupId, OpNumber, Prng, ReplicaId,
+    WallTime,
+};
 use syros_values::{Value, ValueBuilder, ValueParts};
 use syros_wal::memory_disk::MemoryDisk;
 use syros_wal::{Disk as _, Options, Wal};
@@ -51,7 +54,11 @@ pub fn encoded_reply(bytes: &[u8]) -> bool {
     false
 }
 
-/// Operations as replicas receive them: described, and executed if they are any.
+/// Operations as replicas receive them: described, and executed if they are any. What is said of them before they are
+/// executed is so, and reads of named keys find the same on a clone.
+///
+/// # Panics
+/// If it is not so.
 #[must_use]
 pub fn operation_body(bytes: &[u8]) -> bool {
     let described = syros_commands::describe(bytes);
@@ -59,9 +66,19 @@ pub fn operation_body(bytes: &[u8]) -> bool {
         assert!(syros_commands::operations(bytes).all(|operation| operation.is_ok()));
     }
     let mut engine = MemoryEngine::new();
-    let mut reply = Vec::new();
+    let (mut reply, mut evaluated) = (Vec::new(), Vec::new());
+    let is_certain = engine.evaluate(bytes, &mut evaluated);
+    engine.begin_entry(OpNumber(1));
     engine.apply(WallTime(1_000_000), bytes, &mut reply);
+    assert!(!is_certain || evaluated == reply, "{}", bytes.escape_ascii());
+    let executed = reply.len();
     engine.read(WallTime(1_000_000), bytes, &mut reply);
+    let is_detachable = |it: &Description| it.class == Class::Read && it.footprint != Footprint::All;
+    if described.as_ref().is_ok_and(is_detachable) {
+        let mut detached = reply[..executed].to_vec();
+        engine.detach(WallTime(1_000_000), bytes).put(&mut detached);
+        assert_eq!(detached, reply, "{}", bytes.escape_ascii());
+    }
     let mut rest = reply.as_slice();
     while !rest.is_empty() {
         ReplyRef::decode(&mut rest).expect("an engine's reply decodes");

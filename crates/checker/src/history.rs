@@ -63,6 +63,11 @@ pub enum Input {
     /// Several operations as one, in order; one that fails does not stop the others. Answer:
     /// [`Output::Batch`]. Does not nest.
     Batch(Vec<Input>),
+    /// Several operations as one if each of these keys holds this text, or nothing; else nothing happens. Whoever records
+    /// the history asks for this if nobody knows whether a transaction that watches keys took effect: if it did, the keys
+    /// held what its client had seen. Answer: [`Output::Batch`], or [`Output::Flag`], false, if nothing happened. Does not
+    /// nest.
+    Conditional(Vec<(u32, Option<Vec<u8>>)>, Vec<Input>),
 }
 
 impl Input {
@@ -89,6 +94,10 @@ impl Input {
             Self::Rename(from, to) => [from, to].into_iter().for_each(|key| visit(*key)),
             Self::SetMany(pairs) => pairs.iter().for_each(|(key, _)| visit(*key)),
             Self::Batch(parts) => parts.iter().for_each(|part| part.for_each_key(visit)),
+            Self::Conditional(seen, parts) => {
+                seen.iter().for_each(|(key, _)| visit(*key));
+                parts.iter().for_each(|part| part.for_each_key(visit));
+            }
         }
     }
 
@@ -121,6 +130,7 @@ impl Input {
                 Self::SetIfAbsent(..) | Self::Delete(_) | Self::Lifetime(..) | Self::Persist(_),
                 Output::Flag(_),
             )
+            | (Self::Conditional(..), Output::Flag(false))
             | (
                 Self::Get(_)
                 | Self::Exchange(..)
@@ -131,7 +141,7 @@ impl Input {
                 Output::WrongType,
             ) => true,
             (Self::GetMany(keys), Output::Values(values)) => keys.len() == values.len(),
-            (Self::Batch(parts), Output::Batch(outputs)) => {
+            (Self::Batch(parts) | Self::Conditional(_, parts), Output::Batch(outputs)) => {
                 parts.len() == outputs.len() && parts.iter().zip(outputs).all(|(part, out)| part.admits(out))
             }
             (Self::Batch(parts), Output::Done) => !parts.iter().any(Self::is_read),
@@ -142,7 +152,8 @@ impl Input {
     }
 
     fn is_nested(&self) -> bool {
-        matches!(self, Self::Batch(parts) if parts.iter().any(|part| matches!(part, Self::Batch(_))))
+        let has_parts = |part: &Self| matches!(part, Self::Batch(_) | Self::Conditional(..));
+        matches!(self, Self::Batch(parts) | Self::Conditional(_, parts) if parts.iter().any(has_parts))
     }
 }
 
@@ -359,6 +370,14 @@ impl fmt::Display for Input {
             Self::Batch(parts) => {
                 let parts: Vec<String> = parts.iter().map(ToString::to_string).collect();
                 write!(f, "[{}]", parts.join("; "))
+            }
+            Self::Conditional(seen, parts) => {
+                f.write_str("if")?;
+                for (key, value) in seen {
+                    write!(f, " k{key} {}", Output::Value(value.clone()))?;
+                }
+                let parts: Vec<String> = parts.iter().map(ToString::to_string).collect();
+                write!(f, ": [{}]", parts.join("; "))
             }
         }
     }

@@ -1,6 +1,6 @@
 //! What clients are told, and how it is printed.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
 /// Longest value, in bytes, that is printed in full; of a longer one only the beginning is.
@@ -10,6 +10,18 @@ const PRINTED_BYTES_MAX: usize = 60;
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Fields(pub BTreeMap<Vec<u8>, Vec<u8>>);
 
+/// Elements of a list.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Items(pub Vec<Vec<u8>>);
+
+/// Members of a set.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Members(pub BTreeSet<Vec<u8>>);
+
+/// Members of a sorted set with their scores.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Scores(pub BTreeMap<Vec<u8>, i64>);
+
 /// What the client was told.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Output {
@@ -18,7 +30,7 @@ pub enum Output {
     Done,
     /// A value, or none.
     Value(Option<Vec<u8>>),
-    /// Several values, in the order of the keys asked for.
+    /// Several values, in the order of the keys asked for; or all that a collection has.
     Values(Vec<Option<Vec<u8>>>),
     /// A length, a sum or a number of keys.
     Number(i64),
@@ -43,6 +55,7 @@ impl Output {
     pub fn shows_a_collection(&self) -> Option<bool> {
         match self {
             Self::Value(value) => value.is_some().then_some(true),
+            Self::Values(values) if values.is_empty() => Some(false),
             Self::Values(values) => values.iter().any(Option::is_some).then_some(true),
             Self::Number(number) => Some(*number > 0),
             Self::Fields(fields) => Some(!fields.0.is_empty()),
@@ -87,6 +100,27 @@ impl fmt::Display for Fields {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let fields = self.0.iter().map(|(field, value)| format!("{}: {}", Text(field), Text(value)));
         write!(f, "{{{}}}", fields.collect::<Vec<_>>().join(", "))
+    }
+}
+
+impl fmt::Display for Items {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let items = self.0.iter().map(|item| Text(item).to_string());
+        write!(f, "[{}]", items.collect::<Vec<_>>().join(", "))
+    }
+}
+
+impl fmt::Display for Members {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let members = self.0.iter().map(|member| Text(member).to_string());
+        write!(f, "{{{}}}", members.collect::<Vec<_>>().join(", "))
+    }
+}
+
+impl fmt::Display for Scores {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let scores = self.0.iter().map(|(member, score)| format!("{}: {score}", Text(member)));
+        write!(f, "{{{}}}", scores.collect::<Vec<_>>().join(", "))
     }
 }
 

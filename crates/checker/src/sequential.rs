@@ -82,6 +82,13 @@ pub fn apply(store: &mut KeyValues, input: &Input) -> Output {
             Output::Done
         }
         Input::Batch(parts) => Output::Batch(parts.iter().map(|part| apply(store, part)).collect()),
+        Input::Conditional(seen, parts) => {
+            let holds = |(key, value): &(u32, Option<Vec<u8>>)| text(store, *key) == Ok(value.as_ref());
+            if !seen.iter().all(holds) {
+                return Output::Flag(false);
+            }
+            Output::Batch(parts.iter().map(|part| apply(store, part)).collect())
+        }
     }
 }
 

@@ -1,6 +1,6 @@
 //! What keys hold.
 
-use crate::output::{Fields, Text};
+use crate::output::{Fields, Items, Members, Scores, Text};
 use std::fmt;
 
 /// What a key holds, and the lifetime that it has been given, if any.
@@ -19,6 +19,12 @@ pub enum Content {
     Text(Vec<u8>),
     /// Fields with values.
     Hash(Fields),
+    /// Elements in order.
+    List(Items),
+    /// Members, each of them once.
+    Set(Members),
+    /// Members with scores.
+    SortedSet(Scores),
 }
 
 impl Value {
@@ -33,7 +39,7 @@ impl Value {
     pub const fn as_text(&self) -> Option<&Vec<u8>> {
         match &self.content {
             Content::Text(bytes) => Some(bytes),
-            Content::Hash(_) => None,
+            Content::Hash(_) | Content::List(_) | Content::Set(_) | Content::SortedSet(_) => None,
         }
     }
 }
@@ -43,6 +49,9 @@ impl fmt::Display for Value {
         match &self.content {
             Content::Text(bytes) => Text(bytes).fmt(f)?,
             Content::Hash(fields) => fields.fmt(f)?,
+            Content::List(items) => items.fmt(f)?,
+            Content::Set(members) => members.fmt(f)?,
+            Content::SortedSet(scores) => scores.fmt(f)?,
         }
         self.lifetime.map_or(Ok(()), |lifetime| write!(f, " with lifetime {lifetime}"))
     }

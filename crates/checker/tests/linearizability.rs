@@ -3,7 +3,10 @@
 mod support;
 
 use std::time::{Duration, Instant};
-use support::{Bug, Shape, has_an_order, make_up, make_up_small, make_up_small_with_hashes};
+use support::{
+    Bug, Shape, has_an_order, make_up, make_up_small, make_up_small_with_hashes,
+    make_up_small_with_other_collections,
+};
 use syros_checker::history::{History, Input, Operation, OperationIndex, Outcome, Output};
 use syros_checker::linearizability::{STEPS_DEFAULT, Verdict, check, check_within};
 use syros_types::Prng;
@@ -26,6 +29,11 @@ fn agrees_with_trying_every_order() {
 #[test]
 fn agrees_with_trying_every_order_where_there_are_hashes() {
     agree(&mut Prng::new(3), make_up_small_with_hashes);
+}
+
+#[test]
+fn agrees_with_trying_every_order_where_there_are_other_collections() {
+    agree(&mut Prng::new(4), make_up_small_with_other_collections);
 }
 
 fn agree(prng: &mut Prng, make_up: fn(&mut Prng) -> History) {

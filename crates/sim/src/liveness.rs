@@ -4,7 +4,7 @@ use crate::history::OperationIndex;
 use crate::swarm::{MICRO, MILLI, SECOND};
 use crate::tally::Occurrence;
 use crate::verdict::Lifetimes;
-use crate::workload::{ClientCommand, Workload};
+use crate::workload::ClientCommand;
 use crate::world::World;
 use syros_protocol::client::Outcome;
 use syros_protocol::message::RoleName;
@@ -118,8 +118,11 @@ impl World {
         if self.swarm.workload.all_keys_percent > 0 {
             last.extend([vec![ClientCommand::DbSize], vec![ClientCommand::Keys]]);
         }
+        last.extend(self.workload.keys_of_shared_part().map(|key| vec![ClientCommand::Get(key)]));
         let collections = self.workload.collection_keys();
-        last.extend(collections.clone().flat_map(Workload::reads_of_all).map(|step| vec![step]));
+        last.extend(
+            collections.clone().flat_map(|key| self.workload.reads_of_all(key)).map(|step| vec![step]),
+        );
         let of_collections = self.swarm.workload.collections;
         let have_lifetimes = of_collections.is_some_and(|settings| settings.lifetime_percent > 0);
         if self.swarm.workload.expiring_read || have_lifetimes {
@@ -128,7 +131,7 @@ impl World {
             if self.swarm.workload.expiring_read {
                 last.extend(self.workload.expiring_keys().map(|key| vec![ClientCommand::Get(key)]));
             }
-            last.extend(collections.flat_map(Workload::reads_of_all).map(|step| vec![step]));
+            last.extend(collections.flat_map(|key| self.workload.reads_of_all(key)).map(|step| vec![step]));
         }
         self.probe(&mut [Probe { slot: 0, steps: last, under_way: None, not_before: 0 }])?;
         Ok(())

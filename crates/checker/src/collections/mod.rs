@@ -2,8 +2,14 @@
 //! [`Content`].
 
 mod hashes;
+mod lists;
+mod sets;
+mod sorted_sets;
 
 pub use hashes::{Fields, HashOperation};
+pub use lists::{End, Items, ListOperation};
+pub use sets::{Members, SetOperation};
+pub use sorted_sets::{Scores, SortedSetOperation};
 
 use crate::output::Output;
 use crate::value::{Content, Value};
@@ -88,6 +94,9 @@ macro_rules! collections {
 
 collections! {
     Hash(HashOperation): "On a hash.";
+    List(ListOperation): "On a list.";
+    Set(SetOperation): "On a set.";
+    SortedSet(SortedSetOperation): "On a sorted set.";
 }
 
 fn apply<O: Operation>(operation: &O, value: &mut Option<Value>) -> Output {

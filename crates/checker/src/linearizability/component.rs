@@ -17,7 +17,8 @@ pub(super) struct Component<'h> {
     pub(super) shown: Vec<Vec<&'h [u8]>>,
     /// Values are moved or have lifetimes: which of them were shown does not tell which of them matter.
     pub(super) is_intricate: bool,
-    /// The keys that values are moved from and to: what one of them holds may come from any other.
+    /// The keys that values are moved from and to, and those of conditional operations: what one of them holds may come from
+    /// any other, or depend on it.
     pub(super) moved: KeyMask,
 }
 
@@ -68,6 +69,9 @@ impl<'h> Component<'h> {
         let mut operations: Vec<Placeable<'h>> = members.into_iter().map(place).collect();
         let mut moved = 0;
         for placeable in &operations {
+            if matches!(placeable.operation.input, Input::Conditional(..)) {
+                moved |= placeable.keys;
+            }
             each_part(&placeable.operation.input, &mut |part| {
                 if let Input::Rename(from, to) = part {
                     moved |= bit(position(&keys, *from)) | bit(position(&keys, *to));
@@ -89,10 +93,16 @@ impl<'h> Component<'h> {
                 collect_shown(&placeable.operation.input, told, &keys, &mut shown);
             }
         }
-        // Whether a value is the one that expires matters like whether it is one that somebody saw.
+        // Whether a value is the one that expires, or that a condition is about, matters like whether it is one that somebody
+        // saw.
         for placeable in &operations {
-            if let Input::Expire(key, value) = &placeable.operation.input {
-                shown[position(&keys, *key) as usize].push(value);
+            match &placeable.operation.input {
+                Input::Expire(key, value) => shown[position(&keys, *key) as usize].push(value),
+                Input::Conditional(seen, _) => {
+                    let texts = seen.iter().filter_map(|(key, value)| Some((key, value.as_ref()?)));
+                    texts.for_each(|(key, value)| shown[position(&keys, *key) as usize].push(value));
+                }
+                _ => {}
             }
         }
         if is_intricate {
@@ -115,7 +125,7 @@ impl<'h> Component<'h> {
 /// Visits an operation, or the parts of a batch.
 fn each_part(input: &Input, visit: &mut dyn FnMut(&Input)) {
     match input {
-        Input::Batch(parts) => parts.iter().for_each(visit),
+        Input::Batch(parts) | Input::Conditional(_, parts) => parts.iter().for_each(visit),
         input => visit(input),
     }
 }

@@ -269,6 +269,7 @@ fn may_leave(
             Some(value) => value.is_some_and(|value| test(LeftValue::Whole(value))),
             None => parts.iter().any(|part| may_leave(part, None, key, test)),
         },
+        (Input::Conditional(_, parts), _) => parts.iter().any(|part| may_leave(part, None, key, test)),
     }
 }
 
@@ -279,7 +280,7 @@ fn may_remove(input: &Input, key: u32) -> bool {
         Input::Clear(keys) | Input::LifetimeEnds(keys, _) => keys.contains(&key),
         Input::Collection(other, operation) => *other == key && operation.may_remove(),
         Input::Rename(from, _) => *from == key,
-        Input::Batch(parts) => parts.iter().any(|part| may_remove(part, key)),
+        Input::Batch(parts) | Input::Conditional(_, parts) => parts.iter().any(|part| may_remove(part, key)),
         _ => false,
     }
 }
@@ -343,7 +344,7 @@ fn extend_reach(input: &Input, key: u32, (down, up): &mut (i64, i64)) {
             *down = down.saturating_add((*delta).min(0));
             *up = up.saturating_add((*delta).max(0));
         }
-        Input::Batch(parts) => {
+        Input::Batch(parts) | Input::Conditional(_, parts) => {
             for part in parts {
                 let mut reach = (*down, *up);
                 extend_reach(part, key, &mut reach);

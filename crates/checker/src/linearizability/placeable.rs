@@ -163,6 +163,10 @@ fn observed(input: &Input, told: Option<&Output>, visit: &mut dyn FnMut(u32, Sig
             visit(*to, Sight::Nothing);
         }
         (Input::LifetimeEnds(keys, _), _) => keys.iter().for_each(|key| visit(*key, Sight::Nothing)),
+        // If the condition does not hold, what was there stays.
+        (conditional @ Input::Conditional(..), _) => {
+            conditional.for_each_key(&mut |key| visit(key, part));
+        }
         (
             Input::Set(..) | Input::SetMany(_) | Input::Exchange(..) | Input::Delete(_) | Input::Clear(_),
             _,
@@ -185,7 +189,7 @@ fn observed(input: &Input, told: Option<&Output>, visit: &mut dyn FnMut(u32, Sig
 fn is_about_text(input: &Input) -> bool {
     match input {
         Input::Exchange(..) | Input::Append(..) => true,
-        Input::Batch(parts) => parts.iter().any(is_about_text),
+        Input::Batch(parts) | Input::Conditional(_, parts) => parts.iter().any(is_about_text),
         _ => false,
     }
 }
@@ -193,7 +197,9 @@ fn is_about_text(input: &Input) -> bool {
 fn increments(input: &Input, visit: &mut dyn FnMut(u32)) {
     match input {
         Input::Increment(key, _) => visit(*key),
-        Input::Batch(parts) => parts.iter().for_each(|part| increments(part, visit)),
+        Input::Batch(parts) | Input::Conditional(_, parts) => {
+            parts.iter().for_each(|part| increments(part, visit));
+        }
         _ => {}
     }
 }
@@ -204,12 +210,16 @@ fn is_inert(input: &Input, told: &Output) -> bool {
         (Input::Get(_) | Input::GetMany(_) | Input::Length(_) | Input::Count(_) | Input::List(_), _)
         | (_, Output::WrongType)
         | (
-            Input::SetIfAbsent(..) | Input::Delete(_) | Input::Lifetime(..) | Input::Persist(_),
+            Input::SetIfAbsent(..)
+            | Input::Delete(_)
+            | Input::Lifetime(..)
+            | Input::Persist(_)
+            | Input::Conditional(..),
             Output::Flag(false),
         )
         | (Input::Increment(..) | Input::Rename(..), Output::Error) => true,
         (Input::Collection(_, operation), told) => operation.is_inert(told),
-        (Input::Batch(parts), Output::Batch(outputs)) => {
+        (Input::Batch(parts) | Input::Conditional(_, parts), Output::Batch(outputs)) => {
             parts.iter().zip(outputs).all(|(part, told)| is_inert(part, told))
         }
         _ => false,

@@ -199,7 +199,7 @@ impl<'c, 'h> Search<'c, 'h> {
 
     /// The keys that the failure of a frame is about. An inert operation on some of them that has no
     /// place here because of others might have one if only the former counted: the latter matter too. And what a key holds
-    /// may depend on the keys that it can have come from.
+    /// may depend on the keys that it can have come from, or that a condition is about.
     fn with_inert(&self, frame: &Frame) -> KeyMask {
         let mut conflict = frame.conflict;
         loop {

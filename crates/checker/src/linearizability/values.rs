@@ -239,7 +239,9 @@ impl Integers {
             (Input::Batch(parts), Some(Output::Batch(told))) => {
                 parts.iter().zip(told).for_each(|(part, told)| self.record(part, Some(told), key));
             }
-            (Input::Batch(parts), _) => parts.iter().for_each(|part| self.record(part, None, key)),
+            (Input::Batch(parts) | Input::Conditional(_, parts), _) => {
+                parts.iter().for_each(|part| self.record(part, None, key));
+            }
             _ => {}
         }
     }

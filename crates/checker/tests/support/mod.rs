@@ -2,7 +2,9 @@
 //! Nothing here is shared with the checker but the form of a history.
 
 mod hashes;
+mod others;
 
+use others::Other;
 use std::collections::BTreeMap;
 use syros_checker::collections::{CollectionOperation, HashOperation};
 use syros_checker::history::{History, Input, Operation, OperationIndex, Outcome, Output};
@@ -13,6 +15,7 @@ use syros_types::Prng;
 pub(crate) struct PlainStore {
     texts: BTreeMap<u32, String>,
     hashes: BTreeMap<u32, BTreeMap<String, String>>,
+    others: BTreeMap<u32, Other>,
     lifetimes: BTreeMap<u32, u32>,
 }
 
@@ -26,13 +29,18 @@ impl PlainStore {
     }
 
     fn exists(&self, key: u32) -> bool {
-        self.texts.contains_key(&key) || self.hashes.contains_key(&key)
+        self.texts.contains_key(&key) || self.holds_collection(key)
+    }
+
+    fn holds_collection(&self, key: u32) -> bool {
+        self.hashes.contains_key(&key) || self.others.contains_key(&key)
     }
 
     fn remove(&mut self, key: u32) -> bool {
         let existed = self.exists(key);
         self.texts.remove(&key);
         self.hashes.remove(&key);
+        self.others.remove(&key);
         self.lifetimes.remove(&key);
         existed
     }
@@ -49,7 +57,7 @@ impl PlainStore {
             | Input::Exchange(key, _)
             | Input::Append(key, _)
             | Input::Increment(key, _)
-                if self.hashes.contains_key(key) =>
+                if self.holds_collection(*key) =>
             {
                 Output::WrongType
             }
@@ -123,6 +131,7 @@ impl PlainStore {
             Input::Collection(key, CollectionOperation::Hash(operation)) => {
                 self.execute_on_hash(*key, operation)
             }
+            Input::Collection(key, operation) => self.execute_on_other(*key, operation),
             Input::Rename(from, to) => self.rename(*from, *to),
             Input::Lifetime(key, lifetime) => {
                 if self.exists(*key) {
@@ -140,11 +149,33 @@ impl PlainStore {
                 Output::Done
             }
             Input::Batch(parts) => Output::Batch(parts.iter().map(|part| self.execute(part)).collect()),
+            Input::Conditional(seen, parts) => {
+                for (key, value) in seen {
+                    if self.holds_collection(*key) || self.text(*key) != *value {
+                        return Output::Flag(false);
+                    }
+                }
+                self.execute(&Input::Batch(parts.clone()))
+            }
         }
     }
 
+    fn execute_on_other(&mut self, key: u32, operation: &CollectionOperation) -> Output {
+        if self.texts.contains_key(&key) || self.hashes.contains_key(&key) {
+            return Output::WrongType;
+        }
+        let mut other = self.others.get(&key).cloned().or_else(|| Other::empty(operation)).unwrap();
+        let answer = other.execute(operation);
+        if other.is_empty() {
+            self.remove(key);
+        } else {
+            self.others.insert(key, other);
+        }
+        answer
+    }
+
     fn execute_on_hash(&mut self, key: u32, operation: &HashOperation) -> Output {
-        if self.texts.contains_key(&key) {
+        if self.texts.contains_key(&key) || self.others.contains_key(&key) {
             return Output::WrongType;
         }
         let mut hash = self.hashes.get(&key).cloned().unwrap_or_default();
@@ -163,11 +194,13 @@ impl PlainStore {
         }
         if from != to {
             let (text, hash) = (self.texts.get(&from).cloned(), self.hashes.get(&from).cloned());
+            let other = self.others.get(&from).cloned();
             let lifetime = self.lifetimes.get(&from).copied();
             self.remove(from);
             self.remove(to);
             self.texts.extend(text.map(|text| (to, text)));
             self.hashes.extend(hash.map(|hash| (to, hash)));
+            self.others.extend(other.map(|other| (to, other)));
             self.lifetimes.extend(lifetime.map(|lifetime| (to, lifetime)));
         }
         Output::Flag(true)
@@ -423,6 +456,11 @@ pub(crate) fn make_up_small_with_hashes(prng: &mut Prng) -> History {
     make_up_with(prng, hashes::small_input)
 }
 
+/// The same, with lists, sets, sorted sets, and keys that are renamed.
+pub(crate) fn make_up_small_with_other_collections(prng: &mut Prng) -> History {
+    make_up_with(prng, others::small_input)
+}
+
 /// Makes up an operation on one of so many keys; of the process with a number, if every value is to be written once.
 type MakeInput = fn(&mut Prng, u64, Option<u64>) -> Input;
 
@@ -466,7 +504,18 @@ fn small_input(prng: &mut Prng, keys: u64, distinct: Option<u64>) -> Input {
         None => values[prng.below(5) as usize].to_vec(),
     };
     let all = || (0..keys as u32).collect();
-    match prng.below(18) {
+    match prng.below(19) {
+        18 => {
+            let seen = match distinct {
+                None => Some(value.clone()),
+                Some(number) => Some(format!("v{}.", number.saturating_sub(1 + prng.below(3))).into_bytes()),
+            };
+            let seen = seen.filter(|_| !prng.chance(1, 4));
+            let then =
+                [Input::Set(key, [&value[..], b"c"].concat()), Input::Delete(key), Input::Append(key, value)];
+            let other = Input::Increment(prng.below(keys) as u32, 1);
+            Input::Conditional(vec![(key, seen)], vec![then[prng.below(3) as usize].clone(), other])
+        }
         0..=2 => Input::Get(key),
         3 => Input::Length(key),
         15 => Input::Count(all()),
@@ -494,7 +543,7 @@ fn small_input(prng: &mut Prng, keys: u64, distinct: Option<u64>) -> Input {
         _ => {
             let mut part = || loop {
                 let part = small_input(prng, keys, distinct);
-                if !matches!(part, Input::Batch(_) | Input::Expire(..)) {
+                if !matches!(part, Input::Batch(_) | Input::Conditional(..) | Input::Expire(..)) {
                     return part;
                 }
             };
@@ -516,7 +565,8 @@ fn distort(prng: &mut Prng, output: Output, operations: u64) -> Output {
         Output::WrongType if prng.chance(1, 2) => Output::Value(None),
         Output::Keys(keys) => Output::Keys(keys.into_iter().filter(|_| prng.chance(1, 2)).collect()),
         Output::Values(mut values) => {
-            values.rotate_left(1);
+            let places = values.len().min(1);
+            values.rotate_left(places);
             Output::Values(values)
         }
         other => other,

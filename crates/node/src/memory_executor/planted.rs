@@ -1,7 +1,7 @@
 //! Known-wrong variants of the execution in memory.
 
-use syros_commands::families::HSet;
-use syros_commands::{Arguments, Command, Operation, operations};
+use syros_commands::families::{HSet, LPop, ListEnd, SAdd, ScoreEnd, Unchanged, Versions, ZPop};
+use syros_commands::{Arguments, Command, Operation, Reply, operations};
 use syros_protocol::message::Body;
 use syros_protocol::replica::PlantedBug;
 use syros_types::{Class, OpNumber, WallTime};
@@ -29,6 +29,9 @@ impl<E: InMemory> MemoryExecutor<E> {
 
     /// What is executed instead of a body, if it is another one.
     pub(super) fn mutilated(&self, number: OpNumber, class: Class, body: &[u8]) -> Option<Vec<u8>> {
+        if self.planted == Some(PlantedBug::ConditionIgnored) {
+            return self.with_present_versions(body);
+        }
         let loses_field = self.is_wrong_at(PlantedBug::EngineLosesField, number, class);
         loses_field.then(|| with_first_fields(body))
     }
@@ -41,6 +44,18 @@ impl<E: InMemory> MemoryExecutor<E> {
                 self.engine.evaluate(&with_first_fields(body), &mut self.reply)
             }
             PlantedBug::EvaluatedBeforeExpiry => self.engine.evaluate_as_lasting(body, &mut self.reply),
+            PlantedBug::EvaluatedAtOtherEnd => self.engine.evaluate(&from_other_end(body), &mut self.reply),
+            PlantedBug::EvaluatedAtHighestScore => {
+                self.engine.evaluate(&from_highest_score(body), &mut self.reply)
+            }
+            PlantedBug::EvaluatedByFirstMember => {
+                self.engine.evaluate(&with_first_members(body), &mut self.reply)
+            }
+            PlantedBug::ConditionIgnored => {
+                let changed = self.with_present_versions(body);
+                self.engine.evaluate(changed.as_deref().unwrap_or(body), &mut self.reply)
+            }
+            PlantedBug::AbsenceEvaluated => self.evaluate_condition_apart(body)?,
             PlantedBug::EvaluatedInPlace => {
                 let is_certain = self.engine.evaluate(body, &mut self.reply);
                 if is_certain && operations(body).flatten().all(|operation| is_of_hash(&operation)) {
@@ -51,6 +66,50 @@ impl<E: InMemory> MemoryExecutor<E> {
             _ => return None,
         };
         Some(is_certain.then(|| Body::from(self.reply.as_slice())))
+    }
+}
+
+impl<E: InMemory> MemoryExecutor<E> {
+    /// The versions of the keys of a condition, as they are now.
+    fn present_versions(&self, condition: &Unchanged<'_>) -> Option<Vec<[u8; 8]>> {
+        let keys: Vec<&[u8]> = condition.pairs.pairs().map(|(key, _)| key).collect();
+        let (mut body, mut reply) = (Vec::new(), Vec::new());
+        Operation::new(Versions { keys: Arguments::new(&keys) }).encode(&mut body);
+        self.engine.read(WallTime(0), &body, &mut reply);
+        let Ok(Reply::Array(versions)) = Reply::decode(&mut reply.as_slice()) else { return None };
+        let bytes = |version: Reply| match version {
+            Reply::Integer(version) => Some(version.to_be_bytes()),
+            _ => None,
+        };
+        versions.into_iter().map(bytes).collect()
+    }
+
+    /// The body with a condition that holds, if it has one.
+    fn with_present_versions(&self, body: &[u8]) -> Option<Vec<u8>> {
+        let mut all = operations(body).flatten();
+        let Command::Unchanged(condition) = all.next()?.command else { return None };
+        let versions = self.present_versions(&condition)?;
+        let mut words: Vec<&[u8]> = Vec::new();
+        for ((key, _), version) in condition.pairs.pairs().zip(&versions) {
+            words.extend([key, version]);
+        }
+        let mut out = Vec::new();
+        Operation::new(Unchanged { pairs: Arguments::new(&words) }).encode(&mut out);
+        all.for_each(|operation| operation.encode(&mut out));
+        Some(out)
+    }
+
+    /// Evaluates what comes after a condition that holds, as if nothing but what the body names could change that; `None` if
+    /// there is no such condition.
+    fn evaluate_condition_apart(&mut self, body: &[u8]) -> Option<bool> {
+        let mut all = operations(body).flatten();
+        let Command::Unchanged(condition) = all.next()?.command else { return None };
+        let versions = self.present_versions(&condition)?;
+        let holds = condition.pairs.pairs().zip(&versions).all(|((_, then), now)| then == now);
+        let mut rest = Vec::new();
+        all.for_each(|operation| operation.encode(&mut rest));
+        Reply::Ok.encode(&mut self.reply);
+        (holds && !rest.is_empty()).then(|| self.engine.evaluate(&rest, &mut self.reply))
     }
 }
 
@@ -70,6 +129,52 @@ fn with_first_fields(body: &[u8]) -> Vec<u8> {
                 let words: Vec<&[u8]> = all.pairs.iter().take(2).collect();
                 let first = HSet { pairs: Arguments::new(&words), ..*all };
                 Operation { command: first.into(), ..operation }.encode(&mut out);
+            }
+            _ => operation.encode(&mut out),
+        }
+    }
+    out
+}
+
+/// The body, but each SADD is of its first member alone.
+fn with_first_members(body: &[u8]) -> Vec<u8> {
+    let mut out = Vec::new();
+    for operation in operations(body).flatten() {
+        match &operation.command {
+            Command::SAdd(all) => {
+                let words: Vec<&[u8]> = all.members.iter().take(1).collect();
+                let first = SAdd { members: Arguments::new(&words), ..*all };
+                Operation { command: first.into(), ..operation }.encode(&mut out);
+            }
+            _ => operation.encode(&mut out),
+        }
+    }
+    out
+}
+
+/// The body, but what is taken from one end of a list is taken from the other.
+fn from_other_end(body: &[u8]) -> Vec<u8> {
+    let mut out = Vec::new();
+    for operation in operations(body).flatten() {
+        match &operation.command {
+            Command::LPop(pop) => {
+                let end = if pop.end == ListEnd::Left { ListEnd::Right } else { ListEnd::Left };
+                Operation { command: LPop { end, ..*pop }.into(), ..operation }.encode(&mut out);
+            }
+            _ => operation.encode(&mut out),
+        }
+    }
+    out
+}
+
+/// The body, but what is taken from a sorted set has the highest score.
+fn from_highest_score(body: &[u8]) -> Vec<u8> {
+    let mut out = Vec::new();
+    for operation in operations(body).flatten() {
+        match &operation.command {
+            Command::ZPop(pop) => {
+                let command = ZPop { end: ScoreEnd::Max, ..*pop }.into();
+                Operation { command, ..operation }.encode(&mut out);
             }
             _ => operation.encode(&mut out),
         }

@@ -145,6 +145,11 @@ planted_bugs! {
     EngineLosesField = "engine-loses-field": "The engine of the last member sets only the first field of an HSET in every seventh entry, if nobody awaits its reply.";
     EvaluatedByFirstField = "evaluated-by-first-field": "What an HSET of several fields returns is found out by the first of them.";
     EvaluatedInPlace = "evaluated-in-place": "What an update of a hash returns is found out on the hash of the engine, as if a clone saw what is done to it.";
+    EvaluatedAtOtherEnd = "evaluated-at-other-end": "What LPOP and RPOP return is found out at the other end of the list.";
+    EvaluatedAtHighestScore = "evaluated-at-highest-score": "What ZPOPMIN returns is found out by ZPOPMAX.";
+    EvaluatedByFirstMember = "evaluated-by-first-member": "What a SADD of several members returns is found out by the first of them.";
+    ConditionIgnored = "condition-ignored": "A transaction is executed though keys that it watches have changed.";
+    AbsenceEvaluated = "absence-evaluated": "A condition about a key that does not exist is decided before it is executed, though updates of other keys change the version of such a key.";
     EvaluatedBeforeExpiry = "evaluated-before-expiry": "What an update returns is found out as if no key expired before the update is executed.";
     AllKeysAsOne = "all-keys-as-one": "The accept rule takes an update of all keys for one of a key that nothing else concerns.";
     AllKeysReadSkipsPending = "all-keys-read-skips-pending": "A read of all keys does not wait for pending updates.";

@@ -162,6 +162,7 @@ impl Swarm {
         swarm.draw_change_of_mode();
         swarm.draw_collections();
         swarm.draw_transactions();
+        swarm.draw_watches();
         swarm
     }
 

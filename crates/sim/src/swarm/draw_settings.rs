@@ -57,6 +57,7 @@ impl WorkloadSettings {
             lifetime_max: 200,
             expiring_read: false,
             collections: None,
+            watches: None,
             all_keys_percent: 0,
             stale_percent: 0,
             value_bytes: 0,

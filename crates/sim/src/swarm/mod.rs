@@ -9,6 +9,7 @@ mod engines;
 mod front_ends;
 mod hunts;
 mod settings;
+mod watches;
 
 pub use engines::DiskEngineSettings;
 pub use front_ends::FrontEndWorld;
@@ -18,7 +19,7 @@ pub use settings::{
     ProtocolSettings, RemainingLinks,
 };
 
-pub use crate::workload::{CollectionSettings, WorkloadSettings};
+pub use crate::workload::{CollectionSettings, WatchSettings, WorkloadSettings};
 
 use crate::network::NetworkFaults;
 use draw_settings::Draw;
@@ -146,6 +147,7 @@ impl Swarm {
                 lifetime_max: 200,
                 expiring_read: false,
                 collections: None,
+                watches: None,
                 all_keys_percent: 0,
                 stale_percent: 0,
                 value_bytes: 0,

@@ -332,6 +332,7 @@ fn translate(history: &History) -> Result<Vec<Translated>, String> {
     let all_keys = all_keys(history);
     let translated = history.operations().iter().enumerate().map(|(number, invocation)| {
         let input = match invocation.steps.as_slice() {
+            [ClientCommand::Unchanged { .. }, ..] => transaction(invocation, number, &all_keys),
             [step] => input(step, number, &all_keys),
             steps => Input::Batch(steps.iter().map(|step| input(step, number, &all_keys)).collect()),
         };
@@ -357,6 +358,48 @@ fn translate(history: &History) -> Result<Vec<Translated>, String> {
         Ok(Translated { client, invoked, input, told, sent, ends_at: None })
     });
     translated.collect()
+}
+
+/// What a transaction with a condition is to the checker: if it was executed, one that began with reads; if it was not, nothing.
+fn transaction(invocation: &Invocation, number: usize, all_keys: &[u32]) -> Input {
+    let [ClientCommand::Unchanged { seen, .. }, steps @ ..] = invocation.steps.as_slice() else {
+        return Input::Batch(Vec::new());
+    };
+    let mut parts: Vec<Input> = steps.iter().map(|step| input(step, number, all_keys)).collect();
+    match invocation.finished.as_ref().map(|finished| &finished.outcome) {
+        Some(Outcome::Reply(body)) if is_not_executed(body) => Input::Batch(Vec::new()),
+        Some(Outcome::Reply(_)) => {
+            parts.splice(0..0, seen.iter().map(|(key, _)| Input::Get(*key as u32)));
+            Input::Batch(parts)
+        }
+        _ => {
+            let seen = seen.iter().map(|(key, value)| (*key as u32, value.clone()));
+            Input::Conditional(seen.collect(), parts)
+        }
+    }
+}
+
+/// True if a transaction was answered that some key has changed.
+fn is_not_executed(body: &[u8]) -> bool {
+    matches!(Reply::decode_all(body).as_deref(), Ok([Reply::Nil]))
+}
+
+/// What the reply to a transaction with a condition says: what its client had seen, which it has found again, comes first.
+fn output_of_transaction(
+    seen: &[(u64, Option<Vec<u8>>)],
+    steps: &[ClientCommand],
+    body: &[u8],
+) -> Option<Output> {
+    if is_not_executed(body) {
+        return Some(Output::Batch(Vec::new()));
+    }
+    let mut replies = Reply::decode_all(body).ok()?.into_iter();
+    if replies.next()? != Reply::Ok || replies.len() != steps.len() {
+        return None;
+    }
+    let seen = seen.iter().map(|(_, value)| Some(Output::Value(value.clone())));
+    let outputs = steps.iter().zip(replies).map(|(step, reply)| answer(step, reply));
+    seen.chain(outputs).collect::<Option<_>>().map(Output::Batch)
 }
 
 /// Every key that some operation names, in order: those that an operation over all keys is about. Empty if there is no such
@@ -398,11 +441,18 @@ fn input(step: &ClientCommand, number: usize, all_keys: &[u32]) -> Input {
         ClientCommand::Rename(from, to) => Input::Rename(name(from), name(to)),
         ClientCommand::Expire { key, .. } => Input::Lifetime(name(key), number as u32),
         ClientCommand::Persist { key, .. } => Input::Persist(name(key)),
+        // Versions are no part of what keys hold.
+        ClientCommand::Watch(_) | ClientCommand::RecordVersions | ClientCommand::Unchanged { .. } => {
+            Input::Batch(Vec::new())
+        }
     }
 }
 
 /// What a reply says to the operation's steps; `None` if it is no answer to them.
 fn output(invocation: &Invocation, body: &[u8]) -> Option<Output> {
+    if let [ClientCommand::Unchanged { seen, .. }, steps @ ..] = invocation.steps.as_slice() {
+        return output_of_transaction(seen, steps, body);
+    }
     let replies = Reply::decode_all(body).ok()?;
     if replies.len() != invocation.steps.len() {
         return None;
@@ -419,6 +469,7 @@ fn output(invocation: &Invocation, body: &[u8]) -> Option<Output> {
 fn answer(step: &ClientCommand, reply: Reply) -> Option<Output> {
     Some(match (step, reply) {
         (ClientCommand::Rename(..), Reply::Ok) => Output::Flag(true),
+        (ClientCommand::Watch(_), Reply::Array(_)) => Output::Batch(Vec::new()),
         (_, Reply::Ok) => Output::Done,
         (_, Reply::Error(text)) if text.starts_with(b"WRONGTYPE") => Output::WrongType,
         (ClientCommand::Collection { operation, .. }, reply) => collections::answer(operation, reply)?,

@@ -4,9 +4,6 @@ use super::{ClientCommand, Workload, collections};
 use core::ops::Range;
 use syros_types::Prng;
 
-/// Longest string of a collection that is packed, in bytes, is below this: it becomes a tree.
-const LONG_BYTES: usize = 80;
-
 /// What clients ask for of collections.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CollectionSettings {
@@ -67,12 +64,14 @@ impl Workload {
     }
 
     /// Reads that show all that a key holds, whatever that is.
-    pub(crate) fn reads_of_all(key: u64) -> impl Iterator<Item = ClientCommand> {
+    pub(crate) fn reads_of_all(&self, key: u64) -> impl Iterator<Item = ClientCommand> + use<> {
+        let weights = self.settings.collections.map_or([0; collections::KINDS], |settings| settings.weights);
         let of_kind = move |kind| {
             let operation = collections::read_all(kind);
             ClientCommand::Collection { key, operation, blind: false }
         };
-        core::iter::once(ClientCommand::Get(key)).chain((0..collections::KINDS).map(of_kind))
+        let kinds = (0..collections::KINDS).filter(move |kind| weights[*kind] > 0);
+        core::iter::once(ClientCommand::Get(key)).chain(kinds.map(of_kind))
     }
 
     fn collection_key(&mut self) -> u64 {
@@ -113,11 +112,11 @@ impl Workload {
             }
             let mut text = format!("c{made}.").into_bytes();
             if prng.chance(settings.long_percent, 100) {
-                text.resize(LONG_BYTES, b'.');
+                text.resize(collections::LONG_BYTES, b'.');
             }
             text
         };
-        let operation = collections::draw_update(kind, &mut self.prng, &mut value);
+        let operation = collections::draw_update(kind, &mut self.prng, &mut value, settings.long_percent);
         let blind = self.prng.chance(settings.blind_percent, 100);
         ClientCommand::Collection { key, operation, blind }
     }

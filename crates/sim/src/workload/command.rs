@@ -1,9 +1,15 @@
 //! One command of a client: as the workload makes it up, in the words of Redis, and as bytes of a body.
 
 use super::collections;
+use super::watching::SHARED_PART_FIRST;
+use std::sync::OnceLock;
 use syros_checker::collections::CollectionOperation;
-use syros_commands::families::{Append, DbSize, Del, FlushAll, Get, IncrBy, Keys, MGet, MSet, Set, SetNx};
+use syros_commands::families::{
+    Append, DbSize, Del, FlushAll, Get, IncrBy, Keys, MGet, MSet, RecordVersions, Set, SetNx, Unchanged,
+    Versions,
+};
 use syros_commands::{Arguments, Command, Deadline, Lifetime, Operation};
+use syros_types::key_hash;
 
 /// One command of an operation. Keys are numbers; [`key_name`] gives their bytes.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -80,6 +86,18 @@ pub enum ClientCommand {
     DbSize,
     /// KEYS with a pattern that every key fits.
     Keys,
+    /// Asks for the versions of keys, as WATCH does.
+    Watch(Vec<u64>),
+    /// Has versions recorded, as the first WATCH does.
+    RecordVersions,
+    /// The condition of a transaction that its keys have the versions which its client was told, as EXEC has it. The steps
+    /// behind it are executed only then.
+    Unchanged {
+        /// The keys, with what they held when the client read them.
+        seen: Vec<(u64, Option<Vec<u8>>)>,
+        /// Their versions before.
+        versions: Vec<i64>,
+    },
 }
 
 /// A lifetime as clients count it. The server counts to the first millisecond without the key (`Deadline`), its clients
@@ -91,13 +109,34 @@ fn last_millisecond(millis: u64) -> String {
 /// The bytes of a key.
 #[must_use]
 pub fn key_name(key: u64) -> Vec<u8> {
-    format!("k{key}").into_bytes()
+    let place = key.checked_sub(SHARED_PART_FIRST).and_then(|place| usize::try_from(place).ok());
+    match place.and_then(|place| names_of_shared_part().get(place)) {
+        Some(name) => name.clone(),
+        None => format!("k{key}").into_bytes(),
+    }
+}
+
+/// Most keys that share a part of the table of removals.
+const SHARED_PART_MAX: u64 = 4;
+
+/// Bits of a key's hash that name its part of the table of removals.
+const PART_BITS: u32 = 12;
+
+/// Names whose hashes begin with the same bits.
+fn names_of_shared_part() -> &'static [Vec<u8>] {
+    static NAMES: OnceLock<Vec<Vec<u8>>> = OnceLock::new();
+    NAMES.get_or_init(|| {
+        let is_first = |name: &Vec<u8>| key_hash(name) >> (u64::BITS - PART_BITS) == 0;
+        let names =
+            |place| (0_u64..).map(move |n| format!("k{}.{n}", SHARED_PART_FIRST + place).into_bytes());
+        (0..SHARED_PART_MAX).filter_map(|place| names(place).find(is_first)).collect()
+    })
 }
 
 /// The key of these bytes; `None` if no key has them.
 #[must_use]
 pub fn key_of(name: &[u8]) -> Option<u64> {
-    core::str::from_utf8(name).ok()?.strip_prefix('k')?.parse().ok()
+    core::str::from_utf8(name).ok()?.strip_prefix('k')?.split('.').next()?.parse().ok()
 }
 
 impl ClientCommand {
@@ -105,7 +144,7 @@ impl ClientCommand {
     #[must_use]
     pub fn key(&self) -> Option<u64> {
         match self {
-            Self::FlushAll | Self::DbSize | Self::Keys => None,
+            Self::FlushAll | Self::DbSize | Self::Keys | Self::RecordVersions => None,
             Self::Get(key)
             | Self::Set(key, _)
             | Self::SetFor(key, ..)
@@ -118,7 +157,8 @@ impl ClientCommand {
             | Self::Expire { key, .. }
             | Self::Persist { key, .. }
             | Self::Del { key, .. } => Some(*key),
-            Self::MGet(keys) => keys.first().copied(),
+            Self::MGet(keys) | Self::Watch(keys) => keys.first().copied(),
+            Self::Unchanged { seen, .. } => seen.first().map(|(key, _)| *key),
             Self::MSet(pairs) => pairs.first().map(|(key, _)| *key),
         }
     }
@@ -128,7 +168,16 @@ impl ClientCommand {
     pub fn is_read(&self) -> bool {
         match self {
             Self::Collection { operation, .. } => operation.is_read(),
-            other => matches!(other, Self::Get(_) | Self::MGet(_) | Self::DbSize | Self::Keys),
+            // A condition changes nothing by itself.
+            other => matches!(
+                other,
+                Self::Get(_)
+                    | Self::MGet(_)
+                    | Self::DbSize
+                    | Self::Keys
+                    | Self::Watch(_)
+                    | Self::Unchanged { .. }
+            ),
         }
     }
 
@@ -149,7 +198,8 @@ impl ClientCommand {
     /// Visits the keys it names: none if it concerns all keys.
     pub fn for_each_key(&self, visit: &mut dyn FnMut(u64)) {
         match self {
-            Self::MGet(keys) => keys.iter().for_each(|key| visit(*key)),
+            Self::MGet(keys) | Self::Watch(keys) => keys.iter().for_each(|key| visit(*key)),
+            Self::Unchanged { seen, .. } => seen.iter().for_each(|(key, _)| visit(*key)),
             Self::MSet(pairs) => pairs.iter().for_each(|(key, _)| visit(*key)),
             Self::Rename(from, to) => [*from, *to].into_iter().for_each(visit),
             one => one.key().into_iter().for_each(visit),
@@ -202,6 +252,12 @@ impl ClientCommand {
             Self::FlushAll => words.push(b"FLUSHALL".to_vec()),
             Self::DbSize => words.push(b"DBSIZE".to_vec()),
             Self::Keys => words.extend([b"KEYS".to_vec(), b"*".to_vec()]),
+            Self::Watch(keys) => {
+                words.push(b"WATCH".to_vec());
+                words.extend(keys.iter().copied().map(key_name));
+            }
+            // No client sends these: its connection does.
+            Self::RecordVersions | Self::Unchanged { .. } => {}
         }
         words
     }
@@ -214,6 +270,21 @@ impl ClientCommand {
             Self::FlushAll => put(FlushAll.into(), false),
             Self::DbSize => put(DbSize.into(), false),
             Self::Keys => put(Keys { pattern: b"*" }.into(), false),
+            Self::RecordVersions => put(RecordVersions.into(), false),
+            Self::Watch(keys) => {
+                let names: Vec<Vec<u8>> = keys.iter().copied().map(key_name).collect();
+                let words: Vec<&[u8]> = names.iter().map(Vec::as_slice).collect();
+                put(Versions { keys: Arguments::new(&words) }.into(), false);
+            }
+            Self::Unchanged { seen, versions } => {
+                let names: Vec<Vec<u8>> = seen.iter().map(|(key, _)| key_name(*key)).collect();
+                let versions: Vec<[u8; 8]> = versions.iter().map(|version| version.to_be_bytes()).collect();
+                let mut words: Vec<&[u8]> = Vec::new();
+                for (name, version) in names.iter().zip(&versions) {
+                    words.extend([name.as_slice(), version]);
+                }
+                put(Unchanged { pairs: Arguments::new(&words) }.into(), false);
+            }
             Self::MGet(keys) => {
                 let names: Vec<Vec<u8>> = keys.iter().copied().map(key_name).collect();
                 let words: Vec<&[u8]> = names.iter().map(Vec::as_slice).collect();

@@ -3,10 +3,13 @@
 mod collection_steps;
 pub(crate) mod collections;
 mod command;
+mod watching;
 
 pub use collection_steps::CollectionSettings;
 pub(crate) use command::put_parsed;
 pub use command::{ClientCommand, encode, key_name, key_of};
+pub use watching::WatchSettings;
+pub(crate) use watching::Watching;
 
 use syros_types::{Prng, ReadPolicy, WritePolicy};
 
@@ -42,6 +45,8 @@ pub struct WorkloadSettings {
     pub expiring_read: bool,
     /// What clients ask for of collections, if anything.
     pub collections: Option<CollectionSettings>,
+    /// What clients ask for that watch keys, if any do.
+    pub watches: Option<WatchSettings>,
     /// Operations of a hundred that concern all keys: FLUSHALL, DBSIZE, KEYS.
     pub all_keys_percent: u64,
     /// Reads of a hundred that any replica may answer as it is. They are judged apart.
@@ -97,6 +102,11 @@ impl Workload {
     /// The next operation of the client in this slot.
     pub fn next(&mut self, slot: usize) -> Vec<ClientCommand> {
         if let Some(steps) = self.of_collections(slot) {
+            return steps;
+        }
+        if slot >= self.settings.readers
+            && let Some(steps) = self.of_shared_part()
+        {
             return steps;
         }
         if slot < self.settings.readers {

@@ -6,7 +6,7 @@ use crate::history::{OperationIndex, StaleRead};
 use crate::network::NodeIndex;
 use crate::tally::Occurrence;
 use crate::trace::Text;
-use crate::workload::{ClientCommand, encode};
+use crate::workload::{ClientCommand, Watching, encode};
 use std::sync::Arc;
 use syros_protocol::client;
 use syros_protocol::message::{Message, Refusal};
@@ -172,7 +172,9 @@ impl World {
         client.drain(now, &mut effects);
         let deadline = client.deadline();
         let node = self.client_node(slot);
+        let life = self.clients[slot].life;
         let mut exits = false;
+        let mut follow = Vec::new();
         for effect in effects.drain(..) {
             match effect {
                 ClientEffect::Read { operation, reply, applied } => {
@@ -220,8 +222,11 @@ impl World {
                         now,
                         format_args!("client {slot} operation {operation} ends: {}", outcome_text(&outcome)),
                     );
+                    self.on_watching(operation, &outcome, &mut follow);
+                    if follow.last().is_none_or(|(before, ..)| *before != operation) {
+                        self.schedule_issue(slot);
+                    }
                     self.history.finish(operation, outcome, now);
-                    self.schedule_issue(slot);
                 }
             }
         }
@@ -232,6 +237,35 @@ impl World {
         }
         if exits {
             self.exit(slot);
+        }
+        for (_, steps, watching) in follow {
+            // It may have been struck just now.
+            if self.clients[slot].life != life || self.clients[slot].process.is_none() {
+                return;
+            }
+            let operation = self.submit_as(slot, steps, false);
+            self.watching.extend(watching.map(|watching| (operation, watching)));
+        }
+    }
+
+    /// An operation ends of a client that watches keys, perhaps: what it asks for next.
+    pub(super) fn on_watching(
+        &mut self,
+        operation: OperationIndex,
+        outcome: &client::Outcome,
+        follow: &mut Vec<(OperationIndex, Vec<ClientCommand>, Option<Watching>)>,
+    ) {
+        let Some(watching) = self.watching.remove(&operation) else {
+            if matches!(self.history.get(operation).steps.first(), Some(ClientCommand::Unchanged { .. })) {
+                let replies = if let client::Outcome::Reply(body) = outcome { body.len() } else { 0 };
+                // Nil by itself is one byte.
+                let kind = if replies > 1 { Occurrence::Exec } else { Occurrence::ExecFailed };
+                self.tally.record(kind);
+            }
+            return;
+        };
+        if let Some((steps, next)) = watching.on_outcome(outcome, &mut self.workload) {
+            follow.push((operation, steps, next));
         }
     }
 
@@ -254,6 +288,9 @@ impl World {
         self.left_to_issue -= 1;
         if self.is_front_end(slot) {
             self.issue_pipeline(slot);
+        } else if let Some((steps, watching)) = self.workload.begin_watching(slot, u64::MAX) {
+            let operation = self.submit_as(slot, steps, false);
+            self.watching.insert(operation, watching);
         } else {
             let steps = self.workload.next(slot);
             let is_stale = self.workload.is_stale(&steps);

@@ -16,7 +16,7 @@ mod turns;
 use crate::adapter;
 use crate::client::{ClientEffect, ClientProcess};
 use crate::clock::VirtualTime;
-use crate::history::History;
+use crate::history::{History, OperationIndex};
 use crate::invariants::Invariants;
 use crate::journal::{Disk, Sizes};
 use crate::network::{Network, NodeIndex};
@@ -25,7 +25,7 @@ use crate::scheduler::Scheduler;
 use crate::swarm::Swarm;
 use crate::tally::Tally;
 use crate::trace::Trace;
-use crate::workload::Workload;
+use crate::workload::{Watching, Workload};
 use core::time::Duration;
 use disks::Membership;
 use hostile_clients::BrokenClient;
@@ -245,6 +245,8 @@ pub struct World {
     seen: VecDeque<(Body, OpNumber)>,
     effects: Vec<Effect>,
     client_effects: Vec<ClientEffect>,
+    /// Where clients stand that watch keys, by the operation that they wait for.
+    watching: BTreeMap<OperationIndex, Watching>,
     /// Happenings in a row without time passing.
     standstill: u64,
     /// What strangers were told: which one, by whom, and what.
@@ -348,6 +350,7 @@ impl World {
             seen: VecDeque::new(),
             effects: Vec::new(),
             client_effects: Vec::new(),
+            watching: BTreeMap::new(),
             standstill: 0,
             overheard: Vec::new(),
             broken_client: BrokenClient::default(),

@@ -1,6 +1,9 @@
 //! What clients ask for of collections. Each type of them has a file of its own, and an arm in each function here.
 
 mod hashes;
+mod lists;
+mod sets;
+mod sorted_sets;
 
 use syros_checker::collections::CollectionOperation;
 use syros_checker::history::Output;
@@ -8,12 +11,18 @@ use syros_commands::Reply;
 use syros_types::Prng;
 
 /// Types of collections, the length of [`CollectionSettings::weights`](super::CollectionSettings::weights).
-pub(crate) const KINDS: usize = 1;
+pub(crate) const KINDS: usize = 4;
+
+/// Longest string of a collection that is packed, in bytes, is below this: it becomes a tree.
+pub(super) const LONG_BYTES: usize = 80;
 
 /// The words of a command.
 pub(super) fn words(key: &[u8], operation: &CollectionOperation) -> Vec<Vec<u8>> {
     match operation {
         CollectionOperation::Hash(operation) => hashes::words(key, operation),
+        CollectionOperation::List(operation) => lists::words(key, operation),
+        CollectionOperation::Set(operation) => sets::words(key, operation),
+        CollectionOperation::SortedSet(operation) => sorted_sets::words(key, operation),
     }
 }
 
@@ -21,6 +30,9 @@ pub(super) fn words(key: &[u8], operation: &CollectionOperation) -> Vec<Vec<u8>>
 pub(super) const fn may_fail(operation: &CollectionOperation) -> bool {
     match operation {
         CollectionOperation::Hash(operation) => hashes::may_fail(operation),
+        CollectionOperation::List(_) | CollectionOperation::Set(_) | CollectionOperation::SortedSet(_) => {
+            false
+        }
     }
 }
 
@@ -28,17 +40,25 @@ pub(super) const fn may_fail(operation: &CollectionOperation) -> bool {
 pub(crate) fn answer(operation: &CollectionOperation, reply: Reply) -> Option<Output> {
     match operation {
         CollectionOperation::Hash(operation) => hashes::answer(operation, reply),
+        CollectionOperation::List(operation) => lists::answer(operation, reply),
+        CollectionOperation::Set(operation) => sets::answer(operation, reply),
+        CollectionOperation::SortedSet(operation) => sorted_sets::answer(operation, reply),
     }
 }
 
 /// Draws an update on a collection of the type with this number; `value` makes a value that nobody has written before.
+/// Of a hundred members of sets, so many are too long for a packed one.
 pub(super) fn draw_update(
     kind: usize,
     prng: &mut Prng,
     value: &mut dyn FnMut(&mut Prng) -> Vec<u8>,
+    long_percent: u64,
 ) -> CollectionOperation {
     match kind {
         0 => CollectionOperation::Hash(hashes::draw_update(prng, value)),
+        1 => CollectionOperation::List(lists::draw_update(prng, value)),
+        2 => CollectionOperation::Set(sets::draw_update(prng, long_percent)),
+        3 => CollectionOperation::SortedSet(sorted_sets::draw_update(prng, long_percent)),
         _ => unreachable!("there are {KINDS} types"),
     }
 }
@@ -47,6 +67,9 @@ pub(super) fn draw_update(
 pub(super) fn draw_read(kind: usize, prng: &mut Prng) -> CollectionOperation {
     match kind {
         0 => CollectionOperation::Hash(hashes::draw_read(prng)),
+        1 => CollectionOperation::List(lists::draw_read(prng)),
+        2 => CollectionOperation::Set(sets::draw_read(prng)),
+        3 => CollectionOperation::SortedSet(sorted_sets::draw_read(prng)),
         _ => unreachable!("there are {KINDS} types"),
     }
 }
@@ -55,15 +78,19 @@ pub(super) fn draw_read(kind: usize, prng: &mut Prng) -> CollectionOperation {
 pub(crate) fn read_all(kind: usize) -> CollectionOperation {
     match kind {
         0 => CollectionOperation::Hash(hashes::READ_ALL),
+        1 => CollectionOperation::List(lists::READ_ALL),
+        2 => CollectionOperation::Set(sets::READ_ALL),
+        3 => CollectionOperation::SortedSet(sorted_sets::READ_ALL),
         _ => unreachable!("there are {KINDS} types"),
     }
 }
 
-/// A value in a reply, or none.
+/// A value in a reply, or none. Scores are numbers, whose text is the value.
 fn value(reply: Reply) -> Option<Option<Vec<u8>>> {
     match reply {
         Reply::Nil => Some(None),
         Reply::Bulk(bytes) => Some(Some(bytes)),
+        Reply::Double(number) => Some(Some(format!("{}", number.value()).into_bytes())),
         _ => None,
     }
 }
@@ -71,7 +98,7 @@ fn value(reply: Reply) -> Option<Option<Vec<u8>>> {
 /// Values in a reply, and places without one; pairs of them in turn.
 fn values(reply: Reply) -> Option<Vec<Option<Vec<u8>>>> {
     match reply {
-        Reply::Array(replies) => replies.into_iter().map(value).collect(),
+        Reply::Array(replies) | Reply::Set(replies) => replies.into_iter().map(value).collect(),
         Reply::Map(pairs) | Reply::Pairs(pairs) => {
             pairs.into_iter().flat_map(<[Reply; 2]>::from).map(value).collect()
         }

@@ -43,7 +43,7 @@ impl Other {
     }
 }
 
-fn bytes(text: impl ToString) -> Option<Vec<u8>> {
+fn bytes(text: &impl ToString) -> Option<Vec<u8>> {
     Some(text.to_string().into_bytes())
 }
 
@@ -61,8 +61,8 @@ fn on_list(list: &mut Vec<String>, operation: &ListOperation) -> Output {
             Output::Number(list.len() as i64)
         }
         ListOperation::Pop(_) | ListOperation::Rotate(_) if list.is_empty() => Output::Value(None),
-        ListOperation::Pop(End::Left) => Output::Value(bytes(list.remove(0))),
-        ListOperation::Pop(End::Right) => Output::Value(bytes(list.remove(list.len() - 1))),
+        ListOperation::Pop(End::Left) => Output::Value(bytes(&list.remove(0))),
+        ListOperation::Pop(End::Right) => Output::Value(bytes(&list.remove(list.len() - 1))),
         ListOperation::Rotate(End::Left) => {
             list.rotate_left(1);
             Output::Value(bytes(&list[list.len() - 1]))
@@ -108,7 +108,7 @@ fn on_sorted_set(set: &mut Vec<(String, i64)>, operation: &SortedSetOperation) -
         }
         SortedSetOperation::Length => Output::Number(set.len() as i64),
         SortedSetOperation::Score(member) => {
-            Output::Value(place(set, member).and_then(|place| bytes(set[place].1)))
+            Output::Value(place(set, member).and_then(|place| bytes(&set[place].1)))
         }
         SortedSetOperation::Add(pairs) => {
             let mut new = 0;
@@ -129,7 +129,7 @@ fn on_sorted_set(set: &mut Vec<(String, i64)>, operation: &SortedSetOperation) -
                 set.len() - 1
             });
             set[place].1 += delta;
-            Output::Value(bytes(set[place].1))
+            Output::Value(bytes(&set[place].1))
         }
         SortedSetOperation::Remove(members) => {
             let mut removed = 0;
@@ -144,7 +144,7 @@ fn on_sorted_set(set: &mut Vec<(String, i64)>, operation: &SortedSetOperation) -
         SortedSetOperation::PopMin if set.is_empty() => Output::Values(Vec::new()),
         SortedSetOperation::PopMin => {
             let (member, score) = set.remove(0);
-            Output::Values(vec![bytes(member), bytes(score)])
+            Output::Values(vec![bytes(&member), bytes(&score)])
         }
     }
 }

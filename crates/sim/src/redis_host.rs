@@ -6,13 +6,12 @@
 
 use crate::clock::VirtualTime;
 use crate::history::OperationIndex;
-use crate::resp_client::{Received, command_of, is_answer_to, is_answer_to_exec, parse, put_command};
+use crate::resp_client::{Received, command_of, is_answer_to, parse, put_command};
 use crate::swarm::FrontEndWorld;
 use crate::workload::ClientCommand;
 use core::time::Duration;
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
-use syros_commands::{Command, Operation};
 use syros_node::front_end::{ClientMemory, FrontEndAction, FrontEndSettings, RedisFrontEnd, Submitted};
 use syros_protocol::client::{Client, Config, Event, Outcome, Token};
 use syros_protocol::message::{Body, Message, Request};
@@ -59,34 +58,8 @@ enum Awaited {
         slot: Option<u64>,
         ends_pipeline: bool,
     },
-    /// The reply to EXEC, after the words of whose commands its condition is submitted with this encoding.
-    Transaction { operation: OperationIndex, encoding: Vec<u8>, slot: Option<u64> },
-    /// That a command of a transaction is queued, or why it is not: then EXEC executes nothing.
-    Queued(&'static [u8]),
     /// This text.
     Echo(Vec<u8>),
-}
-
-impl Awaited {
-    /// The operation, what it is submitted as, and in which submission.
-    fn submitted(&mut self) -> Option<(OperationIndex, &[u8], &mut Option<u64>)> {
-        match self {
-            Self::Operation { operation, encoding, slot, .. }
-            | Self::Transaction { operation, encoding, slot } => {
-                Some((*operation, encoding.as_slice(), slot))
-            }
-            Self::Queued(_) | Self::Echo(_) => None,
-        }
-    }
-
-    /// The operation, and whether it is the last of a pipeline.
-    const fn operation(&self) -> Option<(OperationIndex, bool)> {
-        match self {
-            Self::Operation { operation, ends_pipeline, .. } => Some((*operation, *ends_pipeline)),
-            Self::Transaction { operation, .. } => Some((*operation, true)),
-            Self::Queued(_) | Self::Echo(_) => None,
-        }
-    }
 }
 
 /// Both ends of a connection of a Redis client.
@@ -243,26 +216,6 @@ impl RedisHost {
         bytes
     }
 
-    /// A client asks for a transaction of these commands; its bytes.
-    pub(crate) fn ask_transaction(
-        &mut self,
-        address: u64,
-        operation: OperationIndex,
-        steps: &[ClientCommand],
-    ) -> Vec<u8> {
-        let (mut bytes, mut encoding) = (Vec::new(), Vec::new());
-        let Some(socket) = self.sockets.get_mut(&address) else { return bytes };
-        command_of(&[b"MULTI"], &mut bytes);
-        socket.awaited.push_back(Awaited::Queued(b"OK"));
-        for step in steps {
-            encoding.extend(put_command(step, &mut bytes));
-            socket.awaited.push_back(Awaited::Queued(b"QUEUED"));
-        }
-        command_of(&[b"EXEC"], &mut bytes);
-        socket.awaited.push_back(Awaited::Transaction { operation, encoding, slot: None });
-        bytes
-    }
-
     /// When bytes arrive at an end of a connection that leave `now` and take `delay`: after all before them.
     pub(crate) fn arrival(&mut self, address: u64, to_client: bool, at: VirtualTime) -> VirtualTime {
         let Some(socket) = self.sockets.get_mut(&address) else { return at };
@@ -327,16 +280,6 @@ impl RedisHost {
                     let outcome = is_answer_to(&step, reply)?;
                     ended.push(Ended { operation, outcome: Some(outcome), ends_pipeline });
                 }
-                Some(Awaited::Queued(text)) => {
-                    let is_queued = reply == Received::Simple(text.to_vec());
-                    if !is_queued && !matches!(reply, Received::Error(_)) {
-                        return Err(format!("a command of a transaction gets {reply:?}"));
-                    }
-                }
-                Some(Awaited::Transaction { operation, .. }) => {
-                    let outcome = Some(is_answer_to_exec(reply)?);
-                    ended.push(Ended { operation, outcome, ends_pipeline: true });
-                }
             }
         }
         let left = rest.len();
@@ -359,9 +302,13 @@ impl RedisHost {
             return Vec::new();
         }
         // Commands on their way are executed all the same: what is awaited tells which they are.
-        let operations = socket.awaited.iter().filter_map(Awaited::operation);
-        let end = |(operation, ends_pipeline)| Ended { operation, outcome: None, ends_pipeline };
-        operations.map(end).collect()
+        let ended = socket.awaited.iter().filter_map(|awaited| match awaited {
+            Awaited::Echo(_) => None,
+            Awaited::Operation { operation, ends_pipeline, .. } => {
+                Some(Ended { operation: *operation, outcome: None, ends_pipeline: *ends_pipeline })
+            }
+        });
+        ended.collect()
     }
 
     /// A connection has ended at the process, too. Its place is free.
@@ -377,7 +324,11 @@ impl RedisHost {
     pub(crate) fn unfinished(&self) -> Vec<OperationIndex> {
         let open = self.sockets.values().filter(|socket| !socket.is_abandoned);
         let awaited = open.flat_map(|socket| &socket.awaited);
-        awaited.filter_map(|awaited| Some(awaited.operation()?.0)).collect()
+        let operations = awaited.filter_map(|awaited| match awaited {
+            Awaited::Operation { operation, .. } => Some(*operation),
+            Awaited::Echo(_) => None,
+        });
+        operations.collect()
     }
 
     /// The process is told to end.
@@ -514,18 +465,15 @@ impl RedisHost {
             let mut rest: &[u8] = &submitted.body;
             let awaited = self.sockets.get_mut(&submitted.address).map(|socket| &mut socket.awaited);
             for awaited in awaited.into_iter().flatten() {
-                let is_transaction = matches!(awaited, Awaited::Transaction { .. });
-                // A read that is submitted again keeps its slot. What has no encoding its connection answers, or asks for
-                // more than once, as for WATCH.
-                if let Some((operation, encoding, slot)) = awaited.submitted()
+                // A read that is submitted again keeps its slot.
+                if let Awaited::Operation { operation, encoding, slot, .. } = awaited
                     && slot.is_none_or(|slot| slot == submitted.slot)
                     && !rest.is_empty()
-                    && !encoding.is_empty()
-                    && let Some(after) = left_of(rest, encoding, is_transaction)
+                    && let Some(after) = rest.strip_prefix(encoding.as_slice())
                 {
                     *slot = Some(submitted.slot);
                     rest = after;
-                    operations.push(operation);
+                    operations.push(*operation);
                 }
             }
             self.submitted.insert(submitted.token, (submitted, operations));
@@ -544,17 +492,4 @@ impl RedisHost {
             effects.extend(operations.iter().map(sent));
         }
     }
-}
-
-/// What is left of a body behind this encoding, which is its beginning; that of a transaction stands behind a condition, and
-/// nothing behind it.
-fn left_of<'b>(body: &'b [u8], encoding: &[u8], is_transaction: bool) -> Option<&'b [u8]> {
-    if !is_transaction {
-        return body.strip_prefix(encoding);
-    }
-    let is_conditional = matches!(
-        syros_commands::operations(body).next(),
-        Some(Ok(Operation { command: Command::Unchanged(_), .. }))
-    );
-    (is_conditional && body.ends_with(encoding)).then_some(&[])
 }

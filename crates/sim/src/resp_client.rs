@@ -80,12 +80,8 @@ fn parse_one(input: &mut &[u8]) -> Result<Option<Received>, String> {
             Received::Bulk(bytes)
         }
         b'*' => {
-            let count = number()?;
-            if count < 0 {
-                return Ok(Some(Received::Nil));
-            }
             let mut replies = Vec::new();
-            for _ in 0..count {
+            for _ in 0..number()? {
                 let Some(reply) = parse_one(input)? else { return Ok(None) };
                 replies.push(reply);
             }
@@ -119,27 +115,6 @@ pub(crate) fn is_answer_to(step: &ClientCommand, reply: Received) -> Result<Outc
         }
         _ => return Err(format!("{step:?} is answered {}", text.escape_ascii())),
     })
-}
-
-/// How a transaction that watches keys ended, by the reply to EXEC: as if its condition had been answered, too.
-///
-/// # Errors
-/// EXEC gets no such reply.
-pub(crate) fn is_answer_to_exec(reply: Received) -> Result<Outcome, String> {
-    let replies = match reply {
-        Received::Nil => vec![Reply::Nil],
-        Received::Array(replies) => {
-            core::iter::once(Reply::Ok).chain(replies.into_iter().map(reply_of)).collect()
-        }
-        // A command was not queued.
-        Received::Error(text) if text.starts_with(b"EXECABORT") => {
-            return Ok(Outcome::Refused(Refusal::Overloaded));
-        }
-        other => return is_answer_to(&ClientCommand::RecordVersions, other),
-    };
-    let mut body = Vec::new();
-    replies.iter().for_each(|reply| reply.encode(&mut body));
-    Ok(Outcome::Reply(Body::from(body)))
 }
 
 fn reply_of(reply: Received) -> Reply {

@@ -59,8 +59,7 @@ impl Watching {
             }
             WatchingStep::Recording => None,
             WatchingStep::Versions { again } => {
-                // The connection of a Redis client keeps them to itself.
-                let versions = if is_ok(outcome) { Vec::new() } else { versions(outcome)? };
+                let versions = versions(outcome)?;
                 if !versions.contains(&UNKNOWN) {
                     let steps = keys.iter().map(|key| ClientCommand::Get(*key)).collect();
                     return Some((steps, Some(Self { keys, step: WatchingStep::Values(versions) })));
@@ -77,10 +76,6 @@ impl Watching {
             }
         }
     }
-}
-
-fn is_ok(outcome: &Outcome) -> bool {
-    matches!(outcome, Outcome::Reply(body) if matches!(Reply::decode_all(body).as_deref(), Ok([Reply::Ok])))
 }
 
 fn versions(outcome: &Outcome) -> Option<Vec<i64>> {
@@ -108,18 +103,14 @@ impl Workload {
         SHARED_PART_FIRST..SHARED_PART_FIRST + keys
     }
 
-    /// The client in this slot begins to watch at most so many keys, if it does: its first operation.
-    pub(crate) fn begin_watching(
-        &mut self,
-        slot: usize,
-        keys_max: u64,
-    ) -> Option<(Vec<ClientCommand>, Watching)> {
+    /// The client in this slot begins to watch keys, if it does: its first operation.
+    pub(crate) fn begin_watching(&mut self, slot: usize) -> Option<(Vec<ClientCommand>, Watching)> {
         let settings = self.settings.watches.filter(|_| slot >= self.settings.readers)?;
         if !self.prng.chance(settings.percent, 100) {
             return None;
         }
         let mut keys = Vec::new();
-        for _ in 0..=self.prng.below(settings.keys_max.min(keys_max)) {
+        for _ in 0..=self.prng.below(settings.keys_max) {
             let key = self.watched_key(settings);
             if !keys.contains(&key) {
                 keys.push(key);

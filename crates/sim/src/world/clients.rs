@@ -249,7 +249,7 @@ impl World {
     }
 
     /// An operation ends of a client that watches keys, perhaps: what it asks for next.
-    pub(super) fn on_watching(
+    fn on_watching(
         &mut self,
         operation: OperationIndex,
         outcome: &client::Outcome,
@@ -288,7 +288,7 @@ impl World {
         self.left_to_issue -= 1;
         if self.is_front_end(slot) {
             self.issue_pipeline(slot);
-        } else if let Some((steps, watching)) = self.workload.begin_watching(slot, u64::MAX) {
+        } else if let Some((steps, watching)) = self.workload.begin_watching(slot) {
             let operation = self.submit_as(slot, steps, false);
             self.watching.insert(operation, watching);
         } else {

@@ -9,7 +9,7 @@ use crate::redis_host::{Ended, RedisHost};
 use crate::resp_client::as_redis_has_it;
 use crate::swarm::{FrontEndWorld, MICRO, SECOND};
 use crate::tally::Occurrence;
-use crate::workload::{ClientCommand, Watching};
+use crate::workload::ClientCommand;
 use syros_protocol::client::{Config, Outcome};
 use syros_protocol::replica;
 
@@ -30,11 +30,6 @@ pub(crate) enum SocketEvent {
 
 /// A process that is told to end is so within this time after its start.
 const TERMINATED_WITHIN: u64 = 6 * SECOND;
-
-/// The name of the connection of a Redis client in the history.
-const fn connection_of(slot: usize, life: u64, address: u64) -> u64 {
-    life << 44 | (slot as u64) << 40 | (address >> 32) << 8 | (address & 0xff)
-}
 
 impl World {
     /// The settings of the front end in a client's place, if there is one.
@@ -122,10 +117,6 @@ impl World {
 
     /// Has a Redis client ask for several things at once.
     pub(super) fn issue_pipeline(&mut self, slot: usize) {
-        // What one key holds is the reply to one command.
-        if let Some((steps, watching)) = self.workload.begin_watching(slot, 1) {
-            return self.send_watching(slot, None, steps, Some(watching));
-        }
         let pipeline = self.front_end_of(slot).map_or(1, |world| world.pipeline);
         let mut steps = Vec::new();
         for _ in 0..=self.dice.redis.below(pipeline) {
@@ -198,43 +189,14 @@ impl World {
                 self.history.finish(operation, Outcome::TimedOut, now);
                 continue;
             };
-            self.history.on_connection(operation, connection_of(slot, life, address));
+            let connection = life << 44 | (slot as u64) << 40 | (address >> 32) << 8 | (address & 0xff);
+            self.history.on_connection(operation, connection);
             bytes.extend(host.ask(address, (operation, step), (echo, number + 1 == count)));
         }
         if let Some(address) = client {
             self.send_in_pieces(slot, address, &bytes);
         }
         self.history.operations().len() - 1
-    }
-
-    /// Has a Redis client that watches keys ask for what comes next, on its connection if it has begun.
-    fn send_watching(
-        &mut self,
-        slot: usize,
-        address: Option<u64>,
-        steps: Vec<ClientCommand>,
-        watching: Option<Watching>,
-    ) {
-        let (now, life) = (self.now(), self.clients[slot].life);
-        let host = self.clients[slot].process.as_mut().and_then(ClientProcess::host);
-        let clients = host.map(|host| host.clients()).unwrap_or_default();
-        let any = clients.get(self.dice.redis.below(clients.len().max(1) as u64) as usize).copied();
-        let address = address.or(any);
-        let operation = self.history.invoke((slot as u64) << 32 | life, steps.clone(), now);
-        self.trace.line(now, format_args!("client {slot} {address:x?} operation {operation}: {steps:?}"));
-        let host = self.clients[slot].process.as_mut().and_then(ClientProcess::host);
-        let (Some(host), Some(address)) = (host, address) else {
-            // Nobody takes the connection.
-            return self.history.finish(operation, Outcome::TimedOut, now);
-        };
-        let bytes = match steps.as_slice() {
-            [ClientCommand::Unchanged { .. }, steps @ ..] => host.ask_transaction(address, operation, steps),
-            [step, ..] => host.ask(address, (operation, step.clone()), (false, true)),
-            [] => Vec::new(),
-        };
-        self.history.on_connection(operation, connection_of(slot, life, address));
-        self.watching.extend(watching.map(|watching| (operation, watching)));
-        self.send_in_pieces(slot, address, &bytes);
     }
 
     fn send_in_pieces(&mut self, slot: usize, address: u64, mut bytes: &[u8]) {
@@ -278,7 +240,7 @@ impl World {
             SocketEvent::ToClient(bytes) => {
                 let ended = host.arrive(address, &bytes);
                 match ended {
-                    Ok(ended) => self.have_ended(slot, address, ended),
+                    Ok(ended) => self.have_ended(slot, ended),
                     Err(problem) => self.misanswered = self.misanswered.take().or(Some(problem)),
                 }
                 let pause = self.front_end_of(slot).map_or(0, |world| world.read_pause);
@@ -289,14 +251,14 @@ impl World {
             SocketEvent::Closes => {
                 self.tally.record(Occurrence::RedisClientGone);
                 let ended = host.abandon(address);
-                self.have_ended(slot, address, ended);
+                self.have_ended(slot, ended);
                 self.put_on_line_to_process(slot, address, None);
                 return self.connect_redis(slot);
             }
             SocketEvent::Closed => {
                 let ended = host.abandon(address);
                 host.close(address);
-                self.have_ended(slot, address, ended);
+                self.have_ended(slot, ended);
                 self.connect_redis(slot);
             }
         }
@@ -304,15 +266,13 @@ impl World {
     }
 
     /// What clients of a front end had asked for has ended.
-    fn have_ended(&mut self, slot: usize, address: u64, ended: Vec<Ended>) {
+    fn have_ended(&mut self, slot: usize, ended: Vec<Ended>) {
         let now = self.now();
         for Ended { operation, outcome, ends_pipeline } in ended {
             self.trace.fold(0x3ed1_5000 + operation as u64);
             self.trace.line(now, format_args!("client {slot} operation {operation} ends: {outcome:?}"));
-            let mut follow = Vec::new();
             match outcome {
                 Some(outcome) => {
-                    self.on_watching(operation, &outcome, &mut follow);
                     match outcome {
                         Outcome::NoQuorum => self.tally.record(Occurrence::NoQuorum),
                         Outcome::Unknown => self.tally.record(Occurrence::RedisUnknown),
@@ -322,11 +282,8 @@ impl World {
                 }
                 None => self.history.abandon(operation),
             }
-            if ends_pipeline && follow.is_empty() {
+            if ends_pipeline {
                 self.schedule_issue(slot);
-            }
-            for (_, steps, watching) in follow {
-                self.send_watching(slot, Some(address), steps, watching);
             }
         }
     }

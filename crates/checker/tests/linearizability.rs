@@ -3,7 +3,10 @@
 mod support;
 
 use std::time::{Duration, Instant};
-use support::{Bug, Shape, has_an_order, make_up, make_up_small, make_up_small_with_hashes, make_up_small_with_other_collections};
+use support::{
+    Bug, Shape, has_an_order, make_up, make_up_small, make_up_small_with_hashes,
+    make_up_small_with_other_collections,
+};
 use syros_checker::history::{History, Input, Operation, OperationIndex, Outcome, Output};
 use syros_checker::linearizability::{STEPS_DEFAULT, Verdict, check, check_within};
 use syros_types::Prng;

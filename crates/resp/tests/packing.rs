@@ -102,8 +102,18 @@ fn a_client_that_wants_no_replies_can_quit() {
 /// A pack is executed in one go, so operations that may take long are packed by few.
 #[test]
 fn a_pack_ends_where_it_would_take_long() {
-    let packed = submitted_at_first(&["INCRBYFLOAT k 1"; 40]);
-    assert_eq!(packed.iter().map(|(_, count)| *count).collect::<Vec<_>>(), [16]);
+    let lines = [
+        ("INCRBYFLOAT k 1", 16),
+        ("LREM l 0 v", 4),
+        ("LINSERT l BEFORE v w", 4),
+        ("ZUNIONSTORE d 1 s", 1),
+        ("ZRANGESTORE d s 0 -1", 1),
+        ("SUNIONSTORE d s t", 1),
+    ];
+    for (line, most) in lines {
+        let packed = submitted_at_first(&[line; 40]);
+        assert_eq!(packed.iter().map(|(_, count)| *count).collect::<Vec<_>>(), [most], "{line}");
+    }
     let far = submitted_at_first(&["SETRANGE s 16777215 x", "DEL s", "SETRANGE s 16777215 x", "DEL s"]);
     assert_eq!(far.iter().map(|(_, count)| *count).collect::<Vec<_>>(), [1]);
     let near = submitted_at_first(&["SETRANGE s 100 x"; 40]);

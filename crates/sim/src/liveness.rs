@@ -120,7 +120,9 @@ impl World {
         }
         last.extend(self.workload.keys_of_shared_part().map(|key| vec![ClientCommand::Get(key)]));
         let collections = self.workload.collection_keys();
-        last.extend(collections.clone().flat_map(|key| self.workload.reads_of_all(key)).map(|step| vec![step]));
+        last.extend(
+            collections.clone().flat_map(|key| self.workload.reads_of_all(key)).map(|step| vec![step]),
+        );
         let of_collections = self.swarm.workload.collections;
         let have_lifetimes = of_collections.is_some_and(|settings| settings.lifetime_percent > 0);
         if self.swarm.workload.expiring_read || have_lifetimes {

@@ -78,9 +78,7 @@ impl Operation for SetOperation {
             Self::Add(added) => {
                 count(added.iter().filter(|member| members.insert((*member).clone())).count())
             }
-            Self::Remove(removed) => {
-                count(removed.iter().filter(|member| members.remove(*member)).count())
-            }
+            Self::Remove(removed) => count(removed.iter().filter(|member| members.remove(*member)).count()),
             Self::Take => Output::Values(std::mem::take(members).into_iter().map(Some).collect()),
         }
     }

@@ -78,7 +78,8 @@ impl Operation for SortedSetOperation {
                 let mut members: Vec<(&i64, &Vec<u8>)> =
                     scores.iter().map(|(member, score)| (score, member)).collect();
                 members.sort_unstable();
-                let pairs = members.into_iter().flat_map(|(score, member)| [Some(member.clone()), text(*score)]);
+                let pairs =
+                    members.into_iter().flat_map(|(score, member)| [Some(member.clone()), text(*score)]);
                 Output::Values(pairs.collect())
             }
             Self::Length => count(scores.len()),

@@ -115,12 +115,7 @@ impl PlainStore {
                 found.sort_unstable();
                 Output::Keys(found)
             }
-            Input::Clear(keys) => {
-                for key in keys {
-                    self.remove(*key);
-                }
-                Output::Done
-            }
+            Input::Clear(keys) => self.clear(keys),
             Input::Delete(key) => Output::Flag(self.remove(*key)),
             Input::Expire(key, value) => {
                 if self.texts.get(key).is_some_and(|found| found.as_bytes() == value) {
@@ -149,15 +144,24 @@ impl PlainStore {
                 Output::Done
             }
             Input::Batch(parts) => Output::Batch(parts.iter().map(|part| self.execute(part)).collect()),
-            Input::Conditional(seen, parts) => {
-                for (key, value) in seen {
-                    if self.holds_collection(*key) || self.text(*key) != *value {
-                        return Output::Flag(false);
-                    }
-                }
-                self.execute(&Input::Batch(parts.clone()))
+            Input::Conditional(seen, parts) => self.execute_if(seen, parts),
+        }
+    }
+
+    fn execute_if(&mut self, seen: &[(u32, Option<Vec<u8>>)], parts: &[Input]) -> Output {
+        for (key, value) in seen {
+            if self.holds_collection(*key) || self.text(*key) != *value {
+                return Output::Flag(false);
             }
         }
+        self.execute(&Input::Batch(parts.to_vec()))
+    }
+
+    fn clear(&mut self, keys: &[u32]) -> Output {
+        for key in keys {
+            self.remove(*key);
+        }
+        Output::Done
     }
 
     fn execute_on_other(&mut self, key: u32, operation: &CollectionOperation) -> Output {
@@ -511,7 +515,8 @@ fn small_input(prng: &mut Prng, keys: u64, distinct: Option<u64>) -> Input {
                 Some(number) => Some(format!("v{}.", number.saturating_sub(1 + prng.below(3))).into_bytes()),
             };
             let seen = seen.filter(|_| !prng.chance(1, 4));
-            let then = [Input::Set(key, [&value[..], b"c"].concat()), Input::Delete(key), Input::Append(key, value)];
+            let then =
+                [Input::Set(key, [&value[..], b"c"].concat()), Input::Delete(key), Input::Append(key, value)];
             let other = Input::Increment(prng.below(keys) as u32, 1);
             Input::Conditional(vec![(key, seen)], vec![then[prng.below(3) as usize].clone(), other])
         }

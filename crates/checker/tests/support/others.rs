@@ -35,13 +35,15 @@ impl Other {
         match (self, operation) {
             (Self::List(list), CollectionOperation::List(operation)) => on_list(list, operation),
             (Self::Set(set), CollectionOperation::Set(operation)) => on_set(set, operation),
-            (Self::SortedSet(set), CollectionOperation::SortedSet(operation)) => on_sorted_set(set, operation),
+            (Self::SortedSet(set), CollectionOperation::SortedSet(operation)) => {
+                on_sorted_set(set, operation)
+            }
             _ => Output::WrongType,
         }
     }
 }
 
-fn bytes(text: impl ToString) -> Option<Vec<u8>> {
+fn bytes(text: &impl ToString) -> Option<Vec<u8>> {
     Some(text.to_string().into_bytes())
 }
 
@@ -59,8 +61,8 @@ fn on_list(list: &mut Vec<String>, operation: &ListOperation) -> Output {
             Output::Number(list.len() as i64)
         }
         ListOperation::Pop(_) | ListOperation::Rotate(_) if list.is_empty() => Output::Value(None),
-        ListOperation::Pop(End::Left) => Output::Value(bytes(list.remove(0))),
-        ListOperation::Pop(End::Right) => Output::Value(bytes(list.remove(list.len() - 1))),
+        ListOperation::Pop(End::Left) => Output::Value(bytes(&list.remove(0))),
+        ListOperation::Pop(End::Right) => Output::Value(bytes(&list.remove(list.len() - 1))),
         ListOperation::Rotate(End::Left) => {
             list.rotate_left(1);
             Output::Value(bytes(&list[list.len() - 1]))
@@ -106,7 +108,7 @@ fn on_sorted_set(set: &mut Vec<(String, i64)>, operation: &SortedSetOperation) -
         }
         SortedSetOperation::Length => Output::Number(set.len() as i64),
         SortedSetOperation::Score(member) => {
-            Output::Value(place(set, member).and_then(|place| bytes(set[place].1)))
+            Output::Value(place(set, member).and_then(|place| bytes(&set[place].1)))
         }
         SortedSetOperation::Add(pairs) => {
             let mut new = 0;
@@ -127,7 +129,7 @@ fn on_sorted_set(set: &mut Vec<(String, i64)>, operation: &SortedSetOperation) -
                 set.len() - 1
             });
             set[place].1 += delta;
-            Output::Value(bytes(set[place].1))
+            Output::Value(bytes(&set[place].1))
         }
         SortedSetOperation::Remove(members) => {
             let mut removed = 0;
@@ -142,7 +144,7 @@ fn on_sorted_set(set: &mut Vec<(String, i64)>, operation: &SortedSetOperation) -
         SortedSetOperation::PopMin if set.is_empty() => Output::Values(Vec::new()),
         SortedSetOperation::PopMin => {
             let (member, score) = set.remove(0);
-            Output::Values(vec![bytes(member), bytes(score)])
+            Output::Values(vec![bytes(&member), bytes(&score)])
         }
     }
 }

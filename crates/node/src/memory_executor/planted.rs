@@ -44,9 +44,7 @@ impl<E: InMemory> MemoryExecutor<E> {
                 self.engine.evaluate(&with_first_fields(body), &mut self.reply)
             }
             PlantedBug::EvaluatedBeforeExpiry => self.engine.evaluate_as_lasting(body, &mut self.reply),
-            PlantedBug::EvaluatedAtOtherEnd => {
-                self.engine.evaluate(&from_other_end(body), &mut self.reply)
-            }
+            PlantedBug::EvaluatedAtOtherEnd => self.engine.evaluate(&from_other_end(body), &mut self.reply),
             PlantedBug::EvaluatedAtHighestScore => {
                 self.engine.evaluate(&from_highest_score(body), &mut self.reply)
             }

@@ -5,7 +5,8 @@ use super::watching::SHARED_PART_FIRST;
 use std::sync::OnceLock;
 use syros_checker::collections::CollectionOperation;
 use syros_commands::families::{
-    Append, DbSize, Del, FlushAll, Get, IncrBy, Keys, MGet, MSet, RecordVersions, Set, SetNx, Unchanged, Versions,
+    Append, DbSize, Del, FlushAll, Get, IncrBy, Keys, MGet, MSet, RecordVersions, Set, SetNx, Unchanged,
+    Versions,
 };
 use syros_commands::{Arguments, Command, Deadline, Lifetime, Operation};
 use syros_types::Database;
@@ -137,7 +138,8 @@ fn names_of_shared_part() -> &'static [Vec<u8>] {
     static NAMES: OnceLock<Vec<Vec<u8>>> = OnceLock::new();
     NAMES.get_or_init(|| {
         let is_first = |name: &Vec<u8>| key_hash(name) >> (u64::BITS - PART_BITS) == 0;
-        let names = |place| (0_u64..).map(move |n| format!("k{}.{n}", SHARED_PART_FIRST + place).into_bytes());
+        let names =
+            |place| (0_u64..).map(move |n| format!("k{}.{n}", SHARED_PART_FIRST + place).into_bytes());
         (0..SHARED_PART_MAX).filter_map(|place| names(place).find(is_first)).collect()
     })
 }

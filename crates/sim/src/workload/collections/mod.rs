@@ -30,7 +30,9 @@ pub(super) fn words(key: &[u8], operation: &CollectionOperation) -> Vec<Vec<u8>>
 pub(super) const fn may_fail(operation: &CollectionOperation) -> bool {
     match operation {
         CollectionOperation::Hash(operation) => hashes::may_fail(operation),
-        CollectionOperation::List(_) | CollectionOperation::Set(_) | CollectionOperation::SortedSet(_) => false,
+        CollectionOperation::List(_) | CollectionOperation::Set(_) | CollectionOperation::SortedSet(_) => {
+            false
+        }
     }
 }
 

@@ -1,6 +1,7 @@
 //! Elements of one key that are drawn by chance: HRANDFIELD and its like.
 
 use super::definition::{ExecutionResult, View};
+use super::elements::LOOKUP_WORK;
 use crate::access::Keys;
 use crate::encoding::{Field, Signed};
 use crate::error::{CommandError, ExecutionError};
@@ -120,6 +121,13 @@ impl Draws {
             [count] => parse_many(integer(count)?, &[], ""),
             _ => Err(CommandError::Syntax),
         }
+    }
+
+    /// The work of drawing from a collection, or from a key that does not exist: each element is looked for by itself.
+    pub(super) fn work_on<C: Ranked>(self, found: Option<&C>) -> usize {
+        let Self::Many { count, .. } = self else { return 0 };
+        let drawn = drawn_of(count, found.map_or(0, C::count));
+        usize::try_from(drawn).unwrap_or(usize::MAX).saturating_mul(LOOKUP_WORK)
     }
 
     /// Appends the answer of a read that draws elements of a collection, or of a key that does not exist. Which elements

@@ -341,7 +341,9 @@ fn refusal(
                 .or_else(|| connection_commands::subcommand_error(spec?, words))
                 .or_else(|| is_reply.then(|| NOT_ALLOWED.to_vec()))
         }
-        Err(CommandError::Unknown { .. } | CommandError::UnknownSubcommand { .. }) => parsed.as_ref().err().map(CommandError::text),
+        Err(CommandError::Unknown { .. } | CommandError::UnknownSubcommand { .. }) => {
+            parsed.as_ref().err().map(CommandError::text)
+        }
         Err(error) if spec.is_none_or(|spec| !spec.accepts(words.len())) => Some(error.text()),
         Err(_) => None,
     }

@@ -6,8 +6,7 @@ use crate::encoding::{Key, fields};
 use crate::error::CommandError;
 use crate::families::Command;
 use crate::families::definition::{Definition, ExecutionResult, KeyNames, ReadCommand, View};
-use crate::families::draws::{Draws, Ranked, drawn_of};
-use crate::families::elements::LOOKUP_WORK;
+use crate::families::draws::{Draws, Ranked};
 use crate::families::specification::CommandSpec;
 use crate::reply::put_bulk;
 use crate::words::Words;
@@ -80,9 +79,7 @@ impl ReadCommand for HRandField<'_> {
     }
 
     fn work_on<K: Keys>(&self, keys: &K) -> usize {
-        let Draws::Many { count, .. } = self.draws else { return 0 };
         let found = keys.get(self.key);
-        let length = hash_of(found.as_ref()).ok().flatten().map_or(0, Hash::len);
-        usize::try_from(drawn_of(count, length)).unwrap_or(usize::MAX).saturating_mul(LOOKUP_WORK)
+        self.draws.work_on(hash_of(found.as_ref()).ok().flatten())
     }
 }

@@ -65,4 +65,9 @@ impl ReadCommand for SRandMember<'_> {
         let found = keys.get(self.key);
         self.draws.read(keys, set_of(found.as_ref())?, view, reply)
     }
+
+    fn work_on<K: Keys>(&self, keys: &K) -> usize {
+        let found = keys.get(self.key);
+        self.draws.work_on(set_of(found.as_ref()).ok().flatten())
+    }
 }

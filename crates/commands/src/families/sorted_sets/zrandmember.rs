@@ -69,4 +69,9 @@ impl ReadCommand for ZRandMember<'_> {
         let found = keys.get(self.key);
         self.draws.read(keys, sorted_set_of(found.as_ref())?, view, reply)
     }
+
+    fn work_on<K: Keys>(&self, keys: &K) -> usize {
+        let found = keys.get(self.key);
+        self.draws.work_on(sorted_set_of(found.as_ref()).ok().flatten())
+    }
 }

@@ -1,6 +1,8 @@
 //! What a body is, told from its bytes alone.
 
 use crate::database_key::DatabaseKey;
+use crate::encoding::Encoding as _;
+use crate::families::{Get, HGet, StrLen, Type};
 use crate::limits::{OPERATIONS_PER_BODY_MAX, WHOLE_KEYSPACE_OPERATIONS_MAX};
 use crate::operation::Operation;
 use crate::primitive::Malformed;
@@ -26,6 +28,38 @@ pub fn describe(body: &[u8]) -> Result<Description, Malformed> {
         });
     }
     describe_packed(body, first)
+}
+
+/// Longest key or field whose length is one byte.
+const SHORT_BYTES_MAX: u8 = 127;
+
+/// True if a body has nothing but reads of single values, such as GET and HGET, of short keys. It is told from opcodes and
+/// lengths, without decoding: of most bodies, before they are decoded for something else.
+#[must_use]
+pub fn looks_at_little(mut body: &[u8]) -> bool {
+    while let [opcode, rest @ ..] = body {
+        let Some(strings) = strings_of_short_read(*opcode) else { return false };
+        body = rest;
+        for _ in 0..strings {
+            let [length @ 0..=SHORT_BYTES_MAX, rest @ ..] = body else { return false };
+            let Some(behind) = rest.get(usize::from(*length)..) else { return false };
+            body = behind;
+        }
+    }
+    true
+}
+
+/// How many strings are all fields of the read with this opcode, if it looks at a single value.
+const fn strings_of_short_read(opcode: u8) -> Option<u8> {
+    const GET: u8 = Get::OPCODE as u8;
+    const STRLEN: u8 = StrLen::OPCODE as u8;
+    const TYPE: u8 = Type::OPCODE as u8;
+    const HGET: u8 = HGet::OPCODE as u8;
+    match opcode {
+        GET | STRLEN | TYPE => Some(1),
+        HGET => Some(2),
+        _ => None,
+    }
 }
 
 /// True if nothing is left of `older` once `newer` has run after it: both overwrite one key, and it

@@ -1,7 +1,7 @@
 //! Which commands a node knows that may be of an earlier build.
 
 use crate::describe::operations;
-use crate::families::{Command, Condition, Set};
+use crate::families::{Command, Condition};
 use crate::operation::Operation;
 
 /// Operations that came into being with the same version of the wire format. While a cluster is upgraded, one node after the
@@ -39,7 +39,7 @@ impl Generation {
     /// The generation that has this command.
     fn of_command(command: &Command<'_>) -> Self {
         match command {
-            Command::Set(Set { condition: Condition::IfEqual(_), .. }) => Self::Collections,
+            Command::Set(set) if matches!(set.parts().condition, Condition::IfEqual(_)) => Self::Collections,
             other if matches!(other.opcode(), 1..=14 | 32..=48) => Self::Strings,
             other if matches!(other.opcode(), 80..=126 | 315..) => Self::Programs,
             _ => Self::Collections,

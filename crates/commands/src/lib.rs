@@ -37,7 +37,7 @@ mod words;
 pub use arguments::{Arguments, ArgumentsIter};
 pub use database_key::DatabaseKey;
 pub use deadline::Deadline;
-pub use describe::{Operations, describe, operations, overwrites};
+pub use describe::{Operations, describe, looks_at_little, operations, overwrites};
 pub use double::{parse_double, write_decimal, write_double};
 pub use error::{CommandError, ExecutionError};
 pub use extended::Extended;

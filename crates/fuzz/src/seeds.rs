@@ -6,6 +6,7 @@ mod random;
 
 use core::time::Duration;
 use random::{MESSAGE_KINDS, RECORD_KINDS};
+use syros_commands::rdb;
 use syros_protocol::agreement::{EngineName, SharedSettings};
 use syros_protocol::formation::{Declaration, Stage};
 use syros_protocol::message::Body;
@@ -157,6 +158,18 @@ const COMMANDS: &[&str] = &[
     "MOVE k 3",
     "SWAPDB 0 3",
     "FLUSHDB",
+    "COPY k l REPLACE",
+    "TOUCH k l",
+    "OBJECT ENCODING k",
+    "MEMORY USAGE k SAMPLES 5",
+    "DUMP k",
+    "RESTORE k 100 \0\x01a\n\0\0\0\0\0\0\0\0\0 REPLACE",
+    "SORT l ALPHA DESC LIMIT 0 5 GET #",
+    "SORT_RO s BY nosort",
+    "SORT l ALPHA STORE m",
+    "GEORADIUS g 15 37 200 km STORE d",
+    "HSCAN h 0 NOVALUES",
+    "ZSCAN z 0 NOSCORES",
     "KEYS *[a-c]?\\*",
     "SCAN 0 MATCH k* COUNT 5 TYPE string",
     "FLUSHALL",
@@ -266,6 +279,24 @@ const TOOL_COMMANDS: &[&str] = &[
     "WAIT 1 0",
     "WAITAOF 0 1 0",
 ];
+
+/// Values of every kind as DUMP writes them and, of small ones, as Redis packs them; without version and checksum.
+pub(crate) fn payloads(prng: &mut Prng) -> Vec<Vec<u8>> {
+    const PACKED: [&[u8]; 7] = [
+        b"\x0b\x0e\x02\0\0\0\x03\0\0\0\xff\xff\x01\0\x02\0",
+        b"\x10\x0c\x0c\0\0\0\x02\0\x81a\x02\x05\x01\xff",
+        b"\x11\x0c\x0c\0\0\0\x02\0\x81a\x02\x05\x01\xff",
+        b"\x12\x02\x01\x01p\x02\x0c\x0c\0\0\0\x02\0\x81a\x02\x05\x01\xff",
+        b"\x0d\x15\x15\0\0\0\x12\0\0\0\x04\0\0\x01f\x03\xf2\x02\x01g\x03\xf4\xff",
+        b"\x09\x0e\x02\x01f\x02\x0112x\x01g\x00\x00\xff",
+        b"\0\xc3\x09\x40\x64\x01aa\xe0\x57\0\x01aa",
+    ];
+    let dumped = values(prng).into_iter().filter_map(|bytes| {
+        let payload = rdb::dump(&Value::take(&mut &bytes[..]).ok()?, usize::MAX)?;
+        Some(payload[..payload.len() - 10].to_vec())
+    });
+    dumped.chain(PACKED.iter().map(|packed| packed.to_vec())).collect()
+}
 
 pub(crate) fn requests(prng: &mut Prng) -> Vec<Vec<u8>> {
     let mut seeds = Vec::new();

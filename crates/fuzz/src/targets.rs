@@ -3,7 +3,7 @@
 use crate::seeds::{self, describe};
 use core::time::Duration;
 use std::convert::Infallible;
-use syros_commands::ReplyRef;
+use syros_commands::{ReplyRef, rdb};
 use syros_resp::{
     Completion, Connection, Context, Identity, MessageAnswer, MessageRequest, ProcessAnswer, Protocol, PushedMessage,
     ServerInfo, ServerReport, SubscriptionChange, write_reply,
@@ -32,6 +32,7 @@ pub struct Target {
 pub const TARGETS: [Target; 10] = [
     Target { name: "encoded_reply", run: encoded_reply, seeds: seeds::replies },
     Target { name: "operation_body", run: operation_body, seeds: seeds::bodies },
+    Target { name: "rdb_payload", run: rdb_payload, seeds: seeds::payloads },
     Target { name: "resp_connection", run: resp_connection, seeds: seeds::requests },
     Target { name: "stored_value", run: stored_value, seeds: seeds::values },
     Target { name: "wal_segment", run: wal_segment, seeds: seeds::segments },
@@ -87,6 +88,26 @@ pub fn operation_body(bytes: &[u8]) -> bool {
         ReplyRef::decode(&mut rest).expect("an engine's reply decodes");
     }
     described.is_ok()
+}
+
+/// Values as RESTORE takes them, without their version and checksum, which hide all else from a fuzzer. What is accepted can
+/// be dumped, and restored to the same value.
+///
+/// # Panics
+/// If it is not so.
+#[must_use]
+pub fn rdb_payload(bytes: &[u8]) -> bool {
+    let restore = |typed: &[u8]| rdb::restore_checked(&[typed, &[0; 10]].concat());
+    let Ok(value) = restore(bytes) else { return false };
+    let dumped = rdb::dump(&value, usize::MAX).expect("there is no limit");
+    let again = rdb::restore(&dumped).expect("what was dumped can be restored");
+    let [value, again] = [value, again].map(|value| {
+        let mut encoded = Vec::new();
+        value.put(&mut encoded);
+        encoded
+    });
+    assert_eq!(value, again);
+    true
 }
 
 struct NoServer;

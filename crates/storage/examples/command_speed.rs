@@ -65,6 +65,11 @@ fn main() {
                 let _ = black_box(describe(black_box(body)));
             });
         });
+        measure(command, "long or not", || {
+            bodies.iter().for_each(|body| {
+                black_box(engine.long_read(black_box(body)));
+            });
+        });
         measure(command, "apply", || {
             for body in &bodies {
                 out.clear();

@@ -185,6 +185,7 @@ fn reads_of_large_values_are_executed_apart() {
         "HSCAN h 0 COUNT 1000000",
         "HRANDFIELD h -1000000",
         "HRANDFIELD h 1000000",
+        "DUMP h",
     ] {
         assert_eq!(how(command), Some(LongRead::Detached), "{command}");
     }

@@ -27,7 +27,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use syros_commands::families::{
     ExpireTime, FieldPart, Get, HGetAll, HScan, Interval, Keys, Rename, SPop, SScan, Scan, ScanOptions,
-    SetNx, Sort, Ttl, ZCount, ZRange, ZRangeStore, ZRemRange, ZScan,
+    SetNx, Sort, Ttl, ZScan,
 };
 use syros_commands::{
     Command, CommandError, ExecutionError, Operation, Parsed, ReplyRef, Unit, parse, write_decimal,
@@ -262,7 +262,9 @@ fn agree(command: &Command<'_>, ours: &Answer, theirs: &Answer) -> bool {
         ) => ours.sorted() == theirs.sorted(),
         // The order of a set is another one, bytes are compared as the locale says, and equal weights have no order.
         (Command::Sort(Sort { options, .. }), ..)
-            if options.iter().any(|option| [&b"by"[..], b"alpha"].contains(&&option.to_ascii_lowercase()[..])) =>
+            if options
+                .iter()
+                .any(|option| [&b"by"[..], b"alpha"].contains(&&option.to_ascii_lowercase()[..])) =>
         {
             let is_limited = options.iter().any(|option| option.eq_ignore_ascii_case(b"limit"));
             if is_limited { ours.len() == theirs.len() } else { ours.sorted() == theirs.sorted() }
@@ -306,11 +308,10 @@ fn pop_like(engine: &mut MemoryEngine, operation: &Operation<'_>, key: &[u8], th
 fn is_undefined(engine: &mut MemoryEngine, words: &[&[u8]], database: Database) -> bool {
     let Ok(Parsed::Data(operation)) = parse(words) else { return words.len() > 3 && is_rank(words[0]) };
     let (key, interval) = match operation.command {
-        Command::ZCount(ZCount { key, interval }) | Command::ZRemRange(ZRemRange { key, interval }) => {
-            (key, interval)
-        }
-        Command::ZRange(ZRange { key, selection, .. })
-        | Command::ZRangeStore(ZRangeStore { source: key, selection, .. }) => (key, selection.interval),
+        Command::ZCount(count) => (count.get().key, count.get().interval),
+        Command::ZRemRange(range) => (range.get().key, range.get().interval),
+        Command::ZRange(range) => (range.get().key, range.get().selection.interval),
+        Command::ZRangeStore(range) => (range.get().source, range.get().selection.interval),
         Command::ZRank(_) => return words.len() > 3,
         _ => return false,
     };
@@ -888,7 +889,9 @@ fn content(answer: &Answer) -> Vec<u8> {
 fn random_value(prng: &mut Prng, step: u64) -> Vec<Vec<u8>> {
     let string = |prng: &mut Prng| match prng.below(8) {
         0 | 1 => (prng.next_u64() as i64 >> prng.below(64)).to_string().into_bytes(),
-        2 => vec![b'a' + prng.below(26) as u8; prng.below(if step % 10 == 0 { 20_000 } else { 300 }) as usize],
+        2 => {
+            vec![b'a' + prng.below(26) as u8; prng.below(if step % 10 == 0 { 20_000 } else { 300 }) as usize]
+        }
         3 => random_bytes(prng, b"0123456789.-", 12),
         4 => random_bytes(prng, b"ab", 200),
         _ => random_bytes(prng, b"abcdefgh\0\xff", 20),

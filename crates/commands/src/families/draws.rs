@@ -123,10 +123,11 @@ impl Draws {
         }
     }
 
-    /// The work of drawing from a collection of this length: see [`Operation::work_on`](crate::Operation::work_on).
-    pub(super) fn work_on(self, length: u64) -> usize {
+    /// The work of drawing from a collection, or from a key that does not exist: each element is looked for by itself.
+    pub(super) fn work_on<C: Ranked>(self, found: Option<&C>) -> usize {
         let Self::Many { count, .. } = self else { return 0 };
-        usize::try_from(drawn_of(count, length)).unwrap_or(usize::MAX).saturating_mul(LOOKUP_WORK)
+        let drawn = drawn_of(count, found.map_or(0, C::count));
+        usize::try_from(drawn).unwrap_or(usize::MAX).saturating_mul(LOOKUP_WORK)
     }
 
     /// Appends the answer of a read that draws elements of a collection, or of a key that does not exist. Which elements

@@ -16,6 +16,7 @@ mod generic;
 mod geo;
 mod hashes;
 mod hyperloglog;
+mod indirect;
 mod lists;
 mod ranks;
 mod scan_options;
@@ -35,18 +36,26 @@ pub use draws::Draws;
 pub use generic::expire::ExpireCondition;
 pub use generic::object::ObjectAspect;
 pub use generic::ttl::Unit;
+pub use geo::geodist::GeoDistParts;
+pub use geo::geosearch::GeoSearchReadParts;
+pub use geo::geosearchstore::GeoSearchStoreParts;
 pub use geo::place::Place;
 pub use geo::search::{Centre, GeoOrder, GeoSearch, Shape};
 pub use geo::unit::DistanceUnit;
 pub use hashes::hgetall::FieldPart;
+pub use indirect::Indirect;
 pub use lists::index::ListIndex;
-pub use lists::linsert::InsertSide;
+pub use lists::linsert::{InsertSide, LInsertParts};
+pub use lists::lpos::LPosParts;
 pub use scan_options::ScanOptions;
 pub use sets::sinter::SetOperator;
 pub use sorted_sets::combination::{Aggregate, Combination, SetOperation};
 pub use sorted_sets::condition::ScoreCondition;
 pub use sorted_sets::interval::{Interval, MemberBound, ScoreBound};
 pub use sorted_sets::selection::Selection;
+pub use sorted_sets::zcombine::ZCombineParts;
+pub use sorted_sets::zcombinestore::ZCombineStoreParts;
+pub use sorted_sets::zcount::ZCountParts;
 pub use sorted_sets::zpop::ScoreEnd;
 pub use streams::trim::{Trim, TrimUntil};
 pub use streams::xadd::NewId;
@@ -54,9 +63,12 @@ pub use streams::xclaim::Delivered;
 pub use streams::xgroup::GroupAction;
 pub use streams::xinfo::StreamSubject;
 pub use streams::xpending::PendingRange;
+pub use sorted_sets::zrange::ZRangeParts;
+pub use sorted_sets::zrangestore::ZRangeStoreParts;
+pub use sorted_sets::zremrange::ZRemRangeParts;
 pub use strings::getex::TtlChange;
 pub use strings::lcs::LcsPart;
-pub use strings::set::{Condition, Lifetime};
+pub use strings::set::{Condition, Lifetime, SetParts};
 pub use syros_values::ListEnd;
 pub use waiting::{TakeAction, WaiterId};
 
@@ -277,6 +289,13 @@ macro_rules! commands {
             }
         }
 
+        /// The names of all operations, and how many bytes each takes when it is decoded.
+        #[cfg(test)]
+        const SIZES: &[(&str, usize)] = &[
+            $((stringify!($read), size_of::<$read>()),)*
+            $((stringify!($update), size_of::<$update>()),)*
+        ];
+
         $($(const _: () = assert!(is_opcode($read::$read_form));)*)*
         $($(const _: () = assert!(is_opcode($update::$form));)*)*
         $(const _: () = assert!(is_opcode($read::OPCODE));)*
@@ -478,5 +497,23 @@ commands! {
     }
     others {
         generic::blind,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Operation;
+
+    /// What a decoded operation takes decides how long the most frequent ones take. One with many options is
+    /// [`Indirect`].
+    #[test]
+    fn operations_are_small() {
+        for (name, size) in SIZES {
+            let limit = if *name == "Set" { 56 } else { 48 };
+            assert!(*size <= limit, "{name} takes {size} bytes");
+        }
+        assert_eq!(size_of::<Command<'_>>(), 56);
+        assert_eq!(size_of::<Operation<'_>>(), 64);
     }
 }

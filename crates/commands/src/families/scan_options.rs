@@ -6,9 +6,9 @@ use crate::access::Names;
 use crate::encoding::{Field, Pattern};
 use crate::error::{CommandError, ExecutionError};
 use crate::glob::glob_matches;
-use crate::primitive::{Malformed, take_u8};
+use crate::primitive::{Malformed, take_u8, take_up_to};
 use crate::words::{Words, integer, is, pattern};
-use syros_types::varint::{put_varint, take_varint};
+use syros_types::varint::put_varint;
 use syros_values::Scan;
 
 /// The options of a step of an iteration over one key's elements.
@@ -18,8 +18,8 @@ pub enum ScanOptions<'a> {
     Valid {
         /// MATCH: what fields must match; `None` for all.
         pattern: Option<&'a [u8]>,
-        /// COUNT: how many are looked at, about; at least 1.
-        count: u64,
+        /// COUNT: how many are looked at, about; at least 1. No step looks at so many as fit in here.
+        count: u32,
     },
     /// One is unknown, or a count is not positive: an error if the key exists. Redis looks for the key first.
     Syntax,
@@ -42,7 +42,7 @@ impl<'a> Field<'a> for ScanOptions<'a> {
         match options {
             ScanOptions::Valid { pattern, count } => {
                 out.push(if pattern.is_some() { option_byte::WITH_PATTERN } else { option_byte::VALID });
-                put_varint(out, count);
+                put_varint(out, u64::from(count));
                 pattern.into_iter().for_each(|pattern| Pattern::put(out, pattern));
             }
             ScanOptions::Syntax => out.push(option_byte::SYNTAX),
@@ -53,9 +53,9 @@ impl<'a> Field<'a> for ScanOptions<'a> {
     fn take(input: &mut &'a [u8]) -> Result<Self, Malformed> {
         Ok(match take_u8(input)? {
             kind @ (option_byte::VALID | option_byte::WITH_PATTERN) => {
-                let count = take_varint(input)?;
+                let count = take_up_to(input, u64::from(u32::MAX))? as u32;
                 if count == 0 {
-                    return Err(Malformed::Count(count));
+                    return Err(Malformed::Count(0));
                 }
                 let has_pattern = kind == option_byte::WITH_PATTERN;
                 let pattern = has_pattern.then(|| Pattern::take(input)).transpose()?;
@@ -122,7 +122,7 @@ impl<'a> ScanOptions<'a> {
     /// What elements must match, and how many are looked at, now that the key exists.
     pub(super) fn checked(self) -> Result<(Option<&'a [u8]>, u64), ExecutionError> {
         match self {
-            Self::Valid { pattern, count } => Ok((pattern, count.min(scan::KEYS_MAX))),
+            Self::Valid { pattern, count } => Ok((pattern, u64::from(count).min(scan::KEYS_MAX))),
             Self::Syntax => Err(ExecutionError::Syntax),
             Self::NotInteger => Err(ExecutionError::NotInteger),
         }
@@ -134,11 +134,8 @@ pub(super) fn put_no_step(reply: &mut Vec<u8>) {
     put_step(reply, 0, &Names::default());
 }
 
-fn parse_valid<'a>(
-    options: Words<'a>,
-    flag: Option<&str>,
-) -> Result<(ScanOptions<'a>, bool), CommandError> {
-    let (mut matching, mut count, mut has_flag) = (None, scan::COUNT, false);
+fn parse_valid<'a>(options: Words<'a>, flag: Option<&str>) -> Result<(ScanOptions<'a>, bool), CommandError> {
+    let (mut matching, mut count, mut has_flag) = (None, scan::COUNT as u32, false);
     let mut options = options.iter().copied();
     while let Some(option) = options.next() {
         if flag.is_some_and(|flag| is(option, flag)) {
@@ -148,7 +145,8 @@ fn parse_valid<'a>(
         let argument = options.next().ok_or(CommandError::Syntax)?;
         if is(option, "count") {
             let value = u64::try_from(integer(argument)?).ok();
-            count = value.filter(|count| *count > 0).ok_or(CommandError::Syntax)?;
+            let value = value.filter(|count| *count > 0).ok_or(CommandError::Syntax)?;
+            count = u32::try_from(value).unwrap_or(u32::MAX);
         } else if is(option, "match") {
             matching = Some(pattern(argument)?).filter(|pattern| *pattern != b"*");
         } else {

@@ -50,8 +50,11 @@ const END: u8 = 0xff;
 /// The most fields that the first byte of a zipmap can count.
 const COUNTED_MAX: u8 = 253;
 
+/// Fields, each with its value.
+type Pairs<'a> = Vec<(&'a [u8], &'a [u8])>;
+
 /// The fields and values of a zipmap that is all of these bytes.
-pub(super) fn zipmap(bytes: &[u8]) -> Result<Vec<(&[u8], &[u8])>, InvalidPayload> {
+pub(super) fn zipmap(bytes: &[u8]) -> Result<Pairs<'_>, InvalidPayload> {
     let mut input = Input::new(bytes);
     let count = input.take_u8()?;
     let mut pairs = Vec::new();

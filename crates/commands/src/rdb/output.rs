@@ -4,10 +4,13 @@ use super::type_number;
 use crate::number::parse_integer;
 use syros_values::Value;
 
-/// What a length is above this has two bytes.
+/// A length above this has two bytes.
 const SHORT_MAX: usize = 0x3f;
 
-/// What a length is above this has four bytes.
+/// The shortest length of two bytes.
+const MEDIUM_MIN: usize = SHORT_MAX + 1;
+
+/// A length above this has four bytes.
 const MEDIUM_MAX: usize = 0x3fff;
 
 /// A type's number and the value; `None` if that is longer than `bytes_max`, or a stream, which is not written.
@@ -61,7 +64,7 @@ impl Output {
         let bytes = (length as u64).to_be_bytes();
         match length {
             0..=SHORT_MAX => self.bytes.push(bytes[7]),
-            ..=MEDIUM_MAX => self.bytes.extend_from_slice(&[bytes[6] | 0x40, bytes[7]]),
+            MEDIUM_MIN..=MEDIUM_MAX => self.bytes.extend_from_slice(&[bytes[6] | 0x40, bytes[7]]),
             _ => match u32::try_from(length) {
                 Ok(length) => {
                     self.bytes.push(0x80);

@@ -140,7 +140,8 @@ fn older_encodings_are_restored() {
     let ziplist = b"\x1a\0\0\0\x16\0\0\0\x05\0\0\x01a\x03\xf2\x02\xfe\x9c\x03\xc0\x2c\x01\x04\x01b\xff";
     let elements: [&[u8]; 5] = [b"a", b"1", b"-100", b"300", b"b"];
     assert_restores(&[&[type_number::LIST_ZIPLIST][..], &with_length(ziplist)].concat(), &list_of(&elements));
-    let twice = [&[type_number::LIST_QUICKLIST, 2][..], &with_length(ziplist), &with_length(ziplist)].concat();
+    let twice =
+        [&[type_number::LIST_QUICKLIST, 2][..], &with_length(ziplist), &with_length(ziplist)].concat();
     assert_restores(&twice, &list_of(&[elements, elements].concat()));
     let pairs = b"\x15\0\0\0\x12\0\0\0\x04\0\0\x01f\x03\xf2\x02\x01g\x03\xf4\xff";
     assert_restores(

@@ -420,7 +420,9 @@ fn refusal(
                 .or_else(|| connection_commands::asks_process(*command, words).then(|| NOT_ALLOWED.to_vec()))
                 .or_else(|| is_alone.then(|| NOT_ALLOWED.to_vec()))
         }
-        Err(CommandError::Unknown { .. } | CommandError::UnknownSubcommand { .. }) => parsed.as_ref().err().map(CommandError::text),
+        Err(CommandError::Unknown { .. } | CommandError::UnknownSubcommand { .. }) => {
+            parsed.as_ref().err().map(CommandError::text)
+        }
         Err(error) if spec.is_none_or(|spec| !spec.accepts(words.len())) => Some(error.text()),
         Err(_) => None,
     }

@@ -11,7 +11,7 @@ use syros_commands::access::Version;
 use syros_commands::families::{
     Append, Del, Draws, Exists, FieldPart, Get, GetDel, HDel, HGetAll, HRandField, HScan, HSet, HSetNx,
     IncrBy, MGet, MSet, Move, Rename, SAdd, SCard, SInter, SInterCard, SInterStore, SMIsMember, SMembers,
-    SMove, SPop, SRandMember, SScan, Set, SetOperator, StrLen, SwapDb, Unchanged, Versions,
+    SMove, SPop, SRandMember, SScan, SetOperator, SetParts, StrLen, SwapDb, Unchanged, Versions,
 };
 use syros_commands::{
     Command, Condition, Operation, Reply, describe, operations, put_array, put_bulk, put_error, put_integer,
@@ -204,7 +204,8 @@ impl TestStore {
                 put_integer(out, keys.iter().filter(|key| self.0.contains_key(*key)).count() as i64);
             }
             Command::DbSize(_) => put_integer(out, self.0.len() as i64),
-            Command::Set(Set { key, value, condition, get, .. }) => {
+            Command::Set(set) => {
+                let SetParts { key, value, condition, get, .. } = set.parts();
                 let present = self.0.contains_key(key);
                 let allowed = match condition {
                     Condition::Always => true,

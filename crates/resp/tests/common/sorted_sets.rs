@@ -2,8 +2,8 @@
 
 use super::TestStore;
 use syros_commands::families::{
-    Draws, Interval, Selection, ZAdd, ZIncrBy, ZMPop, ZMScore, ZPop, ZRandMember, ZRange, ZRank, ZRem, ZScan,
-    ZScore,
+    Draws, Interval, Selection, ZAdd, ZIncrBy, ZMPop, ZMScore, ZPop, ZRandMember, ZRangeParts, ZRank, ZRem,
+    ZScan, ZScore,
 };
 use syros_commands::{Command, Double, Reply, write_double};
 
@@ -65,7 +65,8 @@ impl TestStore {
                 let rank = self.sorted_members(key).iter().position(|(_, other)| other.as_bytes() == member);
                 rank.map_or(Reply::Nil, |rank| Reply::Integer(rank as i64))
             }
-            Command::ZRange(ZRange { key, selection, with_scores }) => {
+            Command::ZRange(range) => {
+                let ZRangeParts { key, selection, with_scores } = range.get();
                 let Selection { interval: Interval::Ranks { start: 0, stop: -1 }, is_reversed, .. } =
                     selection
                 else {

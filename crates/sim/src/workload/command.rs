@@ -335,10 +335,10 @@ impl ClientCommand {
             Self::Set(key, value) => put(Set::new(&key_name(*key), value).into(), false),
             Self::SetFor(key, value, millis) => {
                 let lifetime = Lifetime::Until(Deadline::After(*millis));
-                put(Set { lifetime, ..Set::new(&key_name(*key), value) }.into(), false);
+                put(Set::unconditional(&key_name(*key), value, lifetime, false).into(), false);
             }
             Self::GetSet(key, value) => {
-                put(Set { get: true, ..Set::new(&key_name(*key), value) }.into(), false);
+                put(Set::unconditional(&key_name(*key), value, Lifetime::Forever, true).into(), false);
             }
             Self::SetNx(key, value) => put(SetNx { key: &key_name(*key), value }.into(), false),
             Self::MSet(pairs) => {

@@ -18,7 +18,7 @@ use smallvec::SmallVec;
 use syros_commands::access::{Databases as _, Keys as _};
 use syros_commands::execution;
 use syros_commands::families::Keys;
-use syros_commands::{Command, DatabaseKey, operations, put_error};
+use syros_commands::{Command, DatabaseKey, looks_at_little, operations, put_error};
 use syros_types::{Database, OpNumber, WallTime};
 
 /// An [`Engine`] that keeps everything in memory.
@@ -113,6 +113,9 @@ impl MemoryEngine {
     /// How these reads are to be executed, if that takes long.
     #[must_use]
     pub fn long_read(&self, body: &[u8]) -> Option<LongRead> {
+        if !body.is_empty() && looks_at_little(body) {
+            return None;
+        }
         let mut work = 0;
         for operation in operations(body) {
             // It is answered with an error.

@@ -190,7 +190,10 @@ mod tests {
             (0..count).for_each(|number| assert!(set.insert(number.to_string().as_bytes())));
             set
         };
-        assert_eq!([3, 512, 513].map(|count| encoding_of_set(&set(count))), ["intset", "intset", "hashtable"]);
+        assert_eq!(
+            [3, 512, 513].map(|count| encoding_of_set(&set(count))),
+            ["intset", "intset", "hashtable"]
+        );
         let mut mixed = set(3);
         mixed.insert(b"x");
         assert_eq!(encoding_of_set(&mixed), "listpack");

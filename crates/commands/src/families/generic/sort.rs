@@ -163,7 +163,11 @@ impl ReadCommand for Sort<'_> {
                     Some(value) => put_bulk(&mut answers, value),
                     None => put_nil(&mut answers),
                 }
-                if start + answers.len() > view.reply_end { Err(ExecutionError::ReplyTooLong) } else { Ok(()) }
+                if start + answers.len() > view.reply_end {
+                    Err(ExecutionError::ReplyTooLong)
+                } else {
+                    Ok(())
+                }
             },
         )?;
         put_array(reply, count);

@@ -146,7 +146,9 @@ impl<'a> SortOptions<'a> {
                 weight.map_or(Some(0.0), parse_sort_weight).ok_or(ExecutionError::NotWeight)
             })?;
             let order = |left: &f64, right: &f64| left.partial_cmp(right).unwrap_or(Ordering::Equal);
-            return Ok(self.in_order(weights, |left, right| order(&left.0, &right.0).then(left.1.cmp(right.1))));
+            return Ok(
+                self.in_order(weights, |left, right| order(&left.0, &right.0).then(left.1.cmp(right.1)))
+            );
         }
         if self.weights().is_none() {
             let weights = elements.into_iter().map(|element| ((), element)).collect();

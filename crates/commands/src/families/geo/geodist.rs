@@ -6,8 +6,8 @@ use super::unit::DistanceUnit;
 use crate::access::Keys;
 use crate::encoding::{Key, Value, fields};
 use crate::error::CommandError;
-use crate::families::Command;
 use crate::families::definition::{Definition, ExecutionResult, KeyNames, ReadCommand, View};
+use crate::families::indirect::Indirect;
 use crate::families::sorted_sets::sorted_set_of;
 use crate::families::specification::CommandSpec;
 use crate::reply::put_nil;
@@ -15,7 +15,7 @@ use crate::words::Words;
 
 /// GEODIST.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct GeoDist<'a> {
+pub struct GeoDistParts<'a> {
     /// The key.
     pub key: &'a [u8],
     /// A member.
@@ -26,14 +26,17 @@ pub struct GeoDist<'a> {
     pub unit: DistanceUnit,
 }
 
-fields!(GeoDist<'a> = 301 { key: Key, first: Value, second: Value, unit: DistanceUnit });
+/// The same, read again where it is needed.
+pub type GeoDist<'a> = Indirect<'a, GeoDistParts<'a>>;
 
-impl<'a> Definition<'a> for GeoDist<'a> {
+fields!(GeoDistParts<'a> = 301 { key: Key, first: Value, second: Value, unit: DistanceUnit });
+
+impl<'a> Definition<'a> for GeoDistParts<'a> {
     const SPECS: &'static [CommandSpec] = &[CommandSpec {
         name: "geodist",
         arity: -4,
         summary: "Returns the distance between two members of a sorted set.",
-        parser: |_, words| parse(words),
+        parser: |_, words| Indirect::parse(words, parse),
         ..READ
     }];
 
@@ -42,16 +45,16 @@ impl<'a> Definition<'a> for GeoDist<'a> {
     }
 }
 
-fn parse(words: Words<'_>) -> Result<Command<'_>, CommandError> {
+fn parse(words: Words<'_>) -> Result<GeoDistParts<'_>, CommandError> {
     let unit = match words[4..] {
         [] => DistanceUnit::Metre,
         [unit] => DistanceUnit::parse(unit)?,
         _ => return Err(CommandError::Syntax),
     };
-    Ok(GeoDist { key: words[1], first: words[2], second: words[3], unit }.into())
+    Ok(GeoDistParts { key: words[1], first: words[2], second: words[3], unit })
 }
 
-impl ReadCommand for GeoDist<'_> {
+impl ReadCommand for GeoDistParts<'_> {
     fn read<K: Keys>(&self, keys: &K, _view: View, reply: &mut Vec<u8>) -> ExecutionResult {
         let found = keys.get(self.key);
         let set = sorted_set_of(found.as_ref())?;

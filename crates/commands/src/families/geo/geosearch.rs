@@ -1,14 +1,14 @@
 //! GEOSEARCH, and its older relatives, of which two store what they find if they are told to.
 
-use super::geosearchstore::GeoSearchStore;
+use super::geosearchstore::GeoSearchStoreParts;
 use super::place::Place;
 use super::search::{Centre, Found, GeoSearch, Parts, parse_circle};
 use super::{READ, UPDATE};
 use crate::access::Keys;
 use crate::encoding::{Flag, Key, fields};
 use crate::error::{CommandError, ExecutionError};
-use crate::families::Command;
 use crate::families::definition::{Definition, ExecutionResult, KeyNames, ReadCommand, View};
+use crate::families::indirect::Indirect;
 use crate::families::sorted_sets::sorted_set_of;
 use crate::families::specification::CommandSpec;
 use crate::reply::{put_array, put_bulk, put_integer};
@@ -16,7 +16,7 @@ use crate::words::{Words, is};
 
 /// GEOSEARCH, GEORADIUS_RO, GEORADIUSBYMEMBER_RO; and GEORADIUS and GEORADIUSBYMEMBER, unless they store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct GeoSearchRead<'a> {
+pub struct GeoSearchReadParts<'a> {
     /// The key.
     pub key: &'a [u8],
     /// Which members are answered.
@@ -29,7 +29,10 @@ pub struct GeoSearchRead<'a> {
     pub with_place: bool,
 }
 
-fields!(GeoSearchRead<'a> = 303 {
+/// The same, read again where it is needed.
+pub type GeoSearchRead<'a> = Indirect<'a, GeoSearchReadParts<'a>>;
+
+fields!(GeoSearchReadParts<'a> = 303 {
     key: Key,
     search: GeoSearch<'a>,
     with_distance: Flag,
@@ -38,18 +41,18 @@ fields!(GeoSearchRead<'a> = 303 {
 });
 
 /// What the rows of those that may store have in common.
-const STORING: CommandSpec = CommandSpec {
-    flags: &["write", "denyoom", "movablekeys"],
-    key_flags: &[&["RO", "access"]],
-    ..UPDATE
-};
+const STORING: CommandSpec =
+    CommandSpec { flags: &["write", "denyoom", "movablekeys"], key_flags: &[&["RO", "access"]], ..UPDATE };
 
-impl<'a> Definition<'a> for GeoSearchRead<'a> {
+impl<'a> Definition<'a> for GeoSearchReadParts<'a> {
     const SPECS: &'static [CommandSpec] = &[
         CommandSpec {
             name: "georadius",
             arity: -6,
-            parser: |_, words| parse(words, &words[6..], around_place(words)?, true),
+            parser: |_, words| match georadius_around_place(words)? {
+                Search::Read(_) => Indirect::parse(words, |words| georadius_around_place(words)?.read()),
+                Search::Store(_) => Indirect::parse(words, |words| georadius_around_place(words)?.store()),
+            },
             summary: "Returns the members of a sorted set that are near a place, or stores them.",
             ..STORING
         },
@@ -58,13 +61,18 @@ impl<'a> Definition<'a> for GeoSearchRead<'a> {
             arity: -6,
             since: "3.2.10",
             summary: "Returns the members of a sorted set that are near a place.",
-            parser: |_, words| parse(words, &words[6..], around_place(words)?, false),
+            parser: |_, words| {
+                Indirect::parse(words, |words| parse(words, &words[6..], around_place(words)?, false)?.read())
+            },
             ..READ
         },
         CommandSpec {
             name: "georadiusbymember",
             arity: -5,
-            parser: |_, words| parse(words, &words[5..], around_member(words)?, true),
+            parser: |_, words| match georadius_around_member(words)? {
+                Search::Read(_) => Indirect::parse(words, |words| georadius_around_member(words)?.read()),
+                Search::Store(_) => Indirect::parse(words, |words| georadius_around_member(words)?.store()),
+            },
             summary: "Returns the members of a sorted set that are near one of them, or stores them.",
             ..STORING
         },
@@ -73,7 +81,11 @@ impl<'a> Definition<'a> for GeoSearchRead<'a> {
             arity: -5,
             since: "3.2.10",
             summary: "Returns the members of a sorted set that are near one of them.",
-            parser: |_, words| parse(words, &words[5..], around_member(words)?, false),
+            parser: |_, words| {
+                Indirect::parse(words, |words| {
+                    parse(words, &words[5..], around_member(words)?, false)?.read()
+                })
+            },
             ..READ
         },
         CommandSpec {
@@ -81,7 +93,9 @@ impl<'a> Definition<'a> for GeoSearchRead<'a> {
             arity: -7,
             since: "6.2.0",
             summary: "Returns the members of a sorted set that are within a circle or a rectangle.",
-            parser: |_, words| parse(words, &words[2..], Parts::default(), false),
+            parser: |_, words| {
+                Indirect::parse(words, |words| parse(words, &words[2..], Parts::default(), false)?.read())
+            },
             ..READ
         },
     ];
@@ -94,6 +108,30 @@ impl<'a> Definition<'a> for GeoSearchRead<'a> {
     fn values(&self) -> u32 {
         1
     }
+}
+
+/// What a command is that may store what it finds.
+enum Search<'a> {
+    Read(GeoSearchReadParts<'a>),
+    Store(GeoSearchStoreParts<'a>),
+}
+
+impl<'a> Search<'a> {
+    fn read(self) -> Result<GeoSearchReadParts<'a>, CommandError> {
+        if let Self::Read(read) = self { Ok(read) } else { Err(CommandError::Syntax) }
+    }
+
+    fn store(self) -> Result<GeoSearchStoreParts<'a>, CommandError> {
+        if let Self::Store(store) = self { Ok(store) } else { Err(CommandError::Syntax) }
+    }
+}
+
+fn georadius_around_place(words: Words<'_>) -> Result<Search<'_>, CommandError> {
+    parse(words, &words[6..], around_place(words)?, true)
+}
+
+fn georadius_around_member(words: Words<'_>) -> Result<Search<'_>, CommandError> {
+    parse(words, &words[5..], around_member(words)?, true)
 }
 
 /// The circle around a place, of GEORADIUS.
@@ -115,7 +153,7 @@ fn parse<'a>(
     options: Words<'a>,
     mut parts: Parts<'a>,
     may_store: bool,
-) -> Result<Command<'a>, CommandError> {
+) -> Result<Search<'a>, CommandError> {
     let is_named = parts.centre.is_none();
     let (mut with_distance, mut with_score, mut with_place) = (false, false, false);
     let mut target = None;
@@ -142,9 +180,9 @@ fn parse<'a>(
     }
     let (key, search) = (words[1], parts.finish(words[0])?);
     Ok(match target {
-        None => GeoSearchRead { key, search, with_distance, with_score, with_place }.into(),
+        None => Search::Read(GeoSearchReadParts { key, search, with_distance, with_score, with_place }),
         Some((target, stores_distances)) => {
-            GeoSearchStore { target, source: key, search, stores_distances }.into()
+            Search::Store(GeoSearchStoreParts { target, source: key, search, stores_distances })
         }
     })
 }
@@ -152,7 +190,7 @@ fn parse<'a>(
 /// The work of finding out how far a member is from the centre: as long as to read so many bytes in a row.
 const COMPARE_WORK: usize = 128;
 
-impl ReadCommand for GeoSearchRead<'_> {
+impl ReadCommand for GeoSearchReadParts<'_> {
     fn read<K: Keys>(&self, keys: &K, view: View, reply: &mut Vec<u8>) -> ExecutionResult {
         let found = keys.get(self.key);
         let Some(set) = sorted_set_of(found.as_ref())? else {
@@ -174,7 +212,7 @@ impl ReadCommand for GeoSearchRead<'_> {
     }
 }
 
-impl GeoSearchRead<'_> {
+impl GeoSearchReadParts<'_> {
     fn put(&self, reply: &mut Vec<u8>, found: &Found<'_>) {
         let parts =
             [self.with_distance, self.with_score, self.with_place].iter().filter(|part| **part).count();

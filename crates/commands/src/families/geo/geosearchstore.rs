@@ -5,10 +5,10 @@ use super::search::{GeoSearch, Parts};
 use crate::access::KeysMut;
 use crate::encoding::{Flag, Key, fields};
 use crate::error::CommandError;
-use crate::families::Command;
 use crate::families::definition::{
     Definition, ExecutionResult, KEY_BYTES, KeyNames, RESULT_WORK, UpdateCommand,
 };
+use crate::families::indirect::Indirect;
 use crate::families::sorted_sets::{MEMBER_BYTES, sorted_set_of, store};
 use crate::families::specification::{CommandSpec, KeyPositions};
 use crate::reply::put_integer;
@@ -17,7 +17,7 @@ use syros_values::{Score, SortedSet};
 
 /// GEOSEARCHSTORE: answers how many members the target has now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct GeoSearchStore<'a> {
+pub struct GeoSearchStoreParts<'a> {
     /// The key that becomes a sorted set, whatever it was.
     pub target: &'a [u8],
     /// The key of the sorted set that members are taken from.
@@ -28,14 +28,17 @@ pub struct GeoSearchStore<'a> {
     pub stores_distances: bool,
 }
 
-fields!(GeoSearchStore<'a> = 311 {
+/// The same, read again where it is needed.
+pub type GeoSearchStore<'a> = Indirect<'a, GeoSearchStoreParts<'a>>;
+
+fields!(GeoSearchStoreParts<'a> = 311 {
     target: Key,
     source: Key,
     search: GeoSearch<'a>,
     stores_distances: Flag
 });
 
-impl<'a> Definition<'a> for GeoSearchStore<'a> {
+impl<'a> Definition<'a> for GeoSearchStoreParts<'a> {
     const SPECS: &'static [CommandSpec] = &[CommandSpec {
         name: "geosearchstore",
         arity: -8,
@@ -43,7 +46,7 @@ impl<'a> Definition<'a> for GeoSearchStore<'a> {
         key_flags: &[&["OW", "update"], &["RO", "access"]],
         since: "6.2.0",
         summary: "Stores the members of a sorted set that are within a circle or a rectangle.",
-        parser: |_, words| parse(words),
+        parser: |_, words| Indirect::parse(words, parse),
         ..UPDATE
     }];
 
@@ -52,7 +55,7 @@ impl<'a> Definition<'a> for GeoSearchStore<'a> {
     }
 }
 
-fn parse(words: Words<'_>) -> Result<Command<'_>, CommandError> {
+fn parse(words: Words<'_>) -> Result<GeoSearchStoreParts<'_>, CommandError> {
     let (mut parts, mut stores_distances, mut answers_more) = (Parts::default(), false, false);
     let mut rest = &words[3..];
     while let [option, behind @ ..] = rest {
@@ -71,10 +74,10 @@ fn parse(words: Words<'_>) -> Result<Command<'_>, CommandError> {
         return Err(CommandError::GeoStoreAnswersNothing);
     }
     let search = parts.finish(words[0])?;
-    Ok(GeoSearchStore { target: words[1], source: words[2], search, stores_distances }.into())
+    Ok(GeoSearchStoreParts { target: words[1], source: words[2], search, stores_distances })
 }
 
-impl<'a> UpdateCommand<'a> for GeoSearchStore<'a> {
+impl<'a> UpdateCommand<'a> for GeoSearchStoreParts<'a> {
     fn growth(&self, encoded: usize) -> usize {
         encoded + KEY_BYTES + MEMBER_BYTES
     }

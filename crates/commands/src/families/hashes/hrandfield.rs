@@ -80,6 +80,6 @@ impl ReadCommand for HRandField<'_> {
 
     fn work_on<K: Keys>(&self, keys: &K) -> usize {
         let found = keys.get(self.key);
-        self.draws.work_on(hash_of(found.as_ref()).ok().flatten().map_or(0, Hash::len))
+        self.draws.work_on(hash_of(found.as_ref()).ok().flatten())
     }
 }

@@ -6,15 +6,16 @@ use crate::encoding::{Field, Key, Value, fields};
 use crate::error::CommandError;
 use crate::families::definition::{Definition, ExecutionResult, KeyNames, UpdateCommand};
 use crate::families::elements::ELEMENT_BYTES;
+use crate::families::indirect::Indirect;
 use crate::families::specification::CommandSpec;
 use crate::primitive::{Malformed, take_u8};
 use crate::reply::put_integer;
-use crate::words::is;
+use crate::words::{Words, is};
 use syros_values::{List, ListEnd};
 
 /// LINSERT: answers how many elements the list has then; -1 if it has no such element, 0 if there is no list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct LInsert<'a> {
+pub struct LInsertParts<'a> {
     /// The key.
     pub key: &'a [u8],
     /// On which side of the other element.
@@ -57,25 +58,30 @@ impl<'a> Field<'a> for InsertSide {
     }
 }
 
-fields!(LInsert<'a> = 277 { key: Key, side: InsertSide, pivot: Value, element: Value });
+/// The same, read again where it is needed.
+pub type LInsert<'a> = Indirect<'a, LInsertParts<'a>>;
 
-impl<'a> Definition<'a> for LInsert<'a> {
+fields!(LInsertParts<'a> = 277 { key: Key, side: InsertSide, pivot: Value, element: Value });
+
+impl<'a> Definition<'a> for LInsertParts<'a> {
     const SPECS: &'static [CommandSpec] = &[CommandSpec {
         name: "linsert",
         arity: 5,
         key_flags: &[&["RW", "insert"]],
         since: "2.2.0",
         summary: "Inserts an element before or after another element of a list.",
-        parser: |_, words| {
-            let side = parse_side(words[2])?;
-            Ok(LInsert { key: words[1], side, pivot: words[3], element: words[4] }.into())
-        },
+        parser: |_, words| Indirect::parse(words, parse),
         ..SLOW_GROWING_UPDATE
     }];
 
     fn keys(&self) -> KeyNames<'a> {
         KeyNames::One(self.key)
     }
+}
+
+fn parse(words: Words<'_>) -> Result<LInsertParts<'_>, CommandError> {
+    let side = parse_side(words[2])?;
+    Ok(LInsertParts { key: words[1], side, pivot: words[3], element: words[4] })
 }
 
 fn parse_side(word: &[u8]) -> Result<InsertSide, CommandError> {
@@ -88,7 +94,7 @@ fn parse_side(word: &[u8]) -> Result<InsertSide, CommandError> {
     }
 }
 
-impl<'a> UpdateCommand<'a> for LInsert<'a> {
+impl<'a> UpdateCommand<'a> for LInsertParts<'a> {
     fn growth(&self, encoded: usize) -> usize {
         encoded + ELEMENT_BYTES
     }

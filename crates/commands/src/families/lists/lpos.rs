@@ -4,10 +4,10 @@ use super::{SLOW_READ, list_of};
 use crate::access::Keys;
 use crate::encoding::{Key, Signed, Unsigned, Value, fields};
 use crate::error::{CommandError, ExecutionError};
-use crate::families::Command;
 use crate::families::counts::{OptionalCount, parse_count};
 use crate::families::definition::{Definition, ExecutionResult, KeyNames, ReadCommand, View};
 use crate::families::elements::work_of_some;
+use crate::families::indirect::Indirect;
 use crate::families::specification::CommandSpec;
 use crate::reply::{put_array, put_integer, put_nil};
 use crate::words::{Words, integer, is};
@@ -15,7 +15,7 @@ use syros_values::{List, ListEnd};
 
 /// LPOS: answers the index of an element, or, with a count, an array of indexes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct LPos<'a> {
+pub struct LPosParts<'a> {
     /// The key.
     pub key: &'a [u8],
     /// The element that is looked for.
@@ -28,7 +28,10 @@ pub struct LPos<'a> {
     pub compared_max: u64,
 }
 
-fields!(LPos<'a> = 265 {
+/// The same, read again where it is needed.
+pub type LPos<'a> = Indirect<'a, LPosParts<'a>>;
+
+fields!(LPosParts<'a> = 265 {
     key: Key,
     element: Value,
     rank: Signed,
@@ -36,13 +39,13 @@ fields!(LPos<'a> = 265 {
     compared_max: Unsigned
 });
 
-impl<'a> Definition<'a> for LPos<'a> {
+impl<'a> Definition<'a> for LPosParts<'a> {
     const SPECS: &'static [CommandSpec] = &[CommandSpec {
         name: "lpos",
         arity: -3,
         since: "6.0.6",
         summary: "Returns the indexes of the elements of a list that are equal to one.",
-        parser: parse,
+        parser: |_, words| Indirect::parse(words, parse),
         ..SLOW_READ
     }];
 
@@ -56,8 +59,8 @@ impl<'a> Definition<'a> for LPos<'a> {
     }
 }
 
-fn parse<'a>(_: &'static str, words: Words<'a>) -> Result<Command<'a>, CommandError> {
-    let mut found = LPos { key: words[1], element: words[2], rank: 1, count: None, compared_max: 0 };
+fn parse(words: Words<'_>) -> Result<LPosParts<'_>, CommandError> {
+    let mut found = LPosParts { key: words[1], element: words[2], rank: 1, count: None, compared_max: 0 };
     let mut options = words[3..].iter().copied();
     while let Some(option) = options.next() {
         let argument = options.next().ok_or(CommandError::Syntax)?;
@@ -71,7 +74,7 @@ fn parse<'a>(_: &'static str, words: Words<'a>) -> Result<Command<'a>, CommandEr
             return Err(CommandError::Syntax);
         }
     }
-    Ok(found.into())
+    Ok(found)
 }
 
 fn parse_rank(word: &[u8]) -> Result<i64, CommandError> {
@@ -83,7 +86,7 @@ fn parse_rank(word: &[u8]) -> Result<i64, CommandError> {
     }
 }
 
-impl LPos<'_> {
+impl LPosParts<'_> {
     /// The indexes of all that is wanted but for its number.
     fn indexes<'a>(&'a self, list: &'a List) -> impl Iterator<Item = u64> + 'a {
         let end = if self.rank < 0 { ListEnd::Right } else { ListEnd::Left };
@@ -95,7 +98,7 @@ impl LPos<'_> {
     }
 }
 
-impl ReadCommand for LPos<'_> {
+impl ReadCommand for LPosParts<'_> {
     fn read<K: Keys>(&self, keys: &K, view: View, reply: &mut Vec<u8>) -> ExecutionResult {
         let found = keys.get(self.key);
         let list = list_of(found.as_ref())?;

@@ -15,6 +15,7 @@ pub(crate) mod srem;
 pub(crate) mod sscan;
 
 use super::definition::{ExecutionResult, View};
+use super::elements::work_of_some;
 use super::specification::{CommandKind, CommandSpec, KeyPositions};
 use crate::access::{EntryRef, Keys};
 use crate::error::ExecutionError;
@@ -50,6 +51,13 @@ const FAST_UPDATE: CommandSpec = CommandSpec {
     categories: &["@write", "@set", "@fast"],
     ..ROW
 };
+
+/// The work of reading so many neighbours of the members of a key, if that has a set.
+fn work_of_members<K: Keys>(keys: &K, key: &[u8], members: u64) -> usize {
+    let found = keys.get(key);
+    let set = set_of(found.as_ref()).ok().flatten();
+    set.map_or(0, |set| work_of_some(members, set.len(), set.memory_bytes()))
+}
 
 /// The set of a key that may have been found.
 fn set_of<E: EntryRef>(found: Option<&E>) -> Result<Option<&Set>, ExecutionError> {

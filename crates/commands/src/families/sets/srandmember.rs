@@ -68,6 +68,6 @@ impl ReadCommand for SRandMember<'_> {
 
     fn work_on<K: Keys>(&self, keys: &K) -> usize {
         let found = keys.get(self.key);
-        self.draws.work_on(set_of(found.as_ref()).ok().flatten().map_or(0, Set::len))
+        self.draws.work_on(set_of(found.as_ref()).ok().flatten())
     }
 }

@@ -1,6 +1,6 @@
 //! SSCAN.
 
-use super::{SLOW_READ, set_of};
+use super::{SLOW_READ, set_of, work_of_members};
 use crate::access::Keys;
 use crate::encoding::{Key, Unsigned, fields};
 use crate::error::CommandError;
@@ -60,5 +60,9 @@ impl ReadCommand for SScan<'_> {
         };
         let scan = |count| set.scan(self.cursor, count).map(|members| members.map(|member| [member]));
         self.options.read(scan, view, reply)
+    }
+
+    fn work_on<K: Keys>(&self, keys: &K) -> usize {
+        self.options.work_on(|count| work_of_members(keys, self.key, count))
     }
 }

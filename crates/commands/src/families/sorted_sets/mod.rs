@@ -27,8 +27,9 @@ pub(crate) mod zscore;
 pub(super) use zmpop::parse_score_end;
 pub(super) use zpop::{Shape, pop};
 
+use super::elements::work_of_some;
 use super::specification::{CommandKind, CommandSpec, KeyPositions};
-use crate::access::{EntryRef, KeysMut};
+use crate::access::{EntryRef, Keys, KeysMut};
 use crate::error::ExecutionError;
 use syros_values::{Score, SortedSet};
 
@@ -70,6 +71,13 @@ const FAST_UPDATE: CommandSpec = CommandSpec {
 const SLOW_UPDATE: CommandSpec =
     CommandSpec { flags: &["write"], categories: &["@write", "@sortedset", "@slow"], ..FAST_UPDATE };
 
+/// The work of reading so many neighbours of the members of a key, if that has a sorted set.
+fn work_of_members<K: Keys>(keys: &K, key: &[u8], members: u64) -> usize {
+    let found = keys.get(key);
+    let set = sorted_set_of(found.as_ref()).ok().flatten();
+    set.map_or(0, |set| work_of_some(members, set.len(), set.memory_bytes()))
+}
+
 /// The sorted set of a key that may have been found.
 pub(super) fn sorted_set_of<E: EntryRef>(found: Option<&E>) -> Result<Option<&SortedSet>, ExecutionError> {
     Ok(found.map(EntryRef::collection).transpose()?)
@@ -77,11 +85,7 @@ pub(super) fn sorted_set_of<E: EntryRef>(found: Option<&E>) -> Result<Option<&So
 
 /// Gives a key these members, which are in order, and takes away what it had. A key without members does not exist.
 /// Answers how many there are.
-pub(super) fn store<K: KeysMut>(
-    keys: &mut K,
-    key: &[u8],
-    members: &[(&[u8], Score)],
-) -> i64 {
+pub(super) fn store<K: KeysMut>(keys: &mut K, key: &[u8], members: &[(&[u8], Score)]) -> i64 {
     let stored = SortedSet::from_ascending(members);
     let count = stored.len();
     if count > 0 {

@@ -6,23 +6,26 @@ use super::score::put_member;
 use crate::access::Keys;
 use crate::encoding::{Flag, fields};
 use crate::error::{CommandError, ExecutionError};
-use crate::families::Command;
 use crate::families::definition::{Definition, ExecutionResult, KeyNames, ReadCommand, View};
 use crate::families::elements::work_of_all;
+use crate::families::indirect::Indirect;
 use crate::families::specification::{CommandSpec, KeyPositions};
 use crate::reply::{put_array, put_pairs};
 use crate::words::{Words, is};
 
 /// ZUNION, ZINTER, ZDIFF.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct ZCombine<'a> {
+pub struct ZCombineParts<'a> {
     /// What is answered.
     pub combination: Combination<'a>,
     /// WITHSCORES: pairs.
     pub with_scores: bool,
 }
 
-fields!(ZCombine<'a> = 223 { combination: Combination<'a>, with_scores: Flag });
+/// The same, read again where it is needed.
+pub type ZCombine<'a> = Indirect<'a, ZCombineParts<'a>>;
+
+fields!(ZCombineParts<'a> = 223 { combination: Combination<'a>, with_scores: Flag });
 
 /// What the rows have in common.
 const ROW: CommandSpec = CommandSpec {
@@ -34,24 +37,28 @@ const ROW: CommandSpec = CommandSpec {
     ..SLOW_READ
 };
 
-impl<'a> Definition<'a> for ZCombine<'a> {
+impl<'a> Definition<'a> for ZCombineParts<'a> {
     const SPECS: &'static [CommandSpec] = &[
         CommandSpec {
             name: "zdiff",
             summary: "Returns the members of a sorted set that no other one has.",
-            parser: |name, words| parse(name, words, SetOperation::Difference),
+            parser: |_, words| {
+                Indirect::parse(words, |words| parse("zdiff", words, SetOperation::Difference))
+            },
             ..ROW
         },
         CommandSpec {
             name: "zinter",
             summary: "Returns the members that several sorted sets have in common.",
-            parser: |name, words| parse(name, words, SetOperation::Intersection),
+            parser: |_, words| {
+                Indirect::parse(words, |words| parse("zinter", words, SetOperation::Intersection))
+            },
             ..ROW
         },
         CommandSpec {
             name: "zunion",
             summary: "Returns the members of several sorted sets.",
-            parser: |name, words| parse(name, words, SetOperation::Union),
+            parser: |_, words| Indirect::parse(words, |words| parse("zunion", words, SetOperation::Union)),
             ..ROW
         },
     ];
@@ -70,16 +77,16 @@ fn parse<'a>(
     name: &'static str,
     words: Words<'a>,
     operation: SetOperation,
-) -> Result<Command<'a>, CommandError> {
+) -> Result<ZCombineParts<'a>, CommandError> {
     let mut with_scores = false;
     let combination = Combination::parse(operation, name, &words[1..], |option| {
         with_scores |= is(option, "withscores");
         is(option, "withscores")
     })?;
-    Ok(ZCombine { combination, with_scores }.into())
+    Ok(ZCombineParts { combination, with_scores })
 }
 
-impl ReadCommand for ZCombine<'_> {
+impl ReadCommand for ZCombineParts<'_> {
     fn read<K: Keys>(&self, keys: &K, view: View, reply: &mut Vec<u8>) -> ExecutionResult {
         let sources = Sources::of(keys, self.combination.keys)?;
         let members = self.combination.members(&sources)?;

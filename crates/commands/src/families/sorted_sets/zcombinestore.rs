@@ -5,24 +5,27 @@ use super::{MEMBER_BYTES, SLOW_UPDATE, store};
 use crate::access::KeysMut;
 use crate::encoding::{Key, fields};
 use crate::error::CommandError;
-use crate::families::Command;
 use crate::families::definition::{
     Definition, ExecutionResult, KEY_BYTES, KeyNames, RESULT_WORK, UpdateCommand,
 };
+use crate::families::indirect::Indirect;
 use crate::families::specification::CommandSpec;
 use crate::reply::put_integer;
 use crate::words::Words;
 
 /// ZUNIONSTORE, ZINTERSTORE, ZDIFFSTORE: answers how many members the target has now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct ZCombineStore<'a> {
+pub struct ZCombineStoreParts<'a> {
     /// The key that becomes a sorted set, whatever it was.
     pub target: &'a [u8],
     /// What is stored.
     pub combination: Combination<'a>,
 }
 
-fields!(ZCombineStore<'a> = 243 { target: Key, combination: Combination<'a> });
+/// The same, read again where it is needed.
+pub type ZCombineStore<'a> = Indirect<'a, ZCombineStoreParts<'a>>;
+
+fields!(ZCombineStoreParts<'a> = 243 { target: Key, combination: Combination<'a> });
 
 /// What the rows have in common.
 const ROW: CommandSpec = CommandSpec {
@@ -34,25 +37,31 @@ const ROW: CommandSpec = CommandSpec {
     ..SLOW_UPDATE
 };
 
-impl<'a> Definition<'a> for ZCombineStore<'a> {
+impl<'a> Definition<'a> for ZCombineStoreParts<'a> {
     const SPECS: &'static [CommandSpec] = &[
         CommandSpec {
             name: "zdiffstore",
             since: "6.2.0",
             summary: "Stores the members of a sorted set that no other one has in a key.",
-            parser: |name, words| parse(name, words, SetOperation::Difference),
+            parser: |_, words| {
+                Indirect::parse(words, |words| parse("zdiffstore", words, SetOperation::Difference))
+            },
             ..ROW
         },
         CommandSpec {
             name: "zinterstore",
             summary: "Stores the members that several sorted sets have in common in a key.",
-            parser: |name, words| parse(name, words, SetOperation::Intersection),
+            parser: |_, words| {
+                Indirect::parse(words, |words| parse("zinterstore", words, SetOperation::Intersection))
+            },
             ..ROW
         },
         CommandSpec {
             name: "zunionstore",
             summary: "Stores the members of several sorted sets in a key.",
-            parser: |name, words| parse(name, words, SetOperation::Union),
+            parser: |_, words| {
+                Indirect::parse(words, |words| parse("zunionstore", words, SetOperation::Union))
+            },
             ..ROW
         },
     ];
@@ -66,12 +75,12 @@ fn parse<'a>(
     name: &'static str,
     words: Words<'a>,
     operation: SetOperation,
-) -> Result<Command<'a>, CommandError> {
+) -> Result<ZCombineStoreParts<'a>, CommandError> {
     let combination = Combination::parse(operation, name, &words[2..], |_| false)?;
-    Ok(ZCombineStore { target: words[1], combination }.into())
+    Ok(ZCombineStoreParts { target: words[1], combination })
 }
 
-impl<'a> UpdateCommand<'a> for ZCombineStore<'a> {
+impl<'a> UpdateCommand<'a> for ZCombineStoreParts<'a> {
     fn counts(&self) -> bool {
         true
     }

@@ -72,6 +72,6 @@ impl ReadCommand for ZRandMember<'_> {
 
     fn work_on<K: Keys>(&self, keys: &K) -> usize {
         let found = keys.get(self.key);
-        self.draws.work_on(sorted_set_of(found.as_ref()).ok().flatten().map_or(0, SortedSet::len))
+        self.draws.work_on(sorted_set_of(found.as_ref()).ok().flatten())
     }
 }

@@ -7,16 +7,16 @@ use super::{SLOW_READ, sorted_set_of};
 use crate::access::Keys;
 use crate::encoding::{Flag, Key, fields};
 use crate::error::{CommandError, ExecutionError};
-use crate::families::Command;
 use crate::families::definition::{Definition, ExecutionResult, KeyNames, ReadCommand, View};
 use crate::families::elements::work_of_some;
+use crate::families::indirect::Indirect;
 use crate::families::specification::CommandSpec;
 use crate::reply::{put_array, put_pairs};
 use crate::words::Words;
 
 /// ZRANGE, ZREVRANGE, ZRANGEBYSCORE, ZREVRANGEBYSCORE, ZRANGEBYLEX, ZREVRANGEBYLEX.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct ZRange<'a> {
+pub struct ZRangeParts<'a> {
     /// The key.
     pub key: &'a [u8],
     /// Which members are answered.
@@ -25,51 +25,64 @@ pub struct ZRange<'a> {
     pub with_scores: bool,
 }
 
-fields!(ZRange<'a> = 24 { key: Key, selection: Selection<'a>, with_scores: Flag });
+/// The same, read again where it is needed.
+pub type ZRange<'a> = Indirect<'a, ZRangeParts<'a>>;
+
+fields!(ZRangeParts<'a> = 24 { key: Key, selection: Selection<'a>, with_scores: Flag });
 
 /// What the rows have in common.
 const ROW: CommandSpec = CommandSpec { arity: -4, ..SLOW_READ };
 
-impl<'a> Definition<'a> for ZRange<'a> {
+impl<'a> Definition<'a> for ZRangeParts<'a> {
     const SPECS: &'static [CommandSpec] = &[
         CommandSpec {
             name: "zrange",
             summary: "Returns members of a sorted set by rank, by score or by themselves.",
-            parser: |_, words| parse(words, None, None),
+            parser: |_, words| Indirect::parse(words, |words| parse(words, None, None)),
             ..ROW
         },
         CommandSpec {
             name: "zrangebylex",
             since: "2.8.9",
             summary: "Returns the members of a sorted set between two members, if all have one score.",
-            parser: |_, words| parse(words, Some(IntervalKind::Members), Some(false)),
+            parser: |_, words| {
+                Indirect::parse(words, |words| parse(words, Some(IntervalKind::Members), Some(false)))
+            },
             ..ROW
         },
         CommandSpec {
             name: "zrangebyscore",
             since: "1.0.5",
             summary: "Returns the members of a sorted set between two scores.",
-            parser: |_, words| parse(words, Some(IntervalKind::Scores), Some(false)),
+            parser: |_, words| {
+                Indirect::parse(words, |words| parse(words, Some(IntervalKind::Scores), Some(false)))
+            },
             ..ROW
         },
         CommandSpec {
             name: "zrevrange",
             summary: "Returns members of a sorted set by rank, the last one first.",
-            parser: |_, words| parse(words, Some(IntervalKind::Ranks), Some(true)),
+            parser: |_, words| {
+                Indirect::parse(words, |words| parse(words, Some(IntervalKind::Ranks), Some(true)))
+            },
             ..ROW
         },
         CommandSpec {
             name: "zrevrangebylex",
             since: "2.8.9",
             summary: "Returns the members of a sorted set between two members, the last one first.",
-            parser: |_, words| parse(words, Some(IntervalKind::Members), Some(true)),
+            parser: |_, words| {
+                Indirect::parse(words, |words| parse(words, Some(IntervalKind::Members), Some(true)))
+            },
             ..ROW
         },
         CommandSpec {
             name: "zrevrangebyscore",
             since: "2.2.0",
             summary: "Returns the members of a sorted set between two scores, the last one first.",
-            parser: |_, words| parse(words, Some(IntervalKind::Scores), Some(true)),
+            parser: |_, words| {
+                Indirect::parse(words, |words| parse(words, Some(IntervalKind::Scores), Some(true)))
+            },
             ..ROW
         },
     ];
@@ -88,13 +101,13 @@ fn parse(
     words: Words<'_>,
     kind: Option<IntervalKind>,
     is_reversed: Option<bool>,
-) -> Result<Command<'_>, CommandError> {
+) -> Result<ZRangeParts<'_>, CommandError> {
     let dialect = Dialect { kind, is_reversed, answers: true };
     let (selection, with_scores) = Selection::parse(&words[2..], dialect)?;
-    Ok(ZRange { key: words[1], selection, with_scores }.into())
+    Ok(ZRangeParts { key: words[1], selection, with_scores })
 }
 
-impl ReadCommand for ZRange<'_> {
+impl ReadCommand for ZRangeParts<'_> {
     fn read<K: Keys>(&self, keys: &K, view: View, reply: &mut Vec<u8>) -> ExecutionResult {
         let found = keys.get(self.key);
         let Some(set) = sorted_set_of(found.as_ref())? else {

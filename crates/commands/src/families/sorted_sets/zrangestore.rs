@@ -4,16 +4,19 @@ use super::selection::{Dialect, Selection};
 use super::{MEMBER_BYTES, SLOW_UPDATE, sorted_set_of, store};
 use crate::access::KeysMut;
 use crate::encoding::{Key, fields};
+use crate::error::CommandError;
 use crate::families::definition::{
     Definition, ExecutionResult, KEY_BYTES, KeyNames, RESULT_WORK, UpdateCommand,
 };
+use crate::families::indirect::Indirect;
 use crate::families::specification::{CommandSpec, KeyPositions};
 use crate::reply::put_integer;
+use crate::words::Words;
 use core::convert::Infallible;
 
 /// ZRANGESTORE: answers how many members the target has now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct ZRangeStore<'a> {
+pub struct ZRangeStoreParts<'a> {
     /// The key that becomes a sorted set, whatever it was.
     pub target: &'a [u8],
     /// The key of the sorted set that members are taken from.
@@ -22,9 +25,12 @@ pub struct ZRangeStore<'a> {
     pub selection: Selection<'a>,
 }
 
-fields!(ZRangeStore<'a> = 242 { target: Key, source: Key, selection: Selection<'a> });
+/// The same, read again where it is needed.
+pub type ZRangeStore<'a> = Indirect<'a, ZRangeStoreParts<'a>>;
 
-impl<'a> Definition<'a> for ZRangeStore<'a> {
+fields!(ZRangeStoreParts<'a> = 242 { target: Key, source: Key, selection: Selection<'a> });
+
+impl<'a> Definition<'a> for ZRangeStoreParts<'a> {
     const SPECS: &'static [CommandSpec] = &[CommandSpec {
         name: "zrangestore",
         arity: -5,
@@ -33,11 +39,7 @@ impl<'a> Definition<'a> for ZRangeStore<'a> {
         flags: &["write", "denyoom"],
         since: "6.2.0",
         summary: "Stores members of a sorted set in another key.",
-        parser: |_, words| {
-            let dialect = Dialect { kind: None, is_reversed: None, answers: false };
-            let (selection, _) = Selection::parse(&words[3..], dialect)?;
-            Ok(ZRangeStore { target: words[1], source: words[2], selection }.into())
-        },
+        parser: |_, words| Indirect::parse(words, parse),
         ..SLOW_UPDATE
     }];
 
@@ -46,7 +48,13 @@ impl<'a> Definition<'a> for ZRangeStore<'a> {
     }
 }
 
-impl<'a> UpdateCommand<'a> for ZRangeStore<'a> {
+fn parse(words: Words<'_>) -> Result<ZRangeStoreParts<'_>, CommandError> {
+    let dialect = Dialect { kind: None, is_reversed: None, answers: false };
+    let (selection, _) = Selection::parse(&words[3..], dialect)?;
+    Ok(ZRangeStoreParts { target: words[1], source: words[2], selection })
+}
+
+impl<'a> UpdateCommand<'a> for ZRangeStoreParts<'a> {
     fn counts(&self) -> bool {
         true
     }

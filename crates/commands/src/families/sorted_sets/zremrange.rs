@@ -5,8 +5,8 @@ use super::interval::{Interval, IntervalKind};
 use crate::access::KeysMut;
 use crate::encoding::{Key, fields};
 use crate::error::CommandError;
-use crate::families::Command;
 use crate::families::definition::{COLLECTION_WORK, Definition, ExecutionResult, KeyNames, UpdateCommand};
+use crate::families::indirect::Indirect;
 use crate::families::specification::CommandSpec;
 use crate::reply::put_integer;
 use crate::words::Words;
@@ -14,38 +14,41 @@ use syros_values::SortedSet;
 
 /// ZREMRANGEBYRANK, ZREMRANGEBYSCORE, ZREMRANGEBYLEX: answers how many members there were.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct ZRemRange<'a> {
+pub struct ZRemRangeParts<'a> {
     /// The key.
     pub key: &'a [u8],
     /// Which members are removed.
     pub interval: Interval<'a>,
 }
 
-fields!(ZRemRange<'a> = 240 { key: Key, interval: Interval<'a> });
+/// The same, read again where it is needed.
+pub type ZRemRange<'a> = Indirect<'a, ZRemRangeParts<'a>>;
+
+fields!(ZRemRangeParts<'a> = 240 { key: Key, interval: Interval<'a> });
 
 /// What the rows have in common.
 const ROW: CommandSpec = CommandSpec { arity: 4, key_flags: &[&["RW", "delete"]], ..SLOW_UPDATE };
 
-impl<'a> Definition<'a> for ZRemRange<'a> {
+impl<'a> Definition<'a> for ZRemRangeParts<'a> {
     const SPECS: &'static [CommandSpec] = &[
         CommandSpec {
             name: "zremrangebylex",
             since: "2.8.9",
             summary: "Removes the members of a sorted set between two members, if all have one score.",
-            parser: |_, words| parse(words, IntervalKind::Members),
+            parser: |_, words| Indirect::parse(words, |words| parse(words, IntervalKind::Members)),
             ..ROW
         },
         CommandSpec {
             name: "zremrangebyrank",
             since: "2.0.0",
             summary: "Removes the members of a sorted set from one rank to another.",
-            parser: |_, words| parse(words, IntervalKind::Ranks),
+            parser: |_, words| Indirect::parse(words, |words| parse(words, IntervalKind::Ranks)),
             ..ROW
         },
         CommandSpec {
             name: "zremrangebyscore",
             summary: "Removes the members of a sorted set between two scores.",
-            parser: |_, words| parse(words, IntervalKind::Scores),
+            parser: |_, words| Indirect::parse(words, |words| parse(words, IntervalKind::Scores)),
             ..ROW
         },
     ];
@@ -55,11 +58,11 @@ impl<'a> Definition<'a> for ZRemRange<'a> {
     }
 }
 
-fn parse(words: Words<'_>, kind: IntervalKind) -> Result<Command<'_>, CommandError> {
-    Ok(ZRemRange { key: words[1], interval: Interval::parse(kind, words[2], words[3])? }.into())
+fn parse(words: Words<'_>, kind: IntervalKind) -> Result<ZRemRangeParts<'_>, CommandError> {
+    Ok(ZRemRangeParts { key: words[1], interval: Interval::parse(kind, words[2], words[3])? })
 }
 
-impl<'a> UpdateCommand<'a> for ZRemRange<'a> {
+impl<'a> UpdateCommand<'a> for ZRemRangeParts<'a> {
     fn counts(&self) -> bool {
         true
     }

@@ -1,6 +1,6 @@
 //! ZSCAN.
 
-use super::{SLOW_READ, sorted_set_of};
+use super::{SLOW_READ, sorted_set_of, work_of_members};
 use crate::access::Keys;
 use crate::double::write_double;
 use crate::encoding::{Key, Unsigned, fields};
@@ -98,6 +98,10 @@ impl ReadCommand for ZScan<'_> {
         let scan = |count| set.scan(self.cursor, count).map(|members| members.map(strings));
         self.options.read(scan, view, reply)
     }
+
+    fn work_on<K: Keys>(&self, keys: &K) -> usize {
+        self.options.work_on(|count| work_of_members(keys, self.key, count))
+    }
 }
 
 impl ReadCommand for ZScanMembers<'_> {
@@ -109,6 +113,10 @@ impl ReadCommand for ZScanMembers<'_> {
         };
         let scan = |count| set.scan(self.cursor, count).map(|members| members.map(|(member, _)| [member]));
         self.options.read(scan, view, reply)
+    }
+
+    fn work_on<K: Keys>(&self, keys: &K) -> usize {
+        self.options.work_on(|count| work_of_members(keys, self.key, count))
     }
 }
 

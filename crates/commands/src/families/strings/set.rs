@@ -11,10 +11,42 @@ use crate::families::specification::{CommandKind, CommandSpec, KeyPositions};
 use crate::primitive::{Malformed, take_u8};
 use crate::reply::{put_nil, put_ok};
 use crate::words::{Words, is};
+use core::fmt;
 
 /// SET with any options, SETEX, PSETEX, GETSET.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+///
+/// It is the most frequent of all updates, and its options are many: those of an IFEQ are read again where they are needed.
+#[derive(Clone, Copy)]
 pub struct Set<'a> {
+    /// The key.
+    pub key: &'a [u8],
+    /// Its new value.
+    pub value: &'a [u8],
+    options: Options<'a>,
+}
+
+/// What else it says.
+#[derive(Clone, Copy)]
+enum Options<'a> {
+    /// All of it.
+    Simple { existence: Existence, lifetime: Lifetime, get: bool },
+    /// The words of a SET with IFEQ, which have been read before.
+    Words(Words<'a>),
+    /// Its fields, which have been read before.
+    Fields(&'a [u8]),
+}
+
+/// The conditions that name no value.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Existence {
+    Any,
+    Absent,
+    Present,
+}
+
+/// All that a SET says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SetParts<'a> {
     /// The key.
     pub key: &'a [u8],
     /// Its new value.
@@ -57,12 +89,78 @@ impl<'a> Set<'a> {
     /// The SET without options.
     #[must_use]
     pub const fn new(key: &'a [u8], value: &'a [u8]) -> Self {
-        Self { key, value, condition: Condition::Always, lifetime: Lifetime::Forever, get: false }
+        let options = Options::Simple { existence: Existence::Any, lifetime: Lifetime::Forever, get: false };
+        Self { key, value, options }
+    }
+
+    /// A SET without a condition.
+    #[must_use]
+    pub const fn unconditional(key: &'a [u8], value: &'a [u8], lifetime: Lifetime, get: bool) -> Self {
+        Self { key, value, options: Options::Simple { existence: Existence::Any, lifetime, get } }
     }
 
     /// The opcode of SET with at least one option.
     pub(crate) const OPCODE_WITH_OPTIONS: Opcode = 33;
 
+    /// The SET that says this; `compared` is where it is read from if it has an IFEQ.
+    fn of(parts: &SetParts<'a>, compared: Options<'a>) -> Self {
+        let SetParts { key, value, condition, lifetime, get } = *parts;
+        let existence = match condition {
+            Condition::Always => Existence::Any,
+            Condition::IfAbsent => Existence::Absent,
+            Condition::IfPresent => Existence::Present,
+            Condition::IfEqual(_) => return Self { key, value, options: compared },
+        };
+        Self { key, value, options: Options::Simple { existence, lifetime, get } }
+    }
+
+    /// True if it has no options.
+    #[inline]
+    const fn is_plain(&self) -> bool {
+        matches!(
+            self.options,
+            Options::Simple { existence: Existence::Any, lifetime: Lifetime::Forever, get: false }
+        )
+    }
+
+    /// All that it says.
+    ///
+    /// # Panics
+    /// If what has been read before cannot be read again.
+    #[must_use]
+    pub fn parts(&self) -> SetParts<'a> {
+        match self.options {
+            Options::Simple { existence, lifetime, get } => {
+                let condition = match existence {
+                    Existence::Any => Condition::Always,
+                    Existence::Absent => Condition::IfAbsent,
+                    Existence::Present => Condition::IfPresent,
+                };
+                SetParts { key: self.key, value: self.value, condition, lifetime, get }
+            }
+            Options::Words(words) => parse_parts("set", words).expect("these words have been read before"),
+            Options::Fields(mut fields) => {
+                decode_with_options(&mut fields).expect("these bytes have been read before")
+            }
+        }
+    }
+}
+
+impl fmt::Debug for Set<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.parts().fmt(f)
+    }
+}
+
+impl PartialEq for Set<'_> {
+    fn eq(&self, other: &Self) -> bool {
+        self.parts() == other.parts()
+    }
+}
+
+impl Eq for Set<'_> {}
+
+impl SetParts<'_> {
     /// The option byte; 0 if there are no options, and then it is not written.
     const fn options(&self) -> u8 {
         let condition_bits = match self.condition {
@@ -99,20 +197,21 @@ impl<'a> Encoding<'a> for Set<'a> {
     const OPCODE: Opcode = 32;
 
     fn opcode(&self) -> Opcode {
-        if self.options() == 0 { Self::OPCODE } else { Self::OPCODE_WITH_OPTIONS }
+        if self.is_plain() { Self::OPCODE } else { Self::OPCODE_WITH_OPTIONS }
     }
 
     fn encode(&self, out: &mut Vec<u8>) {
-        let options = self.options();
+        let parts = self.parts();
+        let options = parts.options();
         if options != 0 {
             out.push(options);
         }
-        if let Lifetime::Until(deadline) = self.lifetime {
+        if let Lifetime::Until(deadline) = parts.lifetime {
             deadline.put_ms(out);
         }
         Key::put(out, self.key);
         Value::put(out, self.value);
-        if let Condition::IfEqual(expected) = self.condition {
+        if let Condition::IfEqual(expected) = parts.condition {
             Value::put(out, expected);
         }
     }
@@ -122,12 +221,14 @@ impl<'a> Encoding<'a> for Set<'a> {
         if opcode == Self::OPCODE {
             Ok(Self::new(Key::take(input)?, Value::take(input)?))
         } else {
-            decode_with_options(input)
+            let start = *input;
+            let parts = decode_with_options(input)?;
+            Ok(Self::of(&parts, Options::Fields(&start[..start.len() - input.len()])))
         }
     }
 }
 
-fn decode_with_options<'a>(input: &mut &'a [u8]) -> Result<Set<'a>, Malformed> {
+fn decode_with_options<'a>(input: &mut &'a [u8]) -> Result<SetParts<'a>, Malformed> {
     let options = take_u8(input)?;
     if options == 0 || options & !option_bit::ALL != 0 {
         return Err(Malformed::Options(options));
@@ -146,7 +247,7 @@ fn decode_with_options<'a>(input: &mut &'a [u8]) -> Result<Set<'a>, Malformed> {
         option_bit::IF_EQUAL => Condition::IfEqual(Value::take(input)?),
         _ => Condition::Always,
     };
-    Ok(Set { key, value, condition, lifetime, get })
+    Ok(SetParts { key, value, condition, lifetime, get })
 }
 
 /// What the rows of SETEX and PSETEX have in common.
@@ -172,7 +273,7 @@ impl<'a> Definition<'a> for Set<'a> {
             categories: &["@write", "@string", "@fast"],
             since: "1.0.0",
             summary: "Sets the value of a key and returns the old value.",
-            parser: |_, words| Ok(Set { get: true, ..Set::new(words[1], words[2]) }.into()),
+            parser: |_, words| Ok(Set::unconditional(words[1], words[2], Lifetime::Forever, true).into()),
             ..ROW
         },
         CommandSpec {
@@ -210,11 +311,16 @@ impl<'a> Definition<'a> for Set<'a> {
     }
 
     fn values(&self) -> u32 {
-        u32::from(self.get)
+        u32::from(self.parts().get)
     }
 }
 
 fn parse<'a>(name: &'static str, words: Words<'a>) -> Result<Command<'a>, CommandError> {
+    let parts = parse_parts(name, words)?;
+    Ok(Set::of(&parts, Options::Words(words)).into())
+}
+
+fn parse_parts<'a>(name: &'static str, words: Words<'a>) -> Result<SetParts<'a>, CommandError> {
     let (key, value) = (words[1], words[2]);
     let (mut condition, mut keep, mut get) = (Condition::Always, false, false);
     let mut expiry = ExpiryOption::default();
@@ -239,7 +345,7 @@ fn parse<'a>(name: &'static str, words: Words<'a>) -> Result<Command<'a>, Comman
         None if keep => Lifetime::Keep,
         None => Lifetime::Forever,
     };
-    Ok(Set { key, value, condition, lifetime, get }.into())
+    Ok(SetParts { key, value, condition, lifetime, get })
 }
 
 /// SETEX and PSETEX.
@@ -249,17 +355,17 @@ fn parse_for<'a>(
     words: Words<'a>,
 ) -> Result<Command<'a>, CommandError> {
     let lifetime = Lifetime::Until(unit.positive_deadline(name, words[2])?);
-    Ok(Set { lifetime, ..Set::new(words[1], words[3]) }.into())
+    Ok(Set::unconditional(words[1], words[3], lifetime, false).into())
 }
 
 impl<'a> UpdateCommand<'a> for Set<'a> {
     fn answers_ok(&self) -> bool {
-        self.condition == Condition::Always && !self.get
+        matches!(self.options, Options::Simple { existence: Existence::Any, get: false, .. })
     }
 
     fn overwrites_one_key(&self) -> bool {
         // With GET it fails if the key has a value of another kind.
-        self.answers_ok() && self.lifetime != Lifetime::Keep
+        self.answers_ok() && !matches!(self.options, Options::Simple { lifetime: Lifetime::Keep, .. })
     }
 
     fn growth(&self, encoded: usize) -> usize {
@@ -267,18 +373,23 @@ impl<'a> UpdateCommand<'a> for Set<'a> {
     }
 
     fn apply<K: KeysMut>(&self, keys: &mut K, now_ms: u64, reply: &mut Vec<u8>) -> ExecutionResult {
-        let Self { key, value, .. } = *self;
-        if self.get {
+        if self.is_plain() {
+            keys.set(self.key, self.value, None);
+            put_ok(reply);
+            return Ok(());
+        }
+        let SetParts { key, value, condition, lifetime, get } = self.parts();
+        if get {
             put_value(keys, key, reply)?;
         }
-        let allowed = match self.condition {
+        let allowed = match condition {
             Condition::Always => true,
             Condition::IfAbsent => keys.get(key).is_none(),
             Condition::IfPresent => keys.get(key).is_some(),
             Condition::IfEqual(expected) => string_of(keys.get(key).as_ref())? == Some(expected),
         };
         if allowed {
-            match self.lifetime {
+            match lifetime {
                 Lifetime::Forever => keys.set(key, value, None),
                 Lifetime::Keep => {
                     let old = keys.get(key).and_then(|found| found.expiry());
@@ -290,7 +401,7 @@ impl<'a> UpdateCommand<'a> for Set<'a> {
                 },
             }
         }
-        match (self.get, allowed) {
+        match (get, allowed) {
             (true, _) => {}
             (false, true) => put_ok(reply),
             (false, false) => put_nil(reply),

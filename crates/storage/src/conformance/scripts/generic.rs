@@ -2,7 +2,8 @@
 
 use super::{NOT_INTEGER, SYNTAX, Script, WRONGTYPE};
 
-pub(super) const SCRIPTS: &[Script] = &[COPY, OBJECT, MEMORY, SORT, SORT_BY, SORT_STORE, RESTORE, GEORADIUS, STEPS];
+pub(super) const SCRIPTS: &[Script] =
+    &[COPY, OBJECT, MEMORY, SORT, SORT_BY, SORT_STORE, RESTORE, GEORADIUS, STEPS];
 
 const NO_DATABASE: &str = "ERR DB index is out of range";
 const SAME: &str = "ERR source and destination objects are the same";

@@ -82,9 +82,9 @@ impl Twin {
                 };
                 let target = order.target.expect("a target");
                 let count = answers.len() as i64;
-                let elements = answers.into_iter().map(Option::unwrap_or_default).collect();
+                let elements: Vec<_> = answers.into_iter().map(Option::unwrap_or_default).collect();
                 self.keys.remove(&target);
-                self.insert_elements(&target, elements);
+                self.insert_elements(&target, &elements);
                 Some(Reply::Integer(count))
             }
             _ => None,

@@ -2,8 +2,8 @@
 
 use super::{Content, Twin, error};
 use syros_commands::families::{
-    InsertSide, LIndex, LInsert, LLen, LMPop, LMove, LPop, LPos, LPush, LRange, LRem, LSet, LTrim, ListEnd,
-    ListIndex,
+    InsertSide, LIndex, LInsertParts, LLen, LMPop, LMove, LPop, LPosParts, LPush, LRange, LRem, LSet, LTrim,
+    ListEnd, ListIndex,
 };
 use syros_commands::{Command, Reply};
 use syros_types::{key_hash, mix};
@@ -88,18 +88,18 @@ impl Elements {
 }
 
 /// The key that has to be a list, or not to exist, of the commands that name one.
-pub(super) const fn key_of_list<'a>(command: &Command<'a>) -> Option<&'a [u8]> {
+pub(super) fn key_of_list<'a>(command: &Command<'a>) -> Option<&'a [u8]> {
     match *command {
         Command::LLen(LLen { key })
         | Command::LIndex(LIndex { key, .. })
         | Command::LRange(LRange { key, .. })
-        | Command::LPos(LPos { key, .. })
         | Command::LPush(LPush { key, .. })
         | Command::LPop(LPop { key, .. })
         | Command::LSet(LSet { key, .. })
-        | Command::LInsert(LInsert { key, .. })
         | Command::LRem(LRem { key, .. })
         | Command::LTrim(LTrim { key, .. }) => Some(key),
+        Command::LPos(asked) => Some(asked.get().key),
+        Command::LInsert(asked) => Some(asked.get().key),
         _ => None,
     }
 }
@@ -109,7 +109,7 @@ fn bulks(elements: Vec<Vec<u8>>) -> Reply {
 }
 
 /// The indexes that LPOS answers.
-fn positions(list: &Elements, asked: &LPos<'_>) -> Vec<Reply> {
+fn positions(list: &Elements, asked: &LPosParts<'_>) -> Vec<Reply> {
     let mut places: Vec<usize> = (0..list.elements.len()).collect();
     if asked.rank < 0 {
         places.reverse();
@@ -128,7 +128,7 @@ fn positions(list: &Elements, asked: &LPos<'_>) -> Vec<Reply> {
 
 impl Twin {
     /// Gives a key that does not exist these elements.
-    pub(super) fn insert_elements(&mut self, key: &[u8], elements: Vec<Vec<u8>>) {
+    pub(super) fn insert_elements(&mut self, key: &[u8], elements: &[Vec<u8>]) {
         let mut list = Elements::default();
         elements.iter().for_each(|element| list.push(ListEnd::Right, element));
         self.keys.insert(key.to_vec(), (Content::List(list), None));
@@ -148,7 +148,8 @@ impl Twin {
             },
             Command::LRange(LRange { key, start, stop }) => bulks(self.list(key).part(*start, *stop)),
             Command::LPos(asked) => {
-                let found = positions(&self.list(asked.key), asked);
+                let asked = asked.get();
+                let found = positions(&self.list(asked.key), &asked);
                 match asked.count {
                     None => found.into_iter().next().unwrap_or(Reply::Nil),
                     Some(_) => Reply::Array(found),
@@ -235,7 +236,8 @@ fn update(command: &Command<'_>, exists: bool, list: &mut Elements) -> Reply {
             }
             None => error("ERR index out of range"),
         },
-        Command::LInsert(LInsert { side, pivot, element, .. }) => {
+        Command::LInsert(asked) => {
+            let LInsertParts { side, pivot, element, .. } = asked.get();
             let Some(place) = list.elements.iter().position(|found| found == pivot) else {
                 return Reply::Integer(-1);
             };

@@ -22,7 +22,7 @@ use std::collections::BTreeMap;
 use streams::Stream;
 use syros_commands::families::{
     Append, Del, Exists, Expire, ExpireTime, Get, GetDel, GetEx, GetRange, IncrBy, IncrByFloat, Keys, MGet,
-    MSet, MSetNx, Persist, Rename, RenameNx, Scan, Set, SetNx, SetRange, StrLen, Ttl, Type,
+    MSet, MSetNx, Persist, Rename, RenameNx, Scan, SetNx, SetParts, SetRange, StrLen, Ttl, Type,
 };
 use syros_commands::limits::EXPIRY_MS_MAX;
 use syros_commands::{
@@ -84,12 +84,12 @@ impl Content {
 }
 
 /// The key that has to be a string, or not to exist.
-const fn key_of_string<'a>(command: &Command<'a>) -> Option<&'a [u8]> {
+fn key_of_string<'a>(command: &Command<'a>) -> Option<&'a [u8]> {
     match *command {
+        Command::Set(set) if set.parts().get => Some(set.key),
         Command::Get(Get { key })
         | Command::StrLen(StrLen { key })
         | Command::GetRange(GetRange { key, .. })
-        | Command::Set(Set { key, get: true, .. })
         | Command::GetDel(GetDel { key })
         | Command::GetEx(GetEx { key, .. })
         | Command::Append(Append { key, .. })
@@ -321,7 +321,8 @@ impl Twin {
 
     fn update(&mut self, command: &Command<'_>) -> Reply {
         match *command {
-            Command::Set(Set { key, value, condition, lifetime, get }) => {
+            Command::Set(set) => {
+                let SetParts { key, value, condition, lifetime, get } = set.parts();
                 let old = self.bulk(key);
                 let expiry = match lifetime {
                     Lifetime::Forever => None,

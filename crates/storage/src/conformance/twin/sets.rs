@@ -117,7 +117,7 @@ impl Twin {
             _ if set.is_empty() => (None, u64::MAX),
             ScanOptions::Syntax => return error("ERR syntax error"),
             ScanOptions::NotInteger => return error("ERR value is not an integer or out of range"),
-            ScanOptions::Valid { pattern, count } => (pattern, count),
+            ScanOptions::Valid { pattern, count } => (pattern, u64::from(count)),
         };
         if set.is_large && (cursor > 0 || count <= 1000) {
             return Reply::Nil;

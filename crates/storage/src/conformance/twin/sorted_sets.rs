@@ -4,8 +4,8 @@ use super::{Content, Twin, error};
 use std::collections::BTreeMap;
 use syros_commands::families::{
     Aggregate, Combination, Draws, Interval, MemberBound, ScanOptions, ScoreCondition, ScoreEnd, Selection,
-    SetOperation, ZAdd, ZCard, ZCombine, ZCombineStore, ZCount, ZIncrBy, ZInterCard, ZMPop, ZMScore, ZPop,
-    ZRandMember, ZRange, ZRangeStore, ZRank, ZRem, ZRemRange, ZScan, ZScore,
+    SetOperation, ZAdd, ZCard, ZCombineParts, ZCombineStoreParts, ZCountParts, ZIncrBy, ZInterCard, ZMPop,
+    ZMScore, ZPop, ZRandMember, ZRangeParts, ZRangeStoreParts, ZRank, ZRem, ZRemRangeParts, ZScan, ZScore,
 };
 use syros_commands::{Command, Double, Reply, glob_matches, parse_double, write_double};
 use syros_types::{key_hash, mix};
@@ -105,20 +105,20 @@ pub(super) fn keys_of_sorted_sets<'a>(command: &Command<'a>) -> Vec<&'a [u8]> {
         Command::ZScore(ZScore { key, .. })
         | Command::ZMScore(ZMScore { key, .. })
         | Command::ZCard(ZCard { key })
-        | Command::ZCount(ZCount { key, .. })
         | Command::ZRank(ZRank { key, .. })
-        | Command::ZRange(ZRange { key, .. })
         | Command::ZRandMember(ZRandMember { key, .. })
         | Command::ZScan(ZScan { key, .. })
         | Command::ZAdd(ZAdd { key, .. })
         | Command::ZIncrBy(ZIncrBy { key, .. })
         | Command::ZRem(ZRem { key, .. })
-        | Command::ZRemRange(ZRemRange { key, .. })
-        | Command::ZPop(ZPop { key, .. })
-        | Command::ZRangeStore(ZRangeStore { source: key, .. }) => vec![key],
-        Command::ZCombine(ZCombine { combination: Combination { keys, .. }, .. })
-        | Command::ZCombineStore(ZCombineStore { combination: Combination { keys, .. }, .. })
-        | Command::ZInterCard(ZInterCard { keys, .. }) => keys.iter().collect(),
+        | Command::ZPop(ZPop { key, .. }) => vec![key],
+        Command::ZCount(count) => vec![count.get().key],
+        Command::ZRange(range) => vec![range.get().key],
+        Command::ZRemRange(range) => vec![range.get().key],
+        Command::ZRangeStore(range) => vec![range.get().source],
+        Command::ZCombine(combination) => combination.get().combination.keys.iter().collect(),
+        Command::ZCombineStore(combination) => combination.get().combination.keys.iter().collect(),
+        Command::ZInterCard(ZInterCard { keys, .. }) => keys.iter().collect(),
         _ => Vec::new(),
     }
 }
@@ -152,7 +152,8 @@ impl Twin {
                 Reply::Array(members.iter().map(|member| self.score(key, member)).collect())
             }
             Command::ZCard(ZCard { key }) => Reply::Integer(self.sorted_members(key).elements.len() as i64),
-            Command::ZCount(ZCount { key, interval }) => {
+            Command::ZCount(count) => {
+                let ZCountParts { key, interval } = count.get();
                 Reply::Integer(self.sorted_members(key).within(interval, false).len() as i64)
             }
             Command::ZRank(ZRank { key, member, is_reversed, with_score }) => {
@@ -170,11 +171,13 @@ impl Twin {
                     None => Reply::Nil,
                 }
             }
-            Command::ZRange(ZRange { key, .. }) if !self.keys.contains_key(key) => Reply::Array(Vec::new()),
-            Command::ZRange(ZRange { key, selection, with_scores }) => {
-                shown(self.sorted_members(key).selected(selection), with_scores)
+            Command::ZRange(range) => {
+                let ZRangeParts { key, selection, with_scores } = range.get();
+                let exists = self.keys.contains_key(key);
+                shown(self.sorted_members(key).selected(selection), with_scores && exists)
             }
-            Command::ZCombine(ZCombine { combination, with_scores }) => {
+            Command::ZCombine(combination) => {
+                let ZCombineParts { combination, with_scores } = combination.get();
                 shown(self.combined_by_score(combination), with_scores)
             }
             Command::ZInterCard(ZInterCard { keys, limit }) => {
@@ -260,7 +263,8 @@ impl Twin {
             Command::ZRem(ZRem { key, members: names }) => {
                 self.retain_members(key, |member| names.iter().all(|name| name != member))
             }
-            Command::ZRemRange(ZRemRange { key, interval }) => {
+            Command::ZRemRange(range) => {
+                let ZRemRangeParts { key, interval } = range.get();
                 let removed = self.sorted_members(key).within(interval, false);
                 self.retain_members(key, |member| removed.iter().all(|(_, other)| other != member))
             }
@@ -275,10 +279,12 @@ impl Twin {
                 }
             }
             Command::ZMPop(ZMPop { keys, end, count }) => self.pop_first_of(keys.iter(), end, count),
-            Command::ZRangeStore(ZRangeStore { target, source, selection }) => {
+            Command::ZRangeStore(range) => {
+                let ZRangeStoreParts { target, source, selection } = range.get();
                 self.store_members(target, &self.sorted_members(source).selected(selection))
             }
-            Command::ZCombineStore(ZCombineStore { target, combination }) => {
+            Command::ZCombineStore(combination) => {
+                let ZCombineStoreParts { target, combination } = combination.get();
                 self.store_members(target, &self.combined_by_score(combination))
             }
             _ => return None,

@@ -1,0 +1,141 @@
+//! Operations with many options, as they are written instead of as they are executed.
+//!
+//! The largest operation decides how many bytes every decoded one has, the short ones of which there are many included. So
+//! one with many options keeps the words or the bytes that it came from, and is read again where it is needed.
+
+use super::Command;
+use super::definition::{Definition, ExecutionResult, KeyNames, ReadCommand, UpdateCommand, View};
+use super::specification::CommandSpec;
+use crate::access::{Keys, KeysMut};
+use crate::encoding::{Encoding, Opcode};
+use crate::error::CommandError;
+use crate::primitive::Malformed;
+use crate::words::Words;
+use core::fmt;
+use syros_types::Class;
+
+/// An operation that is read again whenever it is asked for.
+#[derive(Clone, Copy)]
+pub struct Indirect<'a, T>(Source<'a, T>);
+
+/// What it is read from. Either has been read before, without an error.
+#[derive(Clone, Copy)]
+enum Source<'a, T> {
+    Words(Words<'a>, Parse<'a, T>),
+    Fields(&'a [u8]),
+}
+
+/// Reads the words of a command, the first of them its name.
+type Parse<'a, T> = fn(Words<'a>) -> Result<T, CommandError>;
+
+#[expect(private_bounds, reason = "an operation is made by this crate alone")]
+impl<'a, T: Encoding<'a>> Indirect<'a, T> {
+    /// The operation that these words are.
+    ///
+    /// # Errors
+    /// Those of `parse`.
+    pub(crate) fn parse(words: Words<'a>, parse: Parse<'a, T>) -> Result<Command<'a>, CommandError>
+    where
+        Command<'a>: From<Self>,
+    {
+        parse(words)?;
+        Ok(Self(Source::Words(words, parse)).into())
+    }
+
+    /// The operation.
+    ///
+    /// # Panics
+    /// If what has been read before cannot be read again.
+    #[must_use]
+    pub fn get(&self) -> T {
+        match self.0 {
+            Source::Words(words, parse) => parse(words).expect("these words have been read before"),
+            Source::Fields(mut fields) => {
+                T::decode(T::OPCODE, &mut fields).expect("these bytes have been read before")
+            }
+        }
+    }
+}
+
+impl<'a, T: Encoding<'a>> Encoding<'a> for Indirect<'a, T> {
+    const OPCODE: Opcode = T::OPCODE;
+
+    fn encode(&self, out: &mut Vec<u8>) {
+        match self.0 {
+            Source::Words(..) => self.get().encode(out),
+            Source::Fields(fields) => out.extend_from_slice(fields),
+        }
+    }
+
+    fn decode(opcode: Opcode, input: &mut &'a [u8]) -> Result<Self, Malformed> {
+        let start = *input;
+        T::decode(opcode, input)?;
+        Ok(Self(Source::Fields(&start[..start.len() - input.len()])))
+    }
+}
+
+impl<'a, T: Definition<'a>> Definition<'a> for Indirect<'a, T> {
+    const SPECS: &'static [CommandSpec] = T::SPECS;
+
+    fn keys(&self) -> KeyNames<'a> {
+        self.get().keys()
+    }
+
+    fn values(&self) -> u32 {
+        self.get().values()
+    }
+}
+
+impl<'a, T: ReadCommand + Encoding<'a>> ReadCommand for Indirect<'a, T> {
+    fn work(&self) -> usize {
+        self.get().work()
+    }
+
+    fn read<K: Keys>(&self, keys: &K, view: View, reply: &mut Vec<u8>) -> ExecutionResult {
+        self.get().read(keys, view, reply)
+    }
+
+    fn work_on<K: Keys>(&self, keys: &K) -> usize {
+        self.get().work_on(keys)
+    }
+}
+
+impl<'a, T: UpdateCommand<'a>> UpdateCommand<'a> for Indirect<'a, T> {
+    fn class(&self, blind: bool) -> Class {
+        self.get().class(blind)
+    }
+
+    fn counts(&self) -> bool {
+        self.get().counts()
+    }
+
+    fn confirms(&self) -> bool {
+        self.get().confirms()
+    }
+
+    fn growth(&self, encoded: usize) -> usize {
+        self.get().growth(encoded)
+    }
+
+    fn work(&self) -> usize {
+        self.get().work()
+    }
+
+    fn apply<K: KeysMut>(&self, keys: &mut K, now_ms: u64, reply: &mut Vec<u8>) -> ExecutionResult {
+        self.get().apply(keys, now_ms, reply)
+    }
+}
+
+impl<'a, T: Encoding<'a> + fmt::Debug> fmt::Debug for Indirect<'a, T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.get().fmt(f)
+    }
+}
+
+impl<'a, T: Encoding<'a> + PartialEq> PartialEq for Indirect<'a, T> {
+    fn eq(&self, other: &Self) -> bool {
+        self.get() == other.get()
+    }
+}
+
+impl<'a, T: Encoding<'a> + Eq> Eq for Indirect<'a, T> {}

@@ -29,7 +29,7 @@ pub struct Target {
 }
 
 /// Every target.
-pub const TARGETS: [Target; 10] = [
+pub const TARGETS: [Target; 11] = [
     Target { name: "encoded_reply", run: encoded_reply, seeds: seeds::replies },
     Target { name: "operation_body", run: operation_body, seeds: seeds::bodies },
     Target { name: "rdb_payload", run: rdb_payload, seeds: seeds::payloads },

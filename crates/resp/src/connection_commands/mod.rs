@@ -132,13 +132,12 @@ pub(crate) fn answer(
             return true;
         }
         ConnectionCommand::Unwatch => write_simple(out, b"OK"),
-        // They concern what the connection has queued and watches.
+        // They concern what the connection has queued and watches, or are answered by the registry of subscriptions.
         ConnectionCommand::Multi
         | ConnectionCommand::Exec
         | ConnectionCommand::Discard
-        | ConnectionCommand::Watch => {}
-        // The registry of subscriptions answers them.
-        ConnectionCommand::Subscribe
+        | ConnectionCommand::Watch
+        | ConnectionCommand::Subscribe
         | ConnectionCommand::Unsubscribe
         | ConnectionCommand::PSubscribe
         | ConnectionCommand::PUnsubscribe

@@ -5,8 +5,8 @@ use core::time::Duration;
 use std::convert::Infallible;
 use syros_commands::{ReplyRef, rdb};
 use syros_resp::{
-    Completion, Connection, Context, Identity, MessageAnswer, MessageRequest, ProcessAnswer, Protocol, PushedMessage,
-    ServerInfo, ServerReport, SubscriptionChange, write_reply,
+    Completion, Connection, Context, Identity, MessageAnswer, MessageRequest, ProcessAnswer, Protocol,
+    PushedMessage, ServerInfo, ServerReport, SubscriptionChange, write_reply,
 };
 use syros_storage::{Engine, MemoryEngine};
 use syros_types::{

@@ -143,7 +143,8 @@ impl GroupClient {
             return false;
         };
         let purpose = Purpose::Errand(kind);
-        let number = self.waiting.push(Waiter { address: 0, slot: 0, reserved: 0, purpose, submitted: now.instant });
+        let number =
+            self.waiting.push(Waiter { address: 0, slot: 0, reserved: 0, purpose, submitted: now.instant });
         debug_assert_eq!(token, number, "tokens count up");
         true
     }

@@ -155,6 +155,7 @@ pub(crate) fn answer(
             return true;
         }
         ConnectionCommand::Unwatch => write_simple(out, b"OK"),
+<<<<<<< HEAD
         ConnectionCommand::Help => help::answer(out),
         ConnectionCommand::Acl => acl::answer(words, session.protocol, out),
         ConnectionCommand::Auth => acl::authenticate(words, out),
@@ -193,11 +194,17 @@ pub(crate) fn answer(
         // They concern what the connection has queued and watches; MONITOR is answered by the process.
         ConnectionCommand::Monitor
         | ConnectionCommand::Multi
+||||||| be8c8f6
+        // They concern what the connection has queued and watches.
+        ConnectionCommand::Multi
+=======
+        // They concern what the connection has queued and watches, or are answered by the registry of subscriptions.
+        ConnectionCommand::Multi
+>>>>>>> messages/messages
         | ConnectionCommand::Exec
         | ConnectionCommand::Discard
-        | ConnectionCommand::Watch => {}
-        // The registry of subscriptions answers them.
-        ConnectionCommand::Subscribe
+        | ConnectionCommand::Watch
+        | ConnectionCommand::Subscribe
         | ConnectionCommand::Unsubscribe
         | ConnectionCommand::PSubscribe
         | ConnectionCommand::PUnsubscribe

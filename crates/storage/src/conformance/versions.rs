@@ -179,7 +179,9 @@ fn test_evaluated_conditions<E: Engine>(make: &impl Fn() -> E) {
     let mut engine = make();
     record(&mut engine, 1);
     let absent = "absent";
-    let same_part = |name: &String| part_of(Database::FIRST, name.as_bytes()) == part_of(Database::FIRST, absent.as_bytes());
+    let same_part = |name: &String| {
+        part_of(Database::FIRST, name.as_bytes()) == part_of(Database::FIRST, absent.as_bytes())
+    };
     let neighbour = (0..).map(|number| format!("n{number}")).find(same_part).unwrap_or_default();
     let removals = [format!("DEL {neighbour}"), format!("SET {neighbour} 1 PX 10")];
     for (number, removal) in (2..).step_by(3).zip(&removals) {

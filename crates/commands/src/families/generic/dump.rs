@@ -8,8 +8,8 @@ use crate::families::definition::{Definition, ExecutionResult, KeyNames, ReadCom
 use crate::families::elements::work_of_all;
 use crate::families::specification::{CommandKind, CommandSpec, KeyPositions};
 use crate::rdb;
-use syros_values::Kind;
 use crate::reply::{put_bulk, put_nil};
+use syros_values::Kind;
 
 /// DUMP: the value of a key as RESTORE takes it; nil if there is no key. Equal values have equal answers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

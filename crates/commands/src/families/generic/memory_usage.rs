@@ -4,10 +4,10 @@ use super::ROW;
 use crate::access::{EntryRef as _, Keys};
 use crate::encoding::{Key, fields};
 use crate::error::CommandError;
-use crate::families::{Command, ConnectionCommand};
 use crate::families::counts::parse_count;
 use crate::families::definition::{Definition, ExecutionResult, KeyNames, ReadCommand, View};
 use crate::families::specification::{CommandKind, CommandSpec, KeyPositions, SubcommandSpec};
+use crate::families::{Command, ConnectionCommand};
 use crate::reply::{put_integer, put_nil};
 use crate::words::{Words, integer, is};
 

@@ -516,13 +516,7 @@ impl Waits {
     }
 
     /// It is the turn of this command, as far as the state knows that was looked at.
-    fn on_turn(
-        &mut self,
-        now: Instant,
-        number: u64,
-        (database, name): (Database, &[u8]),
-        is_list: bool,
-    ) {
+    fn on_turn(&mut self, now: Instant, number: u64, (database, name): (Database, &[u8]), is_list: bool) {
         match self.waits.get(&number) {
             Some(wait) if wait.is_asking => {}
             Some(wait) if wait.retry_at <= now => self.ask(number),

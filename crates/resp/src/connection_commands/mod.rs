@@ -155,7 +155,6 @@ pub(crate) fn answer(
             return true;
         }
         ConnectionCommand::Unwatch => write_simple(out, b"OK"),
-<<<<<<< HEAD
         ConnectionCommand::Help => help::answer(out),
         ConnectionCommand::Acl => acl::answer(words, session.protocol, out),
         ConnectionCommand::Auth => acl::authenticate(words, out),
@@ -191,16 +190,10 @@ pub(crate) fn answer(
             write_integer(out, 0);
             write_integer(out, 0);
         }
-        // They concern what the connection has queued and watches; MONITOR is answered by the process.
+        // They concern what the connection has queued and watches, or are answered by the process or the registry of
+        // subscriptions.
         ConnectionCommand::Monitor
         | ConnectionCommand::Multi
-||||||| be8c8f6
-        // They concern what the connection has queued and watches.
-        ConnectionCommand::Multi
-=======
-        // They concern what the connection has queued and watches, or are answered by the registry of subscriptions.
-        ConnectionCommand::Multi
->>>>>>> messages/messages
         | ConnectionCommand::Exec
         | ConnectionCommand::Discard
         | ConnectionCommand::Watch

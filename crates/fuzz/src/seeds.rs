@@ -303,7 +303,8 @@ fn name(prng: &mut Prng) -> Body {
 pub(crate) fn front_end_messages(prng: &mut Prng) -> Vec<Vec<u8>> {
     each(prng, 3, |prng, kind, out| {
         let of = |prng: &mut Prng| SubscriptionKind::ALL[prng.below(3) as usize];
-        let number = prng.below(1 << prng.below(20));
+        let bits = prng.below(20);
+        let number = prng.below(1 << bits);
         let message = match kind {
             0 => {
                 let interest = |prng: &mut Prng| Interest {

@@ -36,13 +36,13 @@ fn every_update_that_draws_has_a_seed_of_its_own() {
 #[test]
 fn updates_that_depend_on_the_present_have_it_in_their_bodies() {
     let lines = [
-        "XADD s * f v",
-        "XADD s 1-* f v",
-        "XREADGROUP GROUP g c STREAMS s >",
-        "XCLAIM s g c 0 1-1",
-        "XAUTOCLAIM s g c 0 0",
-        "XGROUP CREATECONSUMER s g c",
-        "XGROUP CREATE s g $",
+        "XADD a * f v",
+        "XADD b 1-* f v",
+        "XREADGROUP GROUP g c STREAMS c >",
+        "XCLAIM d g c 0 1-1",
+        "XAUTOCLAIM e g c 0 0",
+        "XGROUP CREATECONSUMER f g c",
+        "XGROUP CREATE g g $",
     ];
     let transaction = [&["MULTI"][..], &lines, &["EXEC"]].concat();
     for lines in [&lines[..], &transaction] {

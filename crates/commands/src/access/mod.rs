@@ -116,8 +116,8 @@ pub trait Keys {
     /// a body removes and the next one adds does not exist all the time.
     fn scan(&self, cursor: u64, count: u64, visit: impl FnMut(&[u8], Kind) -> ControlFlow<()>) -> u64;
 
-    /// Is called before something is drawn by chance from the elements of a key. Chance comes from the time of
-    /// execution, so an answer that is wanted before that is not known.
+    /// Is called before something is drawn by chance from the elements of a key, or is counted up to the present. Both come
+    /// from the time of execution, so an answer that is wanted before that is not known.
     fn before_draw(&self) {}
 
     /// Visits a key drawn by chance; false if there is none.

@@ -184,7 +184,11 @@ impl ReadCommand for XInfo<'_> {
                 Ok(())
             }
             StreamSubject::Consumers { group: name } => match stream.group(name) {
-                Some(group) => put_consumers(stream, &group, view, reply),
+                Some(group) => {
+                    // How long a consumer has been idle depends on the time of execution.
+                    keys.before_draw();
+                    put_consumers(stream, &group, view, reply)
+                }
                 None => put_no_group(reply, self.key, name),
             },
         }

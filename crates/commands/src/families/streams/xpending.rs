@@ -123,7 +123,11 @@ impl ReadCommand for XPending<'_> {
             return put_no_key_or_group(reply, self.key, self.group, "");
         };
         match &self.range {
-            Some(range) => put_range(stream, &group, range, view, reply),
+            Some(range) => {
+                // How long something has been pending depends on the time of execution.
+                keys.before_draw();
+                put_range(stream, &group, range, view, reply)
+            }
             None => put_summary(stream, &group, view, reply),
         }
     }

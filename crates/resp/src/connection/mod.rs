@@ -1,7 +1,7 @@
 //! One client's connection.
 
-mod requests;
 mod messages;
+mod requests;
 mod transactions;
 mod waiting;
 mod watching;
@@ -22,14 +22,12 @@ use crate::schedule::{Completion, PART_BYTES, Schedule, Submission, Written};
 use crate::shared::{Shared, put_words, words_of};
 use crate::watch::{Watched, Watching};
 use crate::writer::{Protocol, write_error, write_integer, write_simple, write_verbatim};
-use requests::PendingRequest;
 use messages::{Inquiry, asks_registry};
+use requests::PendingRequest;
 use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
-use syros_commands::{
-    Command, CommandError, ConnectionCommand, Operation, Parsed, commands, parse_numbered,
-};
+use syros_commands::{Command, CommandError, ConnectionCommand, Operation, Parsed, commands, parse_numbered};
 use syros_types::{Class, ReadPolicy, WallTime};
 use transactions::Transaction;
 
@@ -496,7 +494,17 @@ impl CommandPipeline {
     /// Bytes of memory that operations and replies take.
     fn memory_bytes(&self) -> usize {
         let Self {
-            schedule, slots, queue, watched, transactions, output, held, kept_words, shown, pushes, ..
+            schedule,
+            slots,
+            queue,
+            watched,
+            transactions,
+            output,
+            held,
+            kept_words,
+            shown,
+            pushes,
+            ..
         } = self;
         let parts = transactions.iter().map(Transaction::parts).sum::<usize>();
         let slots = (slots.len() + parts) * size_of::<Slot>();

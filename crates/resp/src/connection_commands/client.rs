@@ -211,9 +211,12 @@ pub(crate) fn put_client_line(session: &Session, figures: &ClientFigures, now: W
     let multi = figures.queued.map_or(-1, |count| count as i64);
     let [sub, psub, ssub] = session.subscriptions;
     let mut flags = String::new();
-    for (flag, is_set) in
-        [('O', session.is_monitor), ('P', session.is_subscriber()), ('x', figures.queued.is_some()), ('b', figures.is_blocked)]
-    {
+    for (flag, is_set) in [
+        ('O', session.is_monitor),
+        ('P', session.is_subscriber()),
+        ('x', figures.queued.is_some()),
+        ('b', figures.is_blocked),
+    ] {
         flags.extend(is_set.then_some(flag));
     }
     if flags.is_empty() {

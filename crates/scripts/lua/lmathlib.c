@@ -15,6 +15,8 @@
 
 #include "lauxlib.h"
 #include "lualib.h"
+#include "lobject.h"
+#include "lstate.h"  /* syros */
 
 
 #undef PI
@@ -23,58 +25,77 @@
 
 
 
+/*
+** syros: these of the C library differ between machines
+*/
+extern double syros_sin (double n);
+extern double syros_sinh (double n);
+extern double syros_cos (double n);
+extern double syros_cosh (double n);
+extern double syros_tan (double n);
+extern double syros_tanh (double n);
+extern double syros_asin (double n);
+extern double syros_acos (double n);
+extern double syros_atan (double n);
+extern double syros_log (double n);
+extern double syros_log10 (double n);
+extern double syros_exp (double n);
+extern double syros_atan2 (double y, double x);
+extern double syros_pow (double base, double exponent);
+
+
 static int math_abs (lua_State *L) {
   lua_pushnumber(L, fabs(luaL_checknumber(L, 1)));
   return 1;
 }
 
 static int math_sin (lua_State *L) {
-  lua_pushnumber(L, sin(luaL_checknumber(L, 1)));
+  lua_pushnumber(L, syros_sin(luaL_checknumber(L, 1)));
   return 1;
 }
 
 static int math_sinh (lua_State *L) {
-  lua_pushnumber(L, sinh(luaL_checknumber(L, 1)));
+  lua_pushnumber(L, syros_sinh(luaL_checknumber(L, 1)));
   return 1;
 }
 
 static int math_cos (lua_State *L) {
-  lua_pushnumber(L, cos(luaL_checknumber(L, 1)));
+  lua_pushnumber(L, syros_cos(luaL_checknumber(L, 1)));
   return 1;
 }
 
 static int math_cosh (lua_State *L) {
-  lua_pushnumber(L, cosh(luaL_checknumber(L, 1)));
+  lua_pushnumber(L, syros_cosh(luaL_checknumber(L, 1)));
   return 1;
 }
 
 static int math_tan (lua_State *L) {
-  lua_pushnumber(L, tan(luaL_checknumber(L, 1)));
+  lua_pushnumber(L, syros_tan(luaL_checknumber(L, 1)));
   return 1;
 }
 
 static int math_tanh (lua_State *L) {
-  lua_pushnumber(L, tanh(luaL_checknumber(L, 1)));
+  lua_pushnumber(L, syros_tanh(luaL_checknumber(L, 1)));
   return 1;
 }
 
 static int math_asin (lua_State *L) {
-  lua_pushnumber(L, asin(luaL_checknumber(L, 1)));
+  lua_pushnumber(L, syros_asin(luaL_checknumber(L, 1)));
   return 1;
 }
 
 static int math_acos (lua_State *L) {
-  lua_pushnumber(L, acos(luaL_checknumber(L, 1)));
+  lua_pushnumber(L, syros_acos(luaL_checknumber(L, 1)));
   return 1;
 }
 
 static int math_atan (lua_State *L) {
-  lua_pushnumber(L, atan(luaL_checknumber(L, 1)));
+  lua_pushnumber(L, syros_atan(luaL_checknumber(L, 1)));
   return 1;
 }
 
 static int math_atan2 (lua_State *L) {
-  lua_pushnumber(L, atan2(luaL_checknumber(L, 1), luaL_checknumber(L, 2)));
+  lua_pushnumber(L, syros_atan2(luaL_checknumber(L, 1), luaL_checknumber(L, 2)));
   return 1;
 }
 
@@ -107,22 +128,22 @@ static int math_sqrt (lua_State *L) {
 }
 
 static int math_pow (lua_State *L) {
-  lua_pushnumber(L, pow(luaL_checknumber(L, 1), luaL_checknumber(L, 2)));
+  lua_pushnumber(L, syros_pow(luaL_checknumber(L, 1), luaL_checknumber(L, 2)));
   return 1;
 }
 
 static int math_log (lua_State *L) {
-  lua_pushnumber(L, log(luaL_checknumber(L, 1)));
+  lua_pushnumber(L, syros_log(luaL_checknumber(L, 1)));
   return 1;
 }
 
 static int math_log10 (lua_State *L) {
-  lua_pushnumber(L, log10(luaL_checknumber(L, 1)));
+  lua_pushnumber(L, syros_log10(luaL_checknumber(L, 1)));
   return 1;
 }
 
 static int math_exp (lua_State *L) {
-  lua_pushnumber(L, exp(luaL_checknumber(L, 1)));
+  lua_pushnumber(L, syros_exp(luaL_checknumber(L, 1)));
   return 1;
 }
 
@@ -138,7 +159,9 @@ static int math_rad (lua_State *L) {
 
 static int math_frexp (lua_State *L) {
   int e;
-  lua_pushnumber(L, frexp(luaL_checknumber(L, 1), &e));
+  lua_Number n = luaL_checknumber(L, 1);
+  lua_pushnumber(L, frexp(n, &e));
+  if (n - n != 0) e = 0;  /* syros: of no finite number it is not defined */
   lua_pushinteger(L, e);
   return 2;
 }
@@ -178,10 +201,18 @@ static int math_max (lua_State *L) {
 }
 
 
+/*
+** syros: the generator that POSIX calls lrand48, with a state of its own for each script
+*/
+static long next_random (lua_State *L) {
+  unsigned long long *state = &G(L)->random;
+  *state = (*state * 0x5DEECE66DULL + 0xB) & 0xFFFFFFFFFFFFULL;
+  return (long)(*state >> 17);
+}
+
+
 static int math_random (lua_State *L) {
-  /* the `%' avoids the (rare) case of r==1, and is needed also because on
-     some systems (SunOS!) `rand()' may return a value larger than RAND_MAX */
-  lua_Number r = (lua_Number)(rand()%RAND_MAX) / (lua_Number)RAND_MAX;
+  lua_Number r = (lua_Number)(next_random(L) % 0x7fffffff) / (lua_Number)0x7fffffff;
   switch (lua_gettop(L)) {  /* check number of arguments */
     case 0: {  /* no arguments */
       lua_pushnumber(L, r);  /* Number between 0 and 1 */
@@ -207,7 +238,7 @@ static int math_random (lua_State *L) {
 
 
 static int math_randomseed (lua_State *L) {
-  srand(luaL_checkint(L, 1));
+  G(L)->random = ((unsigned long long)(unsigned int)luaL_checkint(L, 1) << 16) | 0x330E;
   return 0;
 }
 

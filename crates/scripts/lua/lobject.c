@@ -89,6 +89,8 @@ int luaO_rawequalObj (const TValue *t1, const TValue *t2) {
 
 int luaO_str2d (const char *s, lua_Number *result) {
   char *endptr;
+  /* syros: nobody counts how long such a string is */
+  if (memchr(s, '\0', SYROS_NUMBER_BYTES_MAX + 1) == NULL) return 0;
   *result = lua_str2number(s, &endptr);
   if (endptr == s) return 0;  /* conversion failed */
   if (*endptr == 'x' || *endptr == 'X')  /* maybe an hexadecimal constant? */

@@ -40,7 +40,8 @@ typedef union GCObject GCObject;
 ** Common Header for all collectable objects (in macro form, to be
 ** included in other objects)
 */
-#define CommonHeader	GCObject *next; lu_byte tt; lu_byte marked
+/* syros: `serial' counts the objects that were made: their hash and their name, in place of the address */
+#define CommonHeader	GCObject *next; lu_byte tt; lu_byte marked; unsigned int serial
 
 
 /*
@@ -337,6 +338,7 @@ typedef struct Node {
 
 typedef struct Table {
   CommonHeader;
+  lu_byte readonly;  /* syros: nothing in it can be changed */
   lu_byte flags;  /* 1<<p means tagmethod(p) is not present */ 
   lu_byte lsizenode;  /* log2 of size of `node' array */
   struct Table *metatable;

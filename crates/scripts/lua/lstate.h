@@ -86,6 +86,9 @@ typedef struct global_State {
   int gcpause;  /* size of pause between successive GCs */
   int gcstepmul;  /* GC `granularity' */
   lua_CFunction panic;  /* to be called in unprotected errors */
+  unsigned int serial;  /* syros: number of the object that was made last */
+  long long fuel;  /* syros: what may still be done */
+  unsigned long long random;  /* syros: state of math.random */
   TValue l_registry;
   struct lua_State *mainthread;
   UpVal uvhead;  /* head of double-linked list of all open upvalues */
@@ -128,6 +131,15 @@ struct lua_State {
 
 
 #define G(L)	(L->l_G)
+
+/* syros: bytes that cost one unit of fuel */
+#define SYROS_BYTES_EACH	16
+
+/* syros: what is said to who changes a read-only table */
+#define SYROS_READONLY	"Attempt to modify a readonly table"
+
+/* syros: longest string that is a number */
+#define SYROS_NUMBER_BYTES_MAX	1000
 
 
 /*

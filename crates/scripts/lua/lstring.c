@@ -74,6 +74,7 @@ static TString *newlstr (lua_State *L, const char *str, size_t l,
 
 TString *luaS_newlstr (lua_State *L, const char *str, size_t l) {
   GCObject *o;
+  long long steps = (long long)(l / SYROS_BYTES_EACH);  /* syros */
   unsigned int h = cast(unsigned int, l);  /* seed */
   size_t step = (l>>5)+1;  /* if string is too long, don't hash all its chars */
   size_t l1;
@@ -83,12 +84,15 @@ TString *luaS_newlstr (lua_State *L, const char *str, size_t l) {
        o != NULL;
        o = o->gch.next) {
     TString *ts = rawgco2ts(o);
+    steps++;  /* syros: strings can be chosen so that all are in one chain */
     if (ts->tsv.len == l && (memcmp(str, getstr(ts), l) == 0)) {
       /* string may be dead */
       if (isdead(G(L), o)) changewhite(o);
+      G(L)->fuel -= steps;
       return ts;
     }
   }
+  G(L)->fuel -= steps;
   return newlstr(L, str, l, h);  /* not found */
 }
 
@@ -100,6 +104,7 @@ Udata *luaS_newudata (lua_State *L, size_t s, Table *e) {
   u = cast(Udata *, luaM_malloc(L, s + sizeof(Udata)));
   u->uv.marked = luaC_white(G(L));  /* is not finalized */
   u->uv.tt = LUA_TUSERDATA;
+  u->uv.serial = ++G(L)->serial;  /* syros */
   u->uv.len = s;
   u->uv.metatable = NULL;
   u->uv.env = e;

@@ -6,6 +6,7 @@
 
 
 #include <ctype.h>
+#include <math.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -18,6 +19,9 @@
 
 #include "lauxlib.h"
 #include "lualib.h"
+
+/* syros: nested matches, which the depth of a pattern causes */
+#define SYROS_MATCH_DEPTH_MAX	200
 
 
 /* macro to `unsign' a character */
@@ -95,6 +99,11 @@ static int str_rep (lua_State *L) {
   luaL_Buffer b;
   const char *s = luaL_checklstring(L, 1, &l);
   int n = luaL_checkint(L, 2);
+  if (n > 0) {  /* syros */
+    syros_charge(L, (size_t)n);
+    if (l > 0 && (size_t)n > ((size_t)1 << 40) / l) syros_charge(L, (size_t)1 << 40);
+    syros_charge(L, l * (size_t)n / 16);
+  }
   luaL_buffinit(L, &b);
   while (n-- > 0)
     luaL_addlstring(&b, s, l);
@@ -137,6 +146,7 @@ static int str_char (lua_State *L) {
 }
 
 
+#if 0  /* syros: scripts see no byte code */
 static int writer (lua_State *L, const void* b, size_t size, void* B) {
   (void)L;
   luaL_addlstring((luaL_Buffer*) B, (const char *)b, size);
@@ -154,6 +164,7 @@ static int str_dump (lua_State *L) {
   luaL_pushresult(&b);
   return 1;
 }
+#endif
 
 
 
@@ -172,6 +183,7 @@ typedef struct MatchState {
   const char *src_end;  /* end (`\0') of source string */
   lua_State *L;
   int level;  /* total number of captures (finished or unfinished) */
+  int depth;  /* syros: of `match' in itself */
   struct {
     const char *init;
     ptrdiff_t len;
@@ -287,7 +299,9 @@ static const char *matchbalance (MatchState *ms, const char *s,
     int b = *p;
     int e = *(p+1);
     int cont = 1;
+    const char *begin = s;  /* syros */
     while (++s < ms->src_end) {
+      if (((s - begin) & 255) == 0) syros_charge(ms->L, 16);
       if (*s == e) {
         if (--cont == 0) return s+1;
       }
@@ -303,6 +317,7 @@ static const char *max_expand (MatchState *ms, const char *s,
   ptrdiff_t i = 0;  /* counts maximum expand for item */
   while ((s+i)<ms->src_end && singlematch(uchar(*(s+i)), p, ep))
     i++;
+  syros_charge(ms->L, (size_t)i * (1 + (ep - p) / 16));  /* syros */
   /* keeps trying to match with the maximum repetitions */
   while (i>=0) {
     const char *res = match(ms, (s+i), ep+1);
@@ -356,14 +371,30 @@ static const char *match_capture (MatchState *ms, const char *s, int l) {
   l = check_capture(ms, l);
   len = ms->capture[l].len;
   if ((size_t)(ms->src_end-s) >= len &&
-      memcmp(ms->capture[l].init, s, len) == 0)
+      (syros_charge(ms->L, len / 16), memcmp(ms->capture[l].init, s, len) == 0))
     return s+len;
   else return NULL;
 }
 
 
+static const char *match_here (MatchState *ms, const char *s, const char *p);
+
+
+/*
+** syros: the depth is limited, since a long pattern would exhaust the C stack.
+*/
 static const char *match (MatchState *ms, const char *s, const char *p) {
+  if (ms->depth++ >= SYROS_MATCH_DEPTH_MAX)
+    luaL_error(ms->L, "pattern too complex");
+  s = match_here(ms, s, p);
+  ms->depth--;
+  return s;
+}
+
+
+static const char *match_here (MatchState *ms, const char *s, const char *p) {
   init: /* using goto's to optimize tail recursion */
+  syros_charge(ms->L, 1);  /* syros */
   switch (*p) {
     case '(': {  /* start capture */
       if (*(p+1) == ')')  /* position capture? */
@@ -414,6 +445,7 @@ static const char *match (MatchState *ms, const char *s, const char *p) {
     default: dflt: {  /* it is a pattern item */
       const char *ep = classend(ms, p);  /* points to what is next */
       int m = s<ms->src_end && singlematch(uchar(*s), p, ep);
+      if (ep - p > 16) syros_charge(ms->L, (ep - p) / 16);  /* syros */
       switch (*ep) {
         case '?': {  /* optional */
           const char *res;
@@ -441,16 +473,18 @@ static const char *match (MatchState *ms, const char *s, const char *p) {
 
 
 
-static const char *lmemfind (const char *s1, size_t l1,
+static const char *lmemfind (lua_State *L, const char *s1, size_t l1,
                                const char *s2, size_t l2) {
   if (l2 == 0) return s1;  /* empty strings are everywhere */
   else if (l2 > l1) return NULL;  /* avoids a negative `l1' */
   else {
     const char *init;  /* to search for a `*s2' inside `s1' */
+    syros_charge(L, l1 / 16);
     l2--;  /* 1st char will be checked by `memchr' */
     l1 = l1-l2;  /* `s2' cannot be found after that */
     while (l1 > 0 && (init = (const char *)memchr(s1, *s2, l1)) != NULL) {
       init++;   /* 1st char is already checked */
+      syros_charge(L, 1 + l2 / 16);
       if (memcmp(init, s2+1, l2) == 0)
         return init-1;
       else {  /* correct `l1' and `s1' to try again */
@@ -499,10 +533,11 @@ static int str_find_aux (lua_State *L, int find) {
   ptrdiff_t init = posrelat(luaL_optinteger(L, 3, 1), l1) - 1;
   if (init < 0) init = 0;
   else if ((size_t)(init) > l1) init = (ptrdiff_t)l1;
+  syros_charge(L, l2 / 16);  /* syros */
   if (find && (lua_toboolean(L, 4) ||  /* explicit request? */
       strpbrk(p, SPECIALS) == NULL)) {  /* or no special characters? */
     /* do a plain search */
-    const char *s2 = lmemfind(s+init, l1-init, p, l2);
+    const char *s2 = lmemfind(L, s+init, l1-init, p, l2);
     if (s2) {
       lua_pushinteger(L, s2-s+1);
       lua_pushinteger(L, s2-s+l2);
@@ -516,6 +551,7 @@ static int str_find_aux (lua_State *L, int find) {
     ms.L = L;
     ms.src_init = s;
     ms.src_end = s+l1;
+    ms.depth = 0;
     do {
       const char *res;
       ms.level = 0;
@@ -554,6 +590,7 @@ static int gmatch_aux (lua_State *L) {
   ms.L = L;
   ms.src_init = s;
   ms.src_end = s+ls;
+  ms.depth = 0;
   for (src = s + (size_t)lua_tointeger(L, lua_upvalueindex(3));
        src <= ms.src_end;
        src++) {
@@ -658,6 +695,7 @@ static int str_gsub (lua_State *L) {
   ms.L = L;
   ms.src_init = src;
   ms.src_end = src+srcl;
+  ms.depth = 0;
   while (n < max_s) {
     const char *e;
     ms.level = 0;
@@ -753,6 +791,17 @@ static void addintlen (char *form) {
 }
 
 
+/*
+** syros: what x86 makes of a number that is out of range.
+*/
+static unsigned LUA_INTFRM_T syros_unsigned (lua_Number n) {
+  const double half = 9223372036854775808.0;
+  if (n >= half)
+    return n < 2 * half ? (unsigned LUA_INTFRM_T)(n - half) + ((unsigned LUA_INTFRM_T)1 << 63) : 0;
+  return (unsigned LUA_INTFRM_T)syros_number2integer(n);
+}
+
+
 static int str_format (lua_State *L) {
   int top = lua_gettop(L);
   int arg = 1;
@@ -774,22 +823,23 @@ static int str_format (lua_State *L) {
       strfrmt = scanformat(L, strfrmt, form);
       switch (*strfrmt++) {
         case 'c': {
-          sprintf(buff, form, (int)luaL_checknumber(L, arg));
+          sprintf(buff, form, syros_number2int(luaL_checknumber(L, arg)));
           break;
         }
         case 'd':  case 'i': {
           addintlen(form);
-          sprintf(buff, form, (LUA_INTFRM_T)luaL_checknumber(L, arg));
+          sprintf(buff, form, (LUA_INTFRM_T)syros_number2integer(luaL_checknumber(L, arg)));
           break;
         }
         case 'o':  case 'u':  case 'x':  case 'X': {
           addintlen(form);
-          sprintf(buff, form, (unsigned LUA_INTFRM_T)luaL_checknumber(L, arg));
+          sprintf(buff, form, syros_unsigned(luaL_checknumber(L, arg)));
           break;
         }
         case 'e':  case 'E': case 'f':
         case 'g': case 'G': {
-          sprintf(buff, form, (double)luaL_checknumber(L, arg));
+          double n = luaL_checknumber(L, arg);
+          sprintf(buff, form, n != n ? copysign(n, -1.0) : n);  /* syros */
           break;
         }
         case 'q': {
@@ -827,7 +877,6 @@ static int str_format (lua_State *L) {
 static const luaL_Reg strlib[] = {
   {"byte", str_byte},
   {"char", str_char},
-  {"dump", str_dump},
   {"find", str_find},
   {"format", str_format},
   {"gfind", gfind_nodef},

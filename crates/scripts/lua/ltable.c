@@ -107,8 +107,8 @@ static Node *mainposition (const Table *t, const TValue *key) {
       return hashboolean(t, bvalue(key));
     case LUA_TLIGHTUSERDATA:
       return hashpointer(t, pvalue(key));
-    default:
-      return hashpointer(t, gcvalue(key));
+    default:  /* syros: not by its address */
+      return hashmod(t, gcvalue(key)->gch.serial);
   }
 }
 
@@ -162,6 +162,7 @@ static int findindex (lua_State *L, Table *t, StkId key) {
 int luaH_next (lua_State *L, Table *t, StkId key) {
   int i = findindex(L, t, key);  /* find original element */
   for (i++; i < t->sizearray; i++) {  /* try first array part */
+    G(L)->fuel--;  /* syros: of a table that has been emptied, all places are looked at */
     if (!ttisnil(&t->array[i])) {  /* a non-nil value? */
       setnvalue(key, cast_num(i+1));
       setobj2s(L, key+1, &t->array[i]);
@@ -169,6 +170,7 @@ int luaH_next (lua_State *L, Table *t, StkId key) {
     }
   }
   for (i -= t->sizearray; i < sizenode(t); i++) {  /* then hash part */
+    G(L)->fuel--;  /* syros */
     if (!ttisnil(gval(gnode(t, i)))) {  /* a non-nil value? */
       setobj2s(L, key, key2tval(gnode(t, i)));
       setobj2s(L, key+1, gval(gnode(t, i)));
@@ -360,6 +362,7 @@ Table *luaH_new (lua_State *L, int narray, int nhash) {
   luaC_link(L, obj2gco(t), LUA_TTABLE);
   t->metatable = NULL;
   t->flags = cast_byte(~0);
+  t->readonly = 0;
   /* temporary values (kept only if some malloc fails) */
   t->array = NULL;
   t->sizearray = 0;
@@ -401,6 +404,10 @@ static TValue *newkey (lua_State *L, Table *t, const TValue *key) {
   if (!ttisnil(gval(mp)) || mp == dummynode) {
     Node *othern;
     Node *n = getfreepos(t);  /* get a free place */
+    long long steps = 0;  /* syros: keys can be chosen so that all are in one chain */
+    for (othern = mp; othern != NULL && steps < 64; othern = gnext(othern)) steps++;
+    for (; othern != NULL; othern = gnext(othern)) steps += 16;
+    G(L)->fuel -= steps;
     if (n == NULL) {  /* cannot find a free place? */
       rehash(L, t, key);  /* grow table */
       return luaH_set(L, t, key);  /* re-insert key into grown table */

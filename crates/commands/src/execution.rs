@@ -49,7 +49,7 @@ pub fn read<K: Keys>(keys: &K, now: WallTime, body: &[u8], reply: &mut Vec<u8>) 
 
 /// What the operations of a body see at `now`, whose replies start after `reply`.
 const fn view(now: WallTime, reply: &[u8]) -> View {
-    View { now, reply_end: reply.len() + REPLY_BYTES_MAX }
+    View { now, draw: now.0, reply_end: reply.len() + REPLY_BYTES_MAX }
 }
 
 /// The first operation of a body, and whether there are more; fails if any is malformed.

@@ -27,6 +27,7 @@ mod number;
 mod operation;
 mod parse;
 mod primitive;
+mod programs;
 mod reply;
 mod table;
 mod words;
@@ -42,12 +43,14 @@ pub use families::{Command, Condition, ConnectionCommand, ExpireCondition, Lifet
 pub use generation::Generation;
 pub use glob::{glob_matches, glob_matches_in_any_case};
 pub use number::{parse_integer, write_integer};
-pub use operation::Operation;
+pub use operation::{Operation, ScriptUse};
 pub use parse::{Parsed, parse, parse_numbered};
 pub use primitive::Malformed;
+pub use programs::{Library, Programs, ScriptName};
 pub use reply::{
-    ArrayRef, Double, Head, PairsRef, Reply, ReplyRef, put_array, put_bulk, put_decimal, put_double,
-    put_error, put_integer, put_map, put_nil, put_nil_array, put_ok, put_pairs, put_set, put_simple,
+    ArrayRef, Double, Head, PairsRef, Reply, ReplyRef, put_array, put_big_number, put_boolean, put_bulk,
+    put_decimal, put_double, put_error, put_integer, put_map, put_nil, put_nil_array, put_ok, put_pairs,
+    put_set, put_simple, put_verbatim,
 };
 pub use table::{commands, lookup};
 
@@ -77,6 +80,10 @@ pub mod limits {
     /// Most bytes that one command may combine, in all strings that it reads: a key of 16 MiB may be named 65,536 times. Going
     /// through so many takes as long as others can be kept waiting.
     pub const SOURCE_BYTES_MAX: usize = 1 << 30;
+
+    /// Units of fuel that a script may use, if the operation is made by this build: about as much as is done in a tenth of a
+    /// second. An operation carries its own number, so that replicas of different builds agree.
+    pub const SCRIPT_FUEL: u64 = 10_000_000;
 
     /// Most cells of the table that LCS fills: one for each pair of a beginning of the first string and one of the second, the
     /// empty ones included. Redis's table of 32-bit numbers has as many if `proto-max-bulk-len` is 16 MiB. Filling it

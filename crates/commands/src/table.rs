@@ -153,8 +153,11 @@ mod tests {
                 CommandKind::Blind => true,
                 CommandKind::Local(_) => false,
             };
-            assert_eq!(write, changes, "{}", spec.name);
-            assert_eq!(spec.categories.contains(&"@write"), changes, "{}", spec.name);
+            // What a script does is not known from its name.
+            if spec.group != "scripting" {
+                assert_eq!(write, changes, "{}", spec.name);
+                assert_eq!(spec.categories.contains(&"@write"), changes, "{}", spec.name);
+            }
             assert!(spec.summary.ends_with('.'), "{}", spec.name);
             assert_eq!(spec.keys.first == 0, spec.keys.step == 0, "{}", spec.name);
             let counted = usize::from(spec.key_count > 0);

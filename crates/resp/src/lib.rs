@@ -17,6 +17,7 @@ mod parser;
 mod planted;
 mod queue;
 mod schedule;
+mod scripts;
 mod statistics;
 mod watch;
 mod writer;

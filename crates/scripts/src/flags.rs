@@ -1,6 +1,6 @@
 //! The first line of a script, which says what it may do.
 
-use crate::{sha1_hex};
+use crate::sha1_hex;
 
 /// What a script says about itself.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -79,7 +79,9 @@ pub fn library_name(text: &[u8]) -> Result<String, String> {
         match part.split_once('=') {
             Some((option, value)) if option.eq_ignore_ascii_case("name") => {
                 if name.replace(value.to_owned()).is_some() {
-                    return Err("ERR Invalid metadata value, name argument was given multiple times".to_owned());
+                    return Err(
+                        "ERR Invalid metadata value, name argument was given multiple times".to_owned()
+                    );
                 }
             }
             _ => return Err(format!("ERR Invalid metadata value given: {part}")),

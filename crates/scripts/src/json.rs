@@ -118,7 +118,9 @@ fn add_choices(lua: &Lua, table: &Table, choices: &Rc<RefCell<Choices>>) -> mlua
     add(lua, table, "encode_invalid_numbers", move |lua, arguments| {
         let mut choices = shared.borrow_mut();
         match arguments {
-            [Value::String(text), ..] if *text.as_bytes() == *b"null" => choices.encode_invalid = Invalid::Null,
+            [Value::String(text), ..] if *text.as_bytes() == *b"null" => {
+                choices.encode_invalid = Invalid::Null
+            }
             _ => {
                 let mut allowed = matches!(choices.encode_invalid, Invalid::Write);
                 let is_null = matches!(choices.encode_invalid, Invalid::Null);
@@ -567,14 +569,17 @@ fn hexadecimal(text: &[u8]) -> Option<(f64, usize)> {
     let [b'0', b'x' | b'X', digits @ ..] = text else { return None };
     let length = digits.iter().take_while(|digit| digit.is_ascii_hexdigit()).count();
     let digit = |digit: &u8| f64::from(char::from(*digit).to_digit(16).unwrap_or(0));
-    (length > 0).then(|| (digits[..length].iter().fold(0.0, |sum, next| sum * 16.0 + digit(next)), 2 + length))
+    (length > 0)
+        .then(|| (digits[..length].iter().fold(0.0, |sum, next| sum * 16.0 + digit(next)), 2 + length))
 }
 
 /// A number that JSON does not have.
 fn invalid_number(text: &[u8]) -> Option<(f64, usize)> {
     [("infinity", f64::INFINITY), ("inf", f64::INFINITY), ("nan", f64::NAN)]
         .into_iter()
-        .find(|(word, _)| text.get(..word.len()).is_some_and(|text| text.eq_ignore_ascii_case(word.as_bytes())))
+        .find(|(word, _)| {
+            text.get(..word.len()).is_some_and(|text| text.eq_ignore_ascii_case(word.as_bytes()))
+        })
         .map(|(word, number)| (number, word.len()))
 }
 

@@ -26,7 +26,7 @@ pub use flags::{Flags, library_name};
 pub use reply::Reply;
 pub use sha1::{sha1, sha1_hex};
 
-use state::{End, Failure, State, Unready};
+use state::{End, Failure, Purpose, State, Unready};
 
 /// Executes the commands that scripts call.
 pub trait Host {
@@ -93,7 +93,9 @@ impl LibraryFunction {
 /// The text of the error that is the reply to whoever loads it.
 pub fn check(text: &[u8]) -> Result<(), String> {
     Flags::of_script(text)?;
-    match prepared().and_then(|state| state.check(text).map_err(|unready| unreadiness(unready, SCRIPT))) {
+    match prepared(b"", Purpose::Script)
+        .and_then(|state| state.check(text).map_err(|unready| unreadiness(unready, SCRIPT)))
+    {
         Ok(()) => Ok(()),
         Err(problem) => Err(problem),
     }
@@ -101,7 +103,7 @@ pub fn check(text: &[u8]) -> Result<(), String> {
 
 /// Runs a script.
 pub fn run(text: &[u8], input: Input<'_>, limits: Limits, host: &mut dyn Host) -> Outcome {
-    let state = match prepared() {
+    let state = match prepared(text, Purpose::Script) {
         Ok(state) => state,
         Err(problem) => return error(problem),
     };
@@ -117,7 +119,7 @@ pub fn run(text: &[u8], input: Input<'_>, limits: Limits, host: &mut dyn Host) -
 /// # Errors
 /// The text of the error that is the reply to whoever loads it.
 pub fn library(text: &[u8], limits: Limits) -> Result<Vec<LibraryFunction>, String> {
-    let loaded = prepared()?.load(text, limits);
+    let loaded = prepared(text, Purpose::Library)?.load(text, limits);
     let functions = loaded.map_err(|unready| unreadiness(unready, FUNCTION))?;
     if functions.is_empty() {
         return Err("ERR No functions registered".to_owned());
@@ -132,7 +134,7 @@ pub fn library(text: &[u8], limits: Limits) -> Result<Vec<LibraryFunction>, Stri
 
 /// Calls a function of a library.
 pub fn call(text: &[u8], name: &str, input: Input<'_>, limits: Limits, host: &mut dyn Host) -> Outcome {
-    let state = match prepared() {
+    let state = match prepared(text, Purpose::Library) {
         Ok(state) => state,
         Err(problem) => return error(problem),
     };
@@ -151,8 +153,8 @@ const SCRIPT: &str = "script (new function)";
 const FUNCTION: &str = "function";
 
 /// A state that has run nothing.
-fn prepared() -> Result<State, String> {
-    State::new().map_err(|problem| format!("ERR no script can be run: {problem}"))
+fn prepared(text: &[u8], purpose: Purpose) -> Result<State, String> {
+    State::new(text, purpose).map_err(|problem| format!("ERR no script can be run: {problem}"))
 }
 
 fn error(text: String) -> Outcome {

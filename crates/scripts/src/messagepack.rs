@@ -151,12 +151,16 @@ fn unpack(lua: &Lua, arguments: &[Value], limit: i64, offset: i64, all: bool) ->
     let text = string(lua, arguments, 1)?;
     let text = text.as_bytes();
     if offset < 0 || limit < 0 {
-        return fault(format!("Invalid request to unpack with offset of {offset} and limit of {}.", text.len()));
+        return fault(format!(
+            "Invalid request to unpack with offset of {offset} and limit of {}.",
+            text.len()
+        ));
     }
     let Some(rest) = usize::try_from(offset).ok().and_then(|offset| text.get(offset..)) else {
         return fault(format!("Start offset {offset} greater than input length {}.", text.len()));
     };
     let mut decoder = Decoder { lua, rest, meter: Meter::new(lua) };
+    decoder.meter.count(rest.len() / 16)?;
     let mut values = Vec::new();
     let limit = if limit == 0 { i64::MAX } else { limit };
     while !decoder.rest.is_empty() && (values.len() as i64) < limit {

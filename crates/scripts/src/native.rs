@@ -154,9 +154,7 @@ pub(crate) fn number(lua: &Lua, arguments: &[Value], at: usize) -> Result<f64, F
         Some(string @ Value::String(_)) => lua.coerce_number(string.clone())?,
         _ => None,
     };
-    found.ok_or_else(|| {
-        Fault::Argument(at, format!("number expected, got {}", type_name(argument)))
-    })
+    found.ok_or_else(|| Fault::Argument(at, format!("number expected, got {}", type_name(argument))))
 }
 
 /// The argument of this number, from one, as a string: a number will do.
@@ -170,9 +168,7 @@ pub(crate) fn string(lua: &Lua, arguments: &[Value], at: usize) -> Result<mlua::
         Some(Value::Number(number)) => Some(lua.create_string(crate::number::general(*number, 14))?),
         _ => None,
     };
-    found.ok_or_else(|| {
-        Fault::Argument(at, format!("string expected, got {}", type_name(argument)))
-    })
+    found.ok_or_else(|| Fault::Argument(at, format!("string expected, got {}", type_name(argument))))
 }
 
 /// A number as an integer, where it is cut as C cuts it on x86.

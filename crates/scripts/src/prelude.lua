@@ -105,17 +105,25 @@ redis.acl_check_cmd = wrap(function(...)
   return true, true
 end)
 
-local cjson = library(native.cjson, { _NAME = 'cjson', _VERSION = '2.1.0', null = native.null })
-function cjson.new() return cjson end
-local cmsgpack = library(native.cmsgpack, {
-  _NAME = 'cmsgpack', _VERSION = 'lua-cmsgpack 0.4.0', _DESCRIPTION = 'MessagePack C implementation for Lua',
-  _COPYRIGHT = 'Copyright (C) 2012, Salvatore Sanfilippo',
-})
-local bit, struct = library(native.bit), library(native.struct)
+-- The libraries that the script names.
+local libraries = {}
+if native.cjson then
+  local cjson = library(native.cjson, { _NAME = 'cjson', _VERSION = '2.1.0', null = native.null })
+  function cjson.new() return cjson end
+  libraries.cjson = cjson
+end
+if native.cmsgpack then
+  libraries.cmsgpack = library(native.cmsgpack, {
+    _NAME = 'cmsgpack', _VERSION = 'lua-cmsgpack 0.4.0', _DESCRIPTION = 'MessagePack C implementation for Lua',
+    _COPYRIGHT = 'Copyright (C) 2012, Salvatore Sanfilippo',
+  })
+end
+if native.bit then libraries.bit = library(native.bit) end
+if native.struct then libraries.struct = library(native.struct) end
 
 local globals = _G
 globals.redis, globals.server = redis, redis
-globals.cjson, globals.cmsgpack, globals.bit, globals.struct = cjson, cmsgpack, bit, struct
+for name, made in next, libraries do globals[name] = freeze(made) or made end
 
 local of_globals = {
   __index = function(_, name)
@@ -123,7 +131,7 @@ local of_globals = {
   end,
 }
 setmetatable(globals, of_globals)
-for _, each in next, { redis, cjson, cmsgpack, bit, struct, string, table, math, coroutine, of_globals, getmetatable('') } do
+for _, each in next, { redis, string, table, math, coroutine, of_globals, getmetatable('') } do
   freeze(each)
 end
 
@@ -145,86 +153,12 @@ local function run(script, calls, keys, arguments, units, seed)
   return xpcall(script, failed)
 end
 
--- The functions that the library has registered which is being loaded: names, and tables about them.
-local order, registered = {}, {}
-
--- What is wrong with the named arguments of register_function, if anything is.
-local function problem_of(named)
-  local of = 'redis.register_function'
-  for key, value in next, named do
-    if type(key) ~= 'string' then return 'ERR named argument key given to ' .. of .. ' is not a string' end
-    if key == 'function_name' or key == 'description' then
-      if type(value) ~= 'string' then return 'ERR ' .. key .. ' argument given to ' .. of .. ' must be a string' end
-    elseif key == 'callback' then
-      if type(value) ~= 'function' then return 'ERR callback argument given to ' .. of .. ' must be a function' end
-    elseif key == 'flags' then
-      if type(value) ~= 'table' then
-        return 'ERR flags argument to ' .. of .. ' must be a table representing function flags'
-      end
-    else
-      return 'ERR unknown argument given to ' .. of
-    end
-  end
-  if not named.function_name then return 'ERR ' .. of .. ' must get a function name argument' end
-  if not named.callback then return 'ERR ' .. of .. ' must get a callback argument' end
-end
-
-local register = wrap(function(...)
-  local of = 'redis.register_function'
-  local count, named, callback = select('#', ...), ...
-  if count == 0 or count > 2 then return fail('ERR wrong number of arguments to ' .. of) end
-  if count == 2 then
-    if type(named) ~= 'string' then return fail('ERR first argument to ' .. of .. ' must be a string') end
-    if type(callback) ~= 'function' then return fail('ERR second argument to ' .. of .. ' must be a function') end
-    named = { function_name = named, callback = callback }
-  elseif type(named) ~= 'table' then
-    return fail('ERR calling ' .. of .. ' with a single argument is only applicable to Lua table (representing named arguments).')
-  end
-  local problem = problem_of(named)
-  if problem then return fail(problem) end
-  local flags = {}
-  for at, flag in ipairs(named.flags or {}) do
-    if type(flag) ~= 'string' or not native.is_flag(flag) then return fail('ERR unknown flag given') end
-    flags[at] = flag
-  end
-  local name = named.function_name
-  if not native.is_name(name) then
-    return fail('ERR Library names can only contain letters, numbers, or underscores(_) and must be at least one character long')
-  end
-  if registered[name] then return fail('ERR Function already exists in the library') end
-  registered[name] = { name, named.description, flags, named.callback }
-  order[#order + 1] = name
-  return true
-end)
-
--- What a library finds while it is being loaded: it can call no command.
-local loading = { register_function = register }
-for name, value in next, redis do
-  if name ~= 'call' and name ~= 'pcall' then loading[name] = value end
-end
-setmetatable(loading, of_globals)
-freeze(loading)
-
--- Loads a library; what it has registered.
-local function load(script, units, seed)
-  globals.redis, globals.server = loading, loading
-  freeze(globals)
-  begin(units, seed)
-  local ok, failure = xpcall(script, failed)
-  if not ok then return false, failure end
-  freeze(globals, false)
-  globals.redis, globals.server = redis, redis
-  freeze(globals)
-  local list = {}
-  for at = 1, #order do list[at] = registered[order[at]] end
-  return true, list
-end
-
--- Calls a function of the library that has been loaded.
-local function call(name, calls, keys, arguments)
-  host = calls
-  local callback = registered[name][4]
-  return xpcall(function() return callback(keys, arguments) end, failed)
-end
-
-return { run = run, load = load, call = call, fuel = fuel }
+return {
+  run = run, fuel = fuel,
+  -- What the prelude of libraries needs.
+  kit = {
+    begin = begin, failed = failed, fail = fail, freeze = freeze, globals = globals, of_globals = of_globals,
+    redis = redis, wrap = wrap, xpcall = xpcall,
+    set_host = function(calls) host = calls end,
+  },
+}

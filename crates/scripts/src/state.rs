@@ -54,25 +54,50 @@ pub(crate) struct Registered {
 pub(crate) struct State {
     lua: Lua,
     run: Function,
-    load: Function,
-    call: Function,
+    /// What belongs to libraries.
+    library: Option<LibraryState>,
     /// The script has chosen RESP3.
     is_newer: Rc<Cell<bool>>,
 }
 
+/// How libraries are loaded, and their functions called.
+struct LibraryState {
+    load: Function,
+    call: Function,
+}
+
+/// What a state is made for.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Purpose {
+    /// A script.
+    Script,
+    /// A library.
+    Library,
+}
+
 impl State {
     /// Prepares a state.
-    pub(crate) fn new() -> mlua::Result<Self> {
+    ///
+    /// It has the libraries that the text names: making one takes longer than most scripts.
+    pub(crate) fn new(text: &[u8], purpose: Purpose) -> mlua::Result<Self> {
         let options = LuaOptions::new().catch_rust_panics(false);
         let lua = Lua::new_with(StdLib::TABLE | StdLib::STRING | StdLib::MATH, options)?;
         lua.gc_stop();
         let is_newer = Rc::new(Cell::new(false));
-        let native = natives(&lua, &is_newer)?;
+        let native = natives(&lua, &is_newer, text)?;
         let prelude = lua.load(include_str!("prelude.lua")).set_name(PRELUDE).set_mode(ChunkMode::Text);
-        let made: Table = prelude.call(native)?;
+        let made: Table = prelude.call(native.clone())?;
         native::set_fuel(&lua, made.raw_get("fuel")?);
-        let (run, load, call) = (made.raw_get("run")?, made.raw_get("load")?, made.raw_get("call")?);
-        Ok(Self { lua, run, load, call, is_newer })
+        let library = match purpose {
+            Purpose::Script => None,
+            Purpose::Library => {
+                let prelude =
+                    lua.load(include_str!("library.lua")).set_name(PRELUDE).set_mode(ChunkMode::Text);
+                let made: Table = prelude.call((native, made.raw_get::<Table>("kit")?))?;
+                Some(LibraryState { load: made.raw_get("load")?, call: made.raw_get("call")? })
+            }
+        };
+        Ok(Self { run: made.raw_get("run")?, lua, library, is_newer })
     }
 
     /// The function that this text is.
@@ -114,7 +139,8 @@ impl State {
     /// Loads a library: what it has registered.
     pub(crate) fn load(&self, text: &[u8], limits: Limits) -> Result<Vec<Registered>, Unready> {
         let script = self.compile(text, "@user_function")?;
-        let loaded = self.load.call::<(bool, Value)>((script, limits.fuel as f64, seed(limits)));
+        let Some(library) = &self.library else { return Err(Unready::OutOfFuel) };
+        let loaded = library.load.call::<(bool, Value)>((script, limits.fuel as f64, seed(limits)));
         match loaded {
             Ok((true, Value::Table(list))) if !self.is_exhausted() => {
                 let functions = list.sequence_values::<Table>().map(|each| registered(&each?));
@@ -134,7 +160,8 @@ impl State {
     ) -> End {
         let ended = self.strings(keys).and_then(|keys| {
             let arguments = self.strings(arguments)?;
-            self.with_host(host, |calls| self.call.call((name, calls, keys, arguments)))
+            let Some(library) = &self.library else { return Ok((true, Value::Nil)) };
+            self.with_host(host, |calls| library.call.call((name, calls, keys, arguments)))
         });
         self.end(ended)
     }
@@ -158,9 +185,8 @@ impl State {
         call: impl FnOnce(Function) -> mlua::Result<R>,
     ) -> mlua::Result<R> {
         self.lua.scope(|scope| {
-            let calls = scope.create_function_mut(|lua, words: MultiValue| {
-                self.command(lua, host, &words.into_vec())
-            })?;
+            let calls = scope
+                .create_function_mut(|lua, words: MultiValue| self.command(lua, host, &words.into_vec()))?;
             call(calls)
         })
     }
@@ -328,8 +354,7 @@ impl State {
             return Ok(Reply::Map(pairs?));
         }
         if let Value::Table(set) = table.raw_get("set")? {
-            let member =
-                |pair: mlua::Result<(Value, Value)>| self.reply_of(&pair?.0, depth, meter);
+            let member = |pair: mlua::Result<(Value, Value)>| self.reply_of(&pair?.0, depth, meter);
             let members: Result<_, native::Fault> = set.pairs::<Value, Value>().map(member).collect();
             return Ok(Reply::Set(members?));
         }
@@ -362,19 +387,31 @@ fn seed(limits: Limits) -> f64 {
 }
 
 /// The functions that the prelude makes its libraries of.
-fn natives(lua: &Lua, is_newer: &Rc<Cell<bool>>) -> mlua::Result<Table> {
+fn natives(lua: &Lua, is_newer: &Rc<Cell<bool>>, text: &[u8]) -> mlua::Result<Table> {
     let native = lua.create_table()?;
     native.raw_set("version", VERSION)?;
     native.raw_set("version_number", VERSION_NUMBER)?;
     native.raw_set("null", Value::NULL)?;
-    native.raw_set("cjson", json::library(lua)?)?;
-    native.raw_set("cmsgpack", messagepack::library(lua)?)?;
-    native.raw_set("bit", bits::library(lua)?)?;
-    native.raw_set("struct", structs::library(lua)?)?;
+    type Make = fn(&Lua) -> mlua::Result<Table>;
+    let libraries: [(&str, Make); 4] = [
+        ("cjson", json::library),
+        ("cmsgpack", messagepack::library),
+        ("bit", bits::library),
+        ("struct", structs::library),
+    ];
+    // Whoever looks for a global by a name that is put together may mean any of them.
+    let may_mean_any = names(text, "_G");
+    for (name, make) in libraries {
+        if may_mean_any || names(text, name) {
+            native.raw_set(name, make(lua)?)?;
+        }
+    }
     add(lua, &native, "sha1hex", |lua, arguments| {
         let text = match arguments {
             [Value::String(text), ..] => text.as_bytes().to_vec(),
-            [Value::Integer(_) | Value::Number(_), ..] => native::string(lua, arguments, 1)?.as_bytes().to_vec(),
+            [Value::Integer(_) | Value::Number(_), ..] => {
+                native::string(lua, arguments, 1)?.as_bytes().to_vec()
+            }
             _ => Vec::new(),
         };
         Meter::new(lua).count(text.len() / 4)?;
@@ -385,14 +422,23 @@ fn natives(lua: &Lua, is_newer: &Rc<Cell<bool>>) -> mlua::Result<Table> {
         is_newer.set(native::number(lua, arguments, 1)? > 2.0);
         Ok(MultiValue::new())
     })?;
-    native.raw_set("is_name", lua.create_function(|_, name: mlua::LuaString| {
-        Ok(flags::is_name(&name.to_string_lossy()))
-    })?)?;
-    native.raw_set("is_flag", lua.create_function(|_, name: mlua::LuaString| {
-        Ok(flags::Flags::default().add(&name.to_string_lossy()))
-    })?)?;
+    native.raw_set(
+        "is_name",
+        lua.create_function(|_, name: mlua::LuaString| Ok(flags::is_name(&name.to_string_lossy())))?,
+    )?;
+    native.raw_set(
+        "is_flag",
+        lua.create_function(|_, name: mlua::LuaString| {
+            Ok(flags::Flags::default().add(&name.to_string_lossy()))
+        })?,
+    )?;
     native.raw_set("where", lua.create_function(|lua, ()| Ok(place(lua)))?)?;
     Ok(native)
+}
+
+/// True if a text has this word in it.
+fn names(text: &[u8], word: &str) -> bool {
+    text.windows(word.len()).any(|part| part == word.as_bytes())
 }
 
 /// Where the innermost function of the script stands: its source, as Lua writes it, and the line.
@@ -432,9 +478,7 @@ fn failed(failure: &Value) -> Failure {
     let unknown = || Failure { text: b"ERR unknown error".to_vec(), place: None };
     let Value::Table(table) = failure else {
         return match failure {
-            Value::String(text) => {
-                Failure { text: [b"ERR ", &text.as_bytes()[..]].concat(), place: None }
-            }
+            Value::String(text) => Failure { text: [b"ERR ", &text.as_bytes()[..]].concat(), place: None },
             _ => unknown(),
         };
     };

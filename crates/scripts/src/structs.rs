@@ -51,7 +51,9 @@ impl<'a> Format<'a> {
                 b'f' => 4,
                 b'i' | b'I' => match self.digits(4)? {
                     size if size > INTEGER_BYTES_MAX => {
-                        return fault(format!("integral size {size} is larger than limit of {INTEGER_BYTES_MAX}"));
+                        return fault(format!(
+                            "integral size {size} is larger than limit of {INTEGER_BYTES_MAX}"
+                        ));
                     }
                     size => size,
                 },

@@ -40,7 +40,7 @@ fn show(text: &str) -> String {
 fn time() {
     let begun = Instant::now();
     for _ in 0..1_000 {
-        std::hint::black_box(&State::new().expect("a state"));
+        std::hint::black_box(&State::new(b"", Purpose::Script).expect("a state"));
     }
     println!("a state {:?}", begun.elapsed() / 1_000);
     let begun = Instant::now();
@@ -52,15 +52,43 @@ fn time() {
 
 #[test]
 fn some() {
-    for text in ["return 1", "return redis.call('x', 1.5, KEYS[1])", "return redis.call('fail')", "return {redis.pcall('fail').err}",
-        "return tostring({})", "while true do end", "while true do pcall(function() while true do end end) end", "return string.rep('x', 1e9)",
-        "local s='x' while true do s=s..s end", "redis.call('doom') return 1", "x=1", "return x", "return cjson.encode({a={1,2}})", "return cjson.decode('[1')",
-        "return bit.tohex(bit.band(7,3))", "return struct.pack('>I2',5)", "return cmsgpack.pack({1,2})", "return math.random(100)", "return 2^0.5",
-        "for k in pairs({a=1}) do end return table.concat({1,2},',')", "error('x')", "retrun 1", "return {double=0.1}", "redis.setresp(3) return redis.call('double')",
-        "return redis.sha1hex('')", "return redis.log()", "return coroutine.wrap(function() while true do end end)()",
-        "return string.find(string.rep('a',100000), string.rep('a?',100)..'b')", "return string.find('a', string.rep('a?',1000)..'b')",
+    for text in [
+        "return 1",
+        "return redis.call('x', 1.5, KEYS[1])",
+        "return redis.call('fail')",
+        "return {redis.pcall('fail').err}",
+        "return tostring({})",
+        "while true do end",
+        "while true do pcall(function() while true do end end) end",
+        "return string.rep('x', 1e9)",
+        "local s='x' while true do s=s..s end",
+        "redis.call('doom') return 1",
+        "x=1",
+        "return x",
+        "return cjson.encode({a={1,2}})",
+        "return cjson.decode('[1')",
+        "return bit.tohex(bit.band(7,3))",
+        "return struct.pack('>I2',5)",
+        "return cmsgpack.pack({1,2})",
+        "return math.random(100)",
+        "return 2^0.5",
+        "for k in pairs({a=1}) do end return table.concat({1,2},',')",
+        "error('x')",
+        "retrun 1",
+        "return {double=0.1}",
+        "redis.setresp(3) return redis.call('double')",
+        "return redis.sha1hex('')",
+        "return redis.log()",
+        "return coroutine.wrap(function() while true do end end)()",
+        "return string.find(string.rep('a',100000), string.rep('a?',100)..'b')",
+        "return string.find('a', string.rep('a?',1000)..'b')",
         "local t={} for i=1,100000 do t[i]=i end table.sort(t,function(a,b) return a>b end) return t[1]",
-        "string.x=1", "rawset(_G,'a',1)", "setmetatable(_G,{})", "table.insert(redis,1)", "getmetatable('').x=1"] {
+        "string.x=1",
+        "rawset(_G,'a',1)",
+        "setmetatable(_G,{})",
+        "table.insert(redis,1)",
+        "getmetatable('').x=1",
+    ] {
         println!("{text}\n    {}", show(text).chars().take(300).collect::<String>());
     }
 }

@@ -5,6 +5,7 @@ use crate::entry::Entry;
 use crate::keyspace::Keyspace;
 use core::ops::ControlFlow;
 use std::collections::BTreeMap;
+use syros_commands::Programs;
 use syros_commands::access::{Keys, Version};
 use syros_commands::{execution, operations};
 use syros_types::{Prng, WallTime};
@@ -21,7 +22,7 @@ pub struct DetachedRead {
 impl DetachedRead {
     /// The read at `now`, which is not before log time, with what `keys` has.
     pub(crate) fn new(now: WallTime, body: &[u8], all: &Keyspace) -> Self {
-        let mut keys = NamedKeys::default();
+        let mut keys = NamedKeys { programs: all.programs(), ..NamedKeys::default() };
         for operation in operations(body).flatten() {
             operation.each_key(|key| {
                 if keys.versions.insert(key.into(), all.version(key)).is_none()
@@ -46,6 +47,7 @@ struct NamedKeys {
     entries: BTreeMap<Box<[u8]>, Entry>,
     /// Those of keys that do not exist, too.
     versions: BTreeMap<Box<[u8]>, Version>,
+    programs: Programs,
 }
 
 impl Keys for NamedKeys {
@@ -57,6 +59,10 @@ impl Keys for NamedKeys {
 
     fn version(&self, key: &[u8]) -> Version {
         self.versions.get(key).copied().unwrap_or(Version::UNKNOWN)
+    }
+
+    fn programs(&self) -> Programs {
+        self.programs.clone()
     }
 
     fn each(&self, mut visit: impl FnMut(&[u8]) -> ControlFlow<()>) {

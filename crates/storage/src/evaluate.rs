@@ -4,6 +4,7 @@
 use core::cell::Cell;
 use core::ops::ControlFlow;
 use std::collections::BTreeMap;
+use syros_commands::Programs;
 use syros_commands::access::{EntryRef, Expiry, Keys, KeysMut, Version};
 use syros_commands::execution;
 use syros_types::{Prng, WallTime};
@@ -40,11 +41,16 @@ fn evaluate_with<K: Keys>(
     is_certain
 }
 
+/// Values and expiries of what was set, `None` for what was removed.
+type Changes = BTreeMap<Vec<u8>, Option<(Value, Expiry)>>;
+
 /// Keys, and changes that nobody else sees.
 struct WriteOverlay<'a, K> {
     keys: &'a K,
-    /// Values and expiries of what was set, `None` for what was removed. A body has few keys.
-    changes: BTreeMap<Vec<u8>, Option<(Value, Expiry)>>,
+    /// A body has few keys.
+    changes: Changes,
+    /// The changes when those began that may be undone.
+    undo: Option<Changes>,
     /// No answer depends on when the body is executed, or on keys that it does not name.
     is_certain: Cell<bool>,
     #[cfg(feature = "planted-bugs")]
@@ -56,6 +62,7 @@ impl<'a, K: Keys> WriteOverlay<'a, K> {
         Self {
             keys,
             changes: BTreeMap::new(),
+            undo: None,
             is_certain: Cell::new(true),
             #[cfg(feature = "planted-bugs")]
             takes_keys_for_lasting: false,
@@ -174,6 +181,10 @@ impl<K: Keys> Keys for WriteOverlay<'_, K> {
         self.is_certain.set(false);
         false
     }
+
+    fn programs(&self) -> Programs {
+        self.keys.programs()
+    }
 }
 
 impl<K: Keys> KeysMut for WriteOverlay<'_, K> {
@@ -229,6 +240,20 @@ impl<K: Keys> KeysMut for WriteOverlay<'_, K> {
 
     fn clear(&mut self) {
         self.is_certain.set(false);
+    }
+
+    fn set_programs(&mut self, _programs: Programs) {
+        self.is_certain.set(false);
+    }
+
+    fn begin_undo(&mut self) {
+        self.undo = Some(self.changes.clone());
+    }
+
+    fn end_undo(&mut self, keeps: bool) {
+        if let Some(before) = self.undo.take().filter(|_| !keeps) {
+            self.changes = before;
+        }
     }
 
     fn record_versions(&mut self) {

@@ -16,6 +16,7 @@ use crate::leftovers::Leftovers;
 use crate::listing::Listing;
 use crate::removals::{ALL, Recorded, Removals, part_of};
 use crate::stamp::Stamp;
+use crate::undo::{Undo, UndoStep};
 use core::cell::Cell;
 use core::hash::BuildHasher as _;
 use core::num::NonZeroU64;
@@ -24,6 +25,7 @@ use indexmap::IndexMap;
 use indexmap::map::raw_entry_v1::{RawEntryApiV1, RawEntryMut};
 use std::collections::BTreeSet;
 use std::sync::Arc;
+use syros_commands::Programs;
 use syros_commands::access::{Expiry, Keys, KeysMut, Version};
 use syros_types::{Prng, WallTime};
 use syros_values::{Collection, Garbage, Kind, Value, WrongType};
@@ -92,6 +94,10 @@ pub(crate) struct Keyspace {
     garbage: Box<Garbage>,
     /// Tables of which nobody will ask again.
     leftovers: Box<Leftovers>,
+    /// What is loaded.
+    programs: Programs,
+    /// How what has been done since a script began can be undone.
+    undo: Option<Box<Undo>>,
 }
 
 /// What a key costs in the expiry index, at two thirds load of a B-tree's nodes.
@@ -115,6 +121,8 @@ impl Keyspace {
             listing: None,
             garbage: Box::default(),
             leftovers: Box::default(),
+            programs: Programs::NONE,
+            undo: None,
         }
     }
 
@@ -163,6 +171,11 @@ impl Keyspace {
         self.recorded.as_deref()
     }
 
+    /// Sets what is loaded.
+    pub(crate) fn restore_programs(&mut self, programs: Programs) {
+        self.programs = programs;
+    }
+
     /// Since when versions are recorded, and which entries have removed keys.
     pub(crate) fn set_recorded(&mut self, recorded: Option<Recorded>) {
         self.recorded = recorded.map(Box::new);
@@ -208,6 +221,7 @@ impl Keyspace {
         let Stamp { expiry, entry } = stamp;
         slot.insert(Key::from_slice(key), Entry { value, expiry, changed: entry });
         self.index_expiry(key, None, expiry);
+        self.note_addition(key);
         true
     }
 
@@ -215,7 +229,10 @@ impl Keyspace {
     /// has not visited yet never moves to where it has been.
     fn take(&mut self, key: &[u8]) -> Option<Entry> {
         self.preserve_removed(key);
-        let entry = self.entries.swap_remove(key)?;
+        let (position, name, entry) = self.entries.swap_remove_full(key)?;
+        if let Some(undo) = &mut self.undo {
+            undo.removed(position, name, &entry);
+        }
         self.content_bytes -= key.len() + entry.value.memory_bytes();
         self.index_expiry(key, entry.expiry, None);
         Some(entry)
@@ -228,12 +245,73 @@ impl Keyspace {
         }
     }
 
+    /// Notes how a key can become again what it is, which is about to change.
+    fn note_change(&mut self, key: &[u8]) {
+        if let Some(undo) = &mut self.undo
+            && undo.wants(key)
+            && let Some(entry) = self.entries.get(key)
+        {
+            undo.changed(key, entry.clone());
+        }
+    }
+
+    /// Notes that a key has been added at the end.
+    fn note_addition(&mut self, key: &[u8]) {
+        if let Some(undo) = &mut self.undo {
+            undo.added(key);
+        }
+    }
+
+    /// Undoes one step.
+    fn undo_step(&mut self, step: UndoStep) {
+        match step {
+            UndoStep::Added(key) => self.discard(&key),
+            UndoStep::Changed(key, entry) => {
+                let Some((position, _, now)) = self.entries.get_full_mut(&key) else { return };
+                if let Some(capture) = &mut self.capture {
+                    capture.preserve(position, &key, now);
+                }
+                self.content_bytes =
+                    self.content_bytes - now.value.memory_bytes() + entry.value.memory_bytes();
+                let before = core::mem::replace(now, entry);
+                let expiry = now.expiry;
+                self.index_expiry(&key, before.expiry, expiry);
+                self.garbage.add(before.value);
+            }
+            UndoStep::Removed(position, key, entry) => {
+                // The key at its position had been the last one.
+                if let (Some(capture), Some((moved, at))) =
+                    (&mut self.capture, self.entries.get_index(position))
+                {
+                    capture.preserve(position, moved, at);
+                }
+                if let (Some(listing), Some((moved, at))) =
+                    (&mut self.listing, self.entries.get_index(position))
+                {
+                    listing.preserve(position, moved, at);
+                }
+                let stamp = entry.stamp();
+                self.append(&key, entry.value, stamp);
+                let last = self.entries.len() - 1;
+                self.entries.swap_indices(position, last);
+            }
+            UndoStep::Cleared(entries, expiries, content_bytes) => {
+                self.clear();
+                self.entries = Arc::unwrap_or_clone(entries);
+                (self.expiries, self.content_bytes) = (expiries, content_bytes);
+                self.counted.set((NonZeroU64::MIN, 0));
+                self.look_for_due();
+            }
+        }
+    }
+
     /// Gives `entry`, taken from another key, to `key`.
     fn put(&mut self, key: &[u8], entry: Entry) {
         self.discard(key);
         self.content_bytes += key.len() + entry.value.memory_bytes();
         self.index_expiry(key, None, entry.expiry);
         self.entries.insert(Key::from_slice(key), entry);
+        self.note_addition(key);
     }
 
     /// Tells the snapshot under way of a key that is about to be removed, and of the last one, which
@@ -269,7 +347,8 @@ impl Keyspace {
     /// Begins a snapshot of the keys as they are.
     pub(crate) fn begin_snapshot(&mut self) {
         self.end_snapshot();
-        self.capture = Some(Box::new(Capture::new(self.entries.len(), self.time, self.recorded())));
+        self.capture =
+            Some(Box::new(Capture::new(self.entries.len(), self.time, self.recorded(), &self.programs)));
     }
 
     /// See [`Engine::snapshot_block`](crate::Engine::snapshot_block).
@@ -448,6 +527,10 @@ impl Keys for Keyspace {
         self.len() - self.due_len()
     }
 
+    fn programs(&self) -> Programs {
+        self.programs.clone()
+    }
+
     fn each(&self, mut visit: impl FnMut(&[u8]) -> ControlFlow<()>) {
         let _ = self.iter().try_for_each(|(key, _)| visit(key));
     }
@@ -495,6 +578,7 @@ impl KeysMut for Keyspace {
         if expiry.is_some() {
             self.record_removal(key);
         }
+        self.note_change(key);
         let changed = self.entry();
         match self.entries.raw_entry_mut_v1().from_key(key) {
             RawEntryMut::Occupied(mut slot) => {
@@ -518,12 +602,14 @@ impl KeysMut for Keyspace {
                 slot.insert(Key::from_slice(key), Entry { value, expiry, changed });
                 self.content_bytes += key.len() + value_bytes;
                 self.index_expiry(key, None, expiry);
+                self.note_addition(key);
             }
         }
     }
 
     fn set_collection<C: Collection>(&mut self, key: &[u8], collection: C) {
         self.remove_due(key);
+        self.note_change(key);
         let changed = self.entry();
         let Some((position, _, entry)) = self.entries.get_full_mut(key) else {
             self.append(key, collection.into(), Stamp { expiry: None, entry: changed });
@@ -545,6 +631,7 @@ impl KeysMut for Keyspace {
         key: &[u8],
         change: impl FnOnce(&mut Vec<u8>) -> R,
     ) -> Result<Option<R>, WrongType> {
+        self.note_change(key);
         let (time, changed) = (self.time, self.entry());
         let full = self.entries.get_full_mut(key);
         let Some((position, _, entry)) = full.filter(|(_, _, entry)| !is_due(entry.expiry, time)) else {
@@ -568,6 +655,7 @@ impl KeysMut for Keyspace {
         change: impl FnOnce(&mut C) -> R,
     ) -> Result<R, WrongType> {
         self.remove_due(key);
+        self.note_change(key);
         let changed = self.entry();
         let Some((position, _, entry)) = self.entries.get_full_mut(key) else {
             let mut collection = C::default();
@@ -595,6 +683,7 @@ impl KeysMut for Keyspace {
     }
 
     fn set_expiry(&mut self, key: &[u8], expiry: Expiry) {
+        self.note_change(key);
         let (time, changed) = (self.time, self.entry());
         let full = self.entries.get_full_mut(key);
         if let Some((position, _, entry)) = full.filter(|(_, _, entry)| !is_due(entry.expiry, time)) {
@@ -637,6 +726,10 @@ impl KeysMut for Keyspace {
             listing.freeze(&old);
         }
         let expiries = core::mem::take(&mut self.expiries);
+        let content_bytes = self.content_bytes;
+        if let Some(undo) = &mut self.undo {
+            undo.cleared(Arc::clone(&old), expiries.clone(), content_bytes);
+        }
         // Otherwise one of them goes on with the table, and gives it back.
         match Arc::into_inner(old) {
             Some(old) => self.leftovers.add((old, expiries), bytes),
@@ -652,6 +745,26 @@ impl KeysMut for Keyspace {
         self.counted.set((NonZeroU64::MIN, 0));
         self.has_due = false;
         self.content_bytes = 0;
+    }
+
+    fn set_programs(&mut self, programs: Programs) {
+        self.programs = programs;
+    }
+
+    fn begin_undo(&mut self) {
+        self.undo = Some(Box::default());
+    }
+
+    fn end_undo(&mut self, keeps: bool) {
+        let Some(mut undo) = self.undo.take() else { return };
+        while let Some(step) = undo.next_back() {
+            match step {
+                step if !keeps => self.undo_step(step),
+                UndoStep::Cleared(table, expiries, bytes) => self.leftovers.add((table, expiries), bytes),
+                step => step.give_back(&mut self.garbage),
+            }
+        }
+        self.look_for_due();
     }
 
     fn record_versions(&mut self) {

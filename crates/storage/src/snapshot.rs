@@ -35,6 +35,7 @@ pub(crate) mod tag {
     pub(crate) const CHANGED: u8 = 10;
     pub(crate) const REMOVAL: u8 = 11;
     pub(crate) const RECORDED: u8 = 12;
+    pub(crate) const PROGRAM: u8 = 20;
 }
 
 /// Most bytes of the record of a key with a string besides the key and the string: two tags, and the varints of the entry,
@@ -96,6 +97,8 @@ pub enum DamagedSnapshot {
     SecondRecorded,
     /// There is no such part of all hashes, no entry has removed a key of it, or it is there twice.
     Removal(u64),
+    /// What is loaded is described by bytes that are no such description, or twice.
+    Program,
     /// There are more keys or fewer than the end says.
     Count {
         /// Number of keys.
@@ -141,6 +144,7 @@ impl fmt::Display for DamagedSnapshot {
             Self::OtherEngine => f.write_str("it is the snapshot of another kind of engine"),
             Self::SecondRecorded => f.write_str("two entries begin to record versions"),
             Self::Removal(part) => write!(f, "the entry that removed keys of part {part} is wrong"),
+            Self::Program => f.write_str("a script or library is described by no such description, or twice"),
             Self::Count { found, expected } => write!(f, "there are {found} keys instead of {expected}"),
             Self::Digest { found, expected } => {
                 write!(f, "the digest is {found:016x} instead of {expected:016x}")
@@ -202,6 +206,12 @@ pub(crate) fn put_removal(out: &mut Vec<u8>, part: usize, entry: u64) {
     out.push(tag::REMOVAL);
     put_varint(out, part as u64);
     put_varint(out, entry);
+}
+
+/// What is loaded, by one record of it.
+pub(crate) fn put_program(out: &mut Vec<u8>, record: &[u8]) {
+    out.push(tag::PROGRAM);
+    put_bytes(out, record);
 }
 
 /// A key with a string.
@@ -320,6 +330,7 @@ pub(crate) enum Record<'a> {
     CountedEnd { count: u64, digest: u64 },
     Removal { part: usize, entry: u64 },
     Recorded { from: u64 },
+    Program { record: &'a [u8] },
 }
 
 impl<'a> Record<'a> {
@@ -354,6 +365,7 @@ impl<'a> Record<'a> {
             // Only keys have been changed by an entry.
             tag if entry > 0 => return Err(DamagedSnapshot::Tag(tag)),
             tag::RECORDED => Self::Recorded { from: take_entry(input)? },
+            tag::PROGRAM => Self::Program { record: take_bytes(input, usize::MAX)? },
             tag::REMOVAL => {
                 let part = take_varint(input)?;
                 let place = usize::try_from(part).ok().filter(|place| *place <= ALL);

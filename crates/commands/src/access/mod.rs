@@ -8,6 +8,7 @@ pub use names::Names;
 pub use operand::Operand;
 pub use version::Version;
 
+use crate::programs::Programs;
 use core::num::NonZeroU64;
 use core::ops::ControlFlow;
 use syros_types::Prng;
@@ -99,6 +100,9 @@ pub trait Keys {
     /// execution, so an answer that is wanted before that is not known.
     fn before_draw(&self) {}
 
+    /// What is loaded.
+    fn programs(&self) -> Programs;
+
     /// Visits a key drawn by chance; false if there is none.
     fn random(&self, prng: &mut Prng, visit: impl FnOnce(&[u8])) -> bool;
 }
@@ -149,6 +153,16 @@ pub trait KeysMut: Keys {
 
     /// Removes all keys.
     fn clear(&mut self);
+
+    /// Replaces what is loaded. Only operations on all keys do that.
+    fn set_programs(&mut self, programs: Programs);
+
+    /// From now on, what is done to keys can be undone. Ends with [`KeysMut::end_undo`], before the next entry.
+    fn begin_undo(&mut self);
+
+    /// What has been done since [`KeysMut::begin_undo`] stays, or is undone: then keys, values, expiries, versions and the
+    /// order of keys are as they were. That keys had been removed may still be recorded.
+    fn end_undo(&mut self, keeps: bool);
 
     /// Has versions of keys recorded from the present log entry on, if they are not.
     fn record_versions(&mut self);

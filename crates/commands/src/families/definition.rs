@@ -121,8 +121,10 @@ pub(crate) trait UpdateCommand<'a>: Definition<'a> {
 /// What a read sees besides the keys.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct View {
-    /// What TTL counts from and RANDOMKEY draws from.
+    /// What TTL counts from.
     pub(crate) now: WallTime,
+    /// What RANDOMKEY and its like draw from.
+    pub(crate) draw: u64,
     /// How long the reply buffer may become.
     pub(crate) reply_end: usize,
 }
@@ -144,6 +146,8 @@ pub(crate) enum KeyNames<'a> {
         list: Arguments<'a>,
         step: usize,
     },
+    /// All of a list, which may have none, each looked at any number of times: those that a script declares.
+    Declared(Arguments<'a>),
     /// None: it concerns all keys there are.
     All,
 }
@@ -155,7 +159,7 @@ impl<'a> KeyNames<'a> {
         match *self {
             Self::One(key) => Some(key),
             Self::Every { list, step } if list.len() == step => list.iter().next(),
-            Self::Every { .. } | Self::Two(..) | Self::OneAndAll(..) | Self::All => None,
+            Self::Every { .. } | Self::Two(..) | Self::OneAndAll(..) | Self::Declared(_) | Self::All => None,
         }
     }
 
@@ -166,6 +170,7 @@ impl<'a> KeyNames<'a> {
             Self::Two(..) => 2,
             Self::OneAndAll(_, list) => 1 + list.len(),
             Self::Every { list, step } => list.len() / *step,
+            Self::Declared(list) => list.len(),
             Self::All => 0,
         }
     }
@@ -184,6 +189,7 @@ impl<'a> KeyNames<'a> {
                 list.iter().for_each(visit);
             }
             Self::Every { list, step } => list.iter().step_by(step).for_each(visit),
+            Self::Declared(list) => list.iter().for_each(visit),
             Self::All => {}
         }
     }

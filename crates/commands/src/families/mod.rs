@@ -19,6 +19,7 @@ mod hyperloglog;
 mod lists;
 mod ranks;
 mod scan_options;
+mod scripting;
 mod server;
 mod sets;
 mod sorted_sets;
@@ -39,6 +40,9 @@ pub use hashes::hgetall::FieldPart;
 pub use lists::index::ListIndex;
 pub use lists::linsert::InsertSide;
 pub use scan_options::ScanOptions;
+pub use scripting::ScriptInput;
+pub use scripting::library::LibraryAction;
+pub use scripting::look::LibraryQuestion;
 pub use sets::sinter::SetOperator;
 pub use sorted_sets::combination::{Aggregate, Combination, SetOperation};
 pub use sorted_sets::condition::ScoreCondition;
@@ -287,6 +291,11 @@ commands! {
         lists::lpos::LPos<'a>,
         lists::lrange::LRange<'a>,
         hyperloglog::pfcount::PfCount<'a>,
+        scripting::eval::EvalRo<'a>,
+        scripting::evalsha::EvalShaRo<'a>,
+        scripting::fcall::FCallRo<'a>,
+        scripting::look::LibraryLook<'a>,
+        scripting::look::ScriptLook<'a>,
         server::dbsize::DbSize,
         sets::scard::SCard<'a>,
         sets::sinter::SInter<'a> | OPCODE_UNION | OPCODE_DIFFERENCE,
@@ -339,6 +348,12 @@ commands! {
         lists::ltrim::LTrim<'a>,
         hyperloglog::pfadd::PfAdd<'a>,
         hyperloglog::pfmerge::PfMerge<'a>,
+        scripting::eval::Eval<'a>,
+        scripting::evalsha::EvalSha<'a>,
+        scripting::fcall::FCall<'a>,
+        scripting::library::LibraryChange<'a>,
+        scripting::load::ScriptFlush,
+        scripting::load::ScriptLoad<'a>,
         server::flushall::FlushAll,
         sets::sadd::SAdd<'a>,
         sets::sinterstore::SInterStore<'a> | OPCODE_UNION | OPCODE_DIFFERENCE,

@@ -475,10 +475,11 @@ impl CommandPipeline {
 
     fn understood(&mut self, words: &[&[u8]], request_bytes: usize, context: &Context<'_>) {
         let (number, mut parsed) = parse_numbered(words);
-        if let Ok(Parsed::Data(operation)) = &mut parsed
-            && let Some(seed) = operation.seed_mut()
-        {
-            *seed = self.session.seeds.next_u64();
+        if let Ok(Parsed::Data(operation)) = &mut parsed {
+            if let Some(seed) = operation.seed_mut() {
+                *seed = self.session.seeds.next_u64();
+            }
+            self.session.statistics.scripts.tell(operation);
         }
         match parsed {
             Ok(Parsed::Local(command)) if transactions::is_immediate(command) => {

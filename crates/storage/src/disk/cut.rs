@@ -4,7 +4,8 @@ use super::Shared;
 use super::layout::{StoreKey, Stored, data_begin, data_key};
 use crate::Digest;
 use crate::snapshot::{
-    put_collection_key, put_counted_end, put_key, put_open_header, put_recorded, put_removal, tag,
+    put_collection_key, put_counted_end, put_key, put_open_header, put_program, put_recorded, put_removal,
+    tag,
 };
 use crate::store::{Store, StoreError};
 use core::fmt;
@@ -27,6 +28,8 @@ pub struct Cut<S: Store> {
     recorded_from: u64,
     /// The entries that have removed keys; those that blocks have taken are gone.
     removals: Vec<(usize, u64)>,
+    /// Records of what is loaded; those that blocks have taken are gone.
+    programs: Vec<Vec<u8>>,
     digest: Digest,
 }
 
@@ -49,6 +52,7 @@ impl<S: Store> Cut<S> {
             count: 0,
             recorded_from: shared.recorded_from(),
             removals: shared.removals.iter().collect(),
+            programs: shared.programs().records().collect(),
             digest: Digest::new(time),
             shared: Arc::clone(shared),
         }
@@ -70,6 +74,13 @@ impl<S: Store> Cut<S> {
         while let Some((part, entry)) = self.removals.pop() {
             put_removal(block, part, entry);
             digest.add_removal(part, entry);
+            if block.len() >= end {
+                return Ok(true);
+            }
+        }
+        while let Some(record) = self.programs.pop() {
+            put_program(block, &record);
+            digest.add_program(&record);
             if block.len() >= end {
                 return Ok(true);
             }

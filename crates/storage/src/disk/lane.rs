@@ -13,6 +13,7 @@ use core::fmt;
 use core::ops::ControlFlow;
 use core::sync::atomic::Ordering;
 use std::sync::Arc;
+use syros_commands::Programs;
 use syros_commands::access::{EntryRef as _, Expiry, Keys, KeysMut, Operand, Version};
 use syros_commands::execution;
 use syros_types::{OpNumber, Prng, WallTime};
@@ -39,6 +40,23 @@ pub struct Lane<S: Store> {
     first_expiry: Expiry,
     /// Bytes of the changes, about.
     bytes: usize,
+    /// How what has been done since a script began can be undone.
+    undo: Option<Undo>,
+}
+
+/// What a lane was when a script began.
+struct Undo {
+    /// Records as they were among the changes, the first one first.
+    steps: Vec<UndoStep>,
+    first_expiry: Expiry,
+    bytes: usize,
+}
+
+enum UndoStep {
+    /// This record was that, or was not changed.
+    Changed(StoreKey, Option<Change>),
+    /// All that was changed has been removed with all keys; whether they had been removed before.
+    Cleared(Changes, bool),
 }
 
 impl<S: Store> fmt::Debug for Lane<S> {
@@ -84,6 +102,7 @@ impl<S: Store> Lane<S> {
             has_cleared: false,
             first_expiry: None,
             bytes: 0,
+            undo: None,
         }
     }
 
@@ -134,8 +153,16 @@ impl<S: Store> Lane<S> {
     }
 
     fn change(&mut self, key: StoreKey, change: Change) {
+        self.note(&key);
         self.bytes += key.len() + if let Change::Put(value) = &change { value.len() } else { 0 };
         self.changes.insert(key, change);
+    }
+
+    /// Notes how a record is before it changes.
+    fn note(&mut self, key: &StoreKey) {
+        if let Some(undo) = &mut self.undo {
+            undo.steps.push(UndoStep::Changed(key.clone(), self.changes.get(key).cloned()));
+        }
     }
 
     /// What is kept of a key that is changed now.
@@ -212,6 +239,10 @@ impl<S: Store> Keys for Lane<S> {
     fn random(&self, prng: &mut Prng, visit: impl FnOnce(&[u8])) -> bool {
         random(&self.shared, &self.read_point(), prng, visit)
     }
+
+    fn programs(&self) -> Programs {
+        self.shared.programs()
+    }
 }
 
 impl<S: Store> Lane<S> {
@@ -283,6 +314,7 @@ impl<S: Store> KeysMut for Lane<S> {
             return false;
         }
         let key = data_key(self.generation(), key);
+        self.note(&key);
         if self.entry > 0 {
             self.shared.record_mark();
         }
@@ -328,13 +360,38 @@ impl<S: Store> KeysMut for Lane<S> {
     }
 
     fn clear(&mut self) {
-        self.changes.clear();
+        let changes = core::mem::replace(&mut self.changes, Changes::with_hasher(KeyHashBuilder::new(0)));
+        if let Some(undo) = &mut self.undo {
+            undo.steps.push(UndoStep::Cleared(changes, self.has_cleared));
+        }
         self.bytes = 0;
         self.first_expiry = None;
         if self.entry > 0 {
             self.removals.push((ALL, self.entry));
         }
         self.has_cleared = true;
+    }
+
+    fn set_programs(&mut self, programs: Programs) {
+        self.shared.set_programs(programs);
+    }
+
+    fn begin_undo(&mut self) {
+        self.undo = Some(Undo { steps: Vec::new(), first_expiry: self.first_expiry, bytes: self.bytes });
+    }
+
+    fn end_undo(&mut self, keeps: bool) {
+        let Some(Undo { steps, first_expiry, bytes }) = self.undo.take().filter(|_| !keeps) else { return };
+        (self.first_expiry, self.bytes) = (first_expiry, bytes);
+        for step in steps.into_iter().rev() {
+            match step {
+                UndoStep::Changed(key, Some(change)) => drop(self.changes.insert(key, change)),
+                UndoStep::Changed(key, None) => drop(self.changes.swap_remove(&key)),
+                UndoStep::Cleared(changes, had_cleared) => {
+                    (self.changes, self.has_cleared) = (changes, had_cleared);
+                }
+            }
+        }
     }
 
     fn record_versions(&mut self) {

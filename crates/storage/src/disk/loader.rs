@@ -60,6 +60,7 @@ pub struct DiskLoader<S: Store> {
     has_marks: bool,
     recorded_from: u64,
     removals: Removals,
+    programs: Programs,
     damage: Option<LoadError>,
 }
 
@@ -75,6 +76,7 @@ impl<S: Store> DiskLoader<S> {
             has_marks: false,
             recorded_from: 0,
             removals: Removals::EMPTY,
+            programs: Programs::NONE,
             damage: None,
         }
     }
@@ -128,6 +130,10 @@ impl<S: Store> DiskLoader<S> {
                         return Err(DamagedSnapshot::Removal(part as u64).into());
                     }
                     self.removals.record(part, entry);
+                }
+                Record::Program { record } => {
+                    self.digest.add_program(record);
+                    self.programs.add_record(record).map_err(|_| DamagedSnapshot::Program)?;
                 }
                 Record::Header { .. }
                 | Record::End { .. }
@@ -188,6 +194,7 @@ impl<S: Store> DiskLoader<S> {
         }
         engine.shared().recorded_from.store(self.recorded_from, Ordering::Release);
         self.removals.iter().for_each(|(part, entry)| engine.shared().removals.record(part, entry));
+        engine.shared().set_programs(self.programs);
         engine.advance(time);
         Ok(engine)
     }

@@ -33,7 +33,8 @@ use layout::{
     StoreKey, Stored, data_begin, expiries_from, is_long, meta_key, named_data_key, parse_data_key,
     parse_expiry_key, parse_record,
 };
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, OnceLock, PoisonError, RwLock};
+use syros_commands::Programs;
 use syros_commands::access::{Expiry, Keys as _};
 use syros_types::varint::{put_varint, take_varint};
 use syros_types::{OpNumber, WallTime};
@@ -44,6 +45,9 @@ const FORMAT: u8 = 1;
 /// The format of stores in which there has been a collection, or a record that says which entry has changed its key.
 /// Builds that know of neither refuse it.
 const FORMAT_WITH_MARKS: u8 = 2;
+
+/// The format of stores in which scripts or libraries are loaded. Builds that know of neither refuse it.
+const FORMAT_WITH_PROGRAMS: u8 = 3;
 
 /// Expired keys removed at a time. They are looked up one by one; whoever waits for it waits no longer than
 /// for so many reads of the disk.
@@ -78,6 +82,8 @@ pub struct Shared<S: Store> {
     recorded_from: AtomicU64,
     /// The entries that have removed keys, as far as that is committed.
     removals: SharedRemovals,
+    /// What is loaded.
+    programs: RwLock<Programs>,
     failure: OnceLock<StoreError>,
 }
 
@@ -132,6 +138,16 @@ impl<S: Store> Shared<S> {
     /// The entry that versions are recorded from; 0 if they are not.
     fn recorded_from(&self) -> u64 {
         self.recorded_from.load(Ordering::Acquire)
+    }
+
+    /// What is loaded.
+    pub(crate) fn programs(&self) -> Programs {
+        self.programs.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Replaces what is loaded. No other lane may be at work.
+    pub(crate) fn set_programs(&self, programs: Programs) {
+        *self.programs.write().unwrap_or_else(PoisonError::into_inner) = programs;
     }
 
     /// A record with a mark is about to be written. To be called before that can be part of a checkpoint.
@@ -226,7 +242,12 @@ impl<S: Store> Shared<S> {
     pub fn seal(&self, head: &[u8]) -> Result<(), StoreError> {
         let generation = self.generation();
         let has_marks = self.has_marks.load(Ordering::Acquire);
-        let mut state = vec![if has_marks { FORMAT_WITH_MARKS } else { FORMAT }];
+        let programs = self.programs();
+        let mut state = vec![match (programs.is_empty(), has_marks) {
+            (false, _) => FORMAT_WITH_PROGRAMS,
+            (true, true) => FORMAT_WITH_MARKS,
+            (true, false) => FORMAT,
+        }];
         state.extend_from_slice(&generation.to_le_bytes());
         state.extend_from_slice(&self.time().0.to_le_bytes());
         let mut versions = Vec::new();
@@ -236,6 +257,14 @@ impl<S: Store> Shared<S> {
             put_varint(&mut versions, entry);
         }
         let mut changes = vec![("state", state), ("head", head.to_vec())];
+        if !programs.is_empty() {
+            let mut records = Vec::new();
+            programs.records().for_each(|record| {
+                put_varint(&mut records, record.len() as u64);
+                records.extend_from_slice(&record);
+            });
+            changes.push(("programs", records));
+        }
         if self.recorded_from() > 0 {
             changes.push(("versions", versions));
         }
@@ -285,6 +314,27 @@ impl<S: Store> Shared<S> {
     }
 }
 
+/// What was loaded when this store was sealed last. What an older state has left behind does not count.
+fn read_programs<S: Store>(store: &S) -> Result<Programs, StoreError> {
+    let mut programs = Programs::NONE;
+    let state = store.get(&meta_key("state"))?;
+    if state.as_ref().and_then(|state| state.as_ref().first().copied()) != Some(FORMAT_WITH_PROGRAMS) {
+        return Ok(programs);
+    }
+    let Some(records) = store.get(&meta_key("programs"))? else { return Ok(programs) };
+    let mut rest = records.as_ref();
+    while let Ok(length) = take_varint(&mut rest) {
+        let taken = usize::try_from(length).ok().and_then(|length| rest.split_at_checked(length));
+        let added = taken.filter(|(record, _)| programs.add_record(record).is_ok());
+        let Some((_, left)) = added else {
+            let problem = "what it says about scripts is damaged".to_owned();
+            return Err(StoreError::other("read the store", problem));
+        };
+        rest = left;
+    }
+    Ok(programs)
+}
+
 /// Visits the record of a store's key if it is of a key of this generation that exists at this time; breaks off behind
 /// the last of the generation.
 fn visit_record(
@@ -324,11 +374,13 @@ impl<S: Store> DiskEngine<S> {
         let state = store.get(&meta_key("state"))?;
         let (generation, time, has_marks) = match state.as_ref().map(AsRef::as_ref) {
             None => (0, 0, false),
-            Some([format @ (FORMAT | FORMAT_WITH_MARKS), rest @ ..]) if rest.len() == 12 => {
+            Some([format @ (FORMAT | FORMAT_WITH_MARKS | FORMAT_WITH_PROGRAMS), rest @ ..])
+                if rest.len() == 12 =>
+            {
                 let (generation, time) = rest.split_at(4);
                 let generation = generation.try_into().map_or(0, u32::from_le_bytes);
                 let time = time.try_into().map_or(0, u64::from_le_bytes);
-                (generation, time, *format == FORMAT_WITH_MARKS)
+                (generation, time, *format != FORMAT)
             }
             Some(other) => {
                 let problem = format!("its state is {other:?}, which this version does not know");
@@ -336,6 +388,7 @@ impl<S: Store> DiskEngine<S> {
             }
         };
         let head = store.get(&meta_key("head"))?.map(|head| head.as_ref().to_vec());
+        let programs = read_programs(&store)?;
         let shared = Arc::new(Shared {
             store,
             time: AtomicU64::new(time),
@@ -348,6 +401,7 @@ impl<S: Store> DiskEngine<S> {
             has_marks: AtomicBool::new(has_marks),
             recorded_from: AtomicU64::new(0),
             removals: SharedRemovals::default(),
+            programs: RwLock::new(programs),
             failure: OnceLock::new(),
         });
         if let Some(versions) = shared.store.get(&meta_key("versions"))? {
@@ -442,6 +496,7 @@ impl<S: Store> Engine for DiskEngine<S> {
             });
         shared.succeeded(walked);
         digest.add_recorded(shared.recorded_from());
+        shared.programs().records().for_each(|record| digest.add_program(&record));
         shared.removals.iter().for_each(|(part, entry)| digest.add_removal(part, entry));
         digest.finish()
     }

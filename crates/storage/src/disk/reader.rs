@@ -12,6 +12,7 @@ use core::cell::{Cell, OnceCell};
 use core::num::NonZeroU64;
 use core::ops::ControlFlow;
 use std::sync::Arc;
+use syros_commands::Programs;
 use syros_commands::access::{EntryRef, Expiry, Keys, Version};
 use syros_commands::execution;
 use syros_types::{Prng, WallTime};
@@ -170,6 +171,7 @@ pub struct ReadView<S: Store> {
     generation: u32,
     time: WallTime,
     next_expiry: Expiry,
+    programs: Programs,
 }
 
 impl<S: Store> core::fmt::Debug for ReadView<S> {
@@ -183,7 +185,8 @@ impl<S: Store> ReadView<S> {
     pub fn new(shared: &Shared<S>, time: WallTime) -> Self {
         let next_expiry = shared.next_expiry_ms();
         let time = time.max(shared.time());
-        Self { view: shared.store.view(), generation: shared.generation(), time, next_expiry }
+        let programs = shared.programs();
+        Self { view: shared.store.view(), generation: shared.generation(), time, next_expiry, programs }
     }
 
     /// See [`Engine::read`](crate::Engine::read). Returns a time at which none of what was seen has expired before.
@@ -242,6 +245,10 @@ impl<S: Store> Keys for KeysAt<'_, S> {
 
     fn random(&self, prng: &mut Prng, visit: impl FnOnce(&[u8])) -> bool {
         random(self.shared, &self.moment.at(), prng, visit)
+    }
+
+    fn programs(&self) -> Programs {
+        self.moment.programs.clone()
     }
 }
 
@@ -332,5 +339,9 @@ impl<S: Store> Keys for Reader<S> {
     fn random(&self, prng: &mut Prng, visit: impl FnOnce(&[u8])) -> bool {
         self.saw_all();
         random(&self.shared, &ReadPoint::now(&self.shared, self.now_ms.get()), prng, visit)
+    }
+
+    fn programs(&self) -> Programs {
+        self.shared.programs()
     }
 }

@@ -7,6 +7,7 @@ use crate::removals::{Recorded, Removals};
 use crate::snapshot::{DamagedSnapshot, Record};
 use crate::stamp::Stamp;
 use std::collections::BTreeMap;
+use syros_commands::Programs;
 use syros_types::WallTime;
 use syros_values::{Value, ValueBuilder};
 
@@ -74,6 +75,8 @@ pub struct Loader {
     recorded_from: u64,
     /// The entries that have removed keys.
     removals: Removals,
+    /// What is loaded.
+    programs: Programs,
     /// The digest of what was captured.
     end: Option<u64>,
     /// The digest of what has been read, at time 0.
@@ -91,6 +94,7 @@ impl Loader {
             header: None,
             recorded_from: 0,
             removals: Removals::EMPTY,
+            programs: Programs::NONE,
             end: None,
             digest: Digest::new(WallTime(0)),
             damage: None,
@@ -157,6 +161,10 @@ impl Loader {
                 }
                 self.removals.record(part, entry);
                 Ok(())
+            }
+            Record::Program { record } => {
+                self.digest.add_program(record);
+                self.programs.add_record(record).map_err(|_| DamagedSnapshot::Program)
             }
             Record::OpenHeader { .. } | Record::CountedEnd { .. } => Err(DamagedSnapshot::OtherEngine),
         }
@@ -254,7 +262,7 @@ impl Loader {
             return Err(DamagedSnapshot::Digest { found, expected });
         }
         let recorded = Recorded { from: self.recorded_from, removals: self.removals };
-        Ok(MemoryEngine::restored(self.keys, time, (recorded.from > 0).then_some(recorded)))
+        Ok(MemoryEngine::restored(self.keys, time, (recorded.from > 0).then_some(recorded), self.programs))
     }
 }
 

@@ -17,7 +17,7 @@ use smallvec::SmallVec;
 use syros_commands::access::Keys as _;
 use syros_commands::execution;
 use syros_commands::families::Keys;
-use syros_commands::{Command, operations, put_error};
+use syros_commands::{Command, Programs, operations, put_error};
 use syros_types::{OpNumber, WallTime};
 
 /// An [`Engine`] that keeps everything in memory.
@@ -174,8 +174,14 @@ impl MemoryEngine {
     }
 
     /// An engine with these keys at this time.
-    pub(crate) fn restored(mut keys: Keyspace, time: WallTime, recorded: Option<Recorded>) -> Self {
+    pub(crate) fn restored(
+        mut keys: Keyspace,
+        time: WallTime,
+        recorded: Option<Recorded>,
+        programs: Programs,
+    ) -> Self {
         keys.set_time(time);
+        keys.restore_programs(programs);
         keys.set_recorded(recorded);
         Self { keys }
     }
@@ -296,6 +302,7 @@ impl Engine for MemoryEngine {
         for (key, entry) in self.keys.iter() {
             digest.add_stamped(key, entry.value().fingerprint(), entry.stamp());
         }
+        self.keys.programs().records().for_each(|record| digest.add_program(&record));
         if let Some(recorded) = self.keys.recorded() {
             digest.add_recorded(recorded.from);
             recorded.removals.iter().for_each(|(part, entry)| digest.add_removal(part, entry));

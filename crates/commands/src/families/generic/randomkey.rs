@@ -35,7 +35,7 @@ impl<'a> Definition<'a> for RandomKey {
 
 impl ReadCommand for RandomKey {
     fn read<K: Keys>(&self, keys: &K, view: View, reply: &mut Vec<u8>) -> ExecutionResult {
-        let mut prng = Prng::new(view.now.0 ^ reply.len() as u64);
+        let mut prng = Prng::new(view.draw ^ reply.len() as u64);
         let start = reply.len();
         if !keys.random(&mut prng, |key| put_bulk(reply, key)) {
             reply.truncate(start);

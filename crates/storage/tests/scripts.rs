@@ -270,9 +270,9 @@ fn generated_scripts_leave_equal_states() {
         Operation { blind: false, ..operation }.encode(&mut body);
         let answer = apply(&mut memory, number, &body);
         assert_eq!(apply(&mut disk, number, &body), answer, "{script}");
-        let (again, body, expected) = (&mut again, &body, &answer);
+        let (third, body, expected) = (&mut again, &body, &answer);
         std::thread::scope(|scope| {
-            scope.spawn(move || assert_eq!(&apply(again, number, body), expected));
+            scope.spawn(move || assert_eq!(&apply(third, number, body), expected));
         });
         assert_eq!(memory.digest(), disk.digest(), "{script}");
         assert_eq!(memory.digest(), again.digest(), "{script}");

@@ -9,6 +9,7 @@ use crate::{DamagedSnapshot, Digest, Engine as _};
 use core::fmt;
 use core::num::NonZeroU64;
 use core::sync::atomic::Ordering;
+use syros_commands::Programs;
 use syros_types::{WallTime, key_hash};
 
 /// Why a disk engine could not be restored.

@@ -75,6 +75,24 @@ pub enum CommandError {
     CountNotPositive,
     /// A number of keys that is no number, or below one.
     NumKeysNotPositive,
+    /// A script with fewer than no keys.
+    NegativeKeyCount,
+    /// FCALL with a number of keys that is none.
+    BadKeyCount,
+    /// SCRIPT FLUSH with another option.
+    ScriptFlushMode,
+    /// FUNCTION FLUSH with another option.
+    FunctionFlushMode,
+    /// SCRIPT KILL or FUNCTION KILL: no script takes so long that another command is looked at meanwhile.
+    NothingRuns,
+    /// FUNCTION LIST with LIBRARYNAME and no name.
+    NoLibraryName,
+    /// FUNCTION LIST with an argument that it does not have.
+    UnknownArgument(Vec<u8>),
+    /// FUNCTION LOAD with an option that it does not have.
+    UnknownLoadOption(Vec<u8>),
+    /// This command, in upper case, with a second word that is none of its own.
+    UnknownSubcommand(&'static str, Vec<u8>),
     /// LMPOP or ZMPOP with a COUNT of less than one.
     CountBelowOne,
     /// LPOS with a RANK of 0.
@@ -276,6 +294,12 @@ impl CommandError {
             Self::PairCountOutOfRange => "ERR value is out of range",
             Self::CountNotPositive => "ERR value is out of range, must be positive",
             Self::NumKeysNotPositive => "ERR numkeys should be greater than 0",
+            Self::NegativeKeyCount => "ERR Number of keys can't be negative",
+            Self::BadKeyCount => "ERR Bad number of keys provided",
+            Self::ScriptFlushMode => "ERR SCRIPT FLUSH only support SYNC|ASYNC option",
+            Self::FunctionFlushMode => "ERR FUNCTION FLUSH only supports SYNC|ASYNC option",
+            Self::NothingRuns => "NOTBUSY No scripts in execution right now.",
+            Self::NoLibraryName => "ERR library name argument was not given",
             Self::CountBelowOne => "ERR count should be greater than 0",
             Self::RankZero => {
                 "ERR RANK can't be zero: use 1 to start from the first match, 2 from the second ... \
@@ -332,6 +356,9 @@ impl CommandError {
             | Self::TooManyDraws
             | Self::Negative(_)
             | Self::NoSource(_)
+            | Self::UnknownArgument(_)
+            | Self::UnknownLoadOption(_)
+            | Self::UnknownSubcommand(..)
             | Self::InvalidPlace { .. }
             | Self::LengthNotFloat(_)
             | Self::NoGeoCentre(_)
@@ -383,6 +410,16 @@ impl fmt::Display for CommandError {
             Self::InvalidPlace { longitude, latitude } => {
                 let (longitude, latitude) = (longitude.value(), latitude.value());
                 write!(f, "ERR invalid longitude,latitude pair {longitude:.6},{latitude:.6}")
+            }
+            Self::UnknownArgument(argument) => {
+                write!(f, "ERR Unknown argument {}", String::from_utf8_lossy(argument))
+            }
+            Self::UnknownLoadOption(option) => {
+                write!(f, "ERR Unknown option given: {}", String::from_utf8_lossy(option))
+            }
+            Self::UnknownSubcommand(command, name) => {
+                let name = String::from_utf8_lossy(name);
+                write!(f, "ERR unknown subcommand '{name}'. Try {command} HELP.")
             }
             Self::LengthNotFloat(what) => write!(f, "ERR need numeric {what}"),
             Self::NoGeoCentre(name) => write!(

@@ -49,7 +49,7 @@ pub fn read<D: Databases>(databases: &D, now: WallTime, body: &[u8], reply: &mut
 
 /// What the operations of a body see at `now`, whose replies start after `reply`.
 const fn view(now: WallTime, reply: &[u8]) -> View {
-    View { now, reply_end: reply.len() + REPLY_BYTES_MAX }
+    View { now, draw: now.0, reply_end: reply.len() + REPLY_BYTES_MAX }
 }
 
 /// The first operation of a body, and whether there are more; fails if any is malformed.
@@ -95,7 +95,7 @@ fn read_one<D: Databases>(databases: &D, view: View, operation: &Operation<'_>, 
     let outcome = if start > view.reply_end {
         Err(ExecutionError::ReplyTooLong)
     } else {
-        operation.command.read(databases.database(operation.database), view, reply)
+        operation.command.read(databases, operation.database, view, reply)
     };
     replace_error(outcome, start, reply);
 }

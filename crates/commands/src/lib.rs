@@ -29,6 +29,7 @@ mod operation;
 mod parse;
 mod primitive;
 pub mod rdb;
+mod programs;
 mod reply;
 mod stream_error;
 mod table;
@@ -46,13 +47,14 @@ pub use families::{Command, Condition, ConnectionCommand, ExpireCondition, Lifet
 pub use generation::Generation;
 pub use glob::{glob_matches, glob_matches_in_any_case};
 pub use number::{parse_integer, write_integer};
-pub use operation::Operation;
+pub use operation::{Operation, ScriptUse};
 pub use parse::{Parsed, parse, parse_numbered};
 pub use primitive::Malformed;
+pub use programs::{Library, Programs, ScriptName};
 pub use reply::{
-    ArrayRef, Double, Head, PairsRef, Reply, ReplyRef, is_waits, put_array, put_bulk, put_decimal,
-    put_double, put_error, put_integer, put_keyed, put_map, put_nil, put_nil_array, put_ok, put_pairs,
-    put_set, put_simple, put_waits,
+    ArrayRef, Double, Head, PairsRef, Reply, ReplyRef, is_waits, put_array, put_big_number, put_boolean,
+    put_bulk, put_decimal, put_double, put_error, put_integer, put_keyed, put_map, put_nil, put_nil_array,
+    put_ok, put_pairs, put_set, put_simple, put_verbatim, put_waits,
 };
 pub use stream_error::StreamError;
 pub use table::{commands, lookup};
@@ -92,6 +94,10 @@ pub mod limits {
     /// The compressed strings of one payload of RESTORE may become this many bytes. Redis compresses what repeats itself to a
     /// hundredth, and a payload has at most 16 MiB.
     pub const RESTORED_BYTES_MAX: usize = 1 << 28;
+
+    /// Units of fuel that a script may use, if the operation is made by this build: about as much as is done in a tenth of a
+    /// second. An operation carries its own number, so that replicas of different builds agree.
+    pub const SCRIPT_FUEL: u64 = 10_000_000;
 
     /// Most cells of the table that LCS fills: one for each pair of a beginning of the first string and one of the second, the
     /// empty ones included. Redis's table of 32-bit numbers has as many if `proto-max-bulk-len` is 16 MiB. Filling it

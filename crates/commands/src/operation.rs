@@ -3,8 +3,8 @@
 use crate::access::Databases;
 use crate::database_key::DatabaseKey;
 use crate::encoding::{IN_DATABASE, put_opcode, take_opcode};
-use crate::families::Command;
 use crate::families::definition::KeyNames;
+use crate::families::{Command, Eval, EvalSha, EvalShaRo, FCall, FCallRo};
 use crate::primitive::{Malformed, take_u8};
 use syros_types::{Class, Database, Footprint};
 
@@ -19,6 +19,38 @@ pub struct Operation<'a> {
     /// Where the keys are that it names. Of an operation that concerns all databases, such as FLUSHALL, it is the first.
     pub database: Database,
 }
+
+/// How an operation uses a script or a function.
+#[derive(Debug)]
+pub enum ScriptUse<'o, 'a> {
+    /// It runs this text, and loads it so that others find it by its name: for that, all keys are its footprint.
+    Text {
+        /// The script.
+        text: &'a [u8],
+        /// False if it is loaded already.
+        loads: &'o mut bool,
+    },
+    /// It runs the script that is called so.
+    Name {
+        /// Hexadecimal digits.
+        name: &'a [u8],
+        /// True if the script may touch keys that it does not declare.
+        owns_everything: &'o mut bool,
+    },
+    /// It calls this function.
+    Function {
+        /// The function's name.
+        name: &'a [u8],
+        /// True if the function may touch keys that it does not declare.
+        owns_everything: &'o mut bool,
+    },
+    /// It unloads all scripts.
+    Flush,
+}
+
+/// The footprint of a script that declares no key: that of the key without a name. No key is touched, but an operation has a
+/// footprint, and which one that is matters to nobody else.
+const NO_KEY: &[u8] = b"";
 
 impl<'a> Operation<'a> {
     /// The operation in the first database that wants its reply.
@@ -151,6 +183,23 @@ impl<'a> Operation<'a> {
         self.command.now_mut()
     }
 
+    /// The script that it runs, if it runs one, and what whoever makes the operation has to know of the script.
+    pub fn script_mut(&mut self) -> Option<ScriptUse<'_, 'a>> {
+        match &mut self.command {
+            Command::Eval(Eval { call, loads, .. }) => Some(ScriptUse::Text { text: call.subject(), loads }),
+            Command::EvalSha(EvalSha { call, owns_everything, .. })
+            | Command::EvalShaRo(EvalShaRo { call, owns_everything, .. }) => {
+                Some(ScriptUse::Name { name: call.subject(), owns_everything })
+            }
+            Command::FCall(FCall { call, owns_everything, .. })
+            | Command::FCallRo(FCallRo { call, owns_everything, .. }) => {
+                Some(ScriptUse::Function { name: call.subject(), owns_everything })
+            }
+            Command::ScriptFlush(_) => Some(ScriptUse::Flush),
+            _ => None,
+        }
+    }
+
     /// About how many bytes of large collections a read looks at, one after the other, that these keys have; looking for
     /// an element by itself counts as many. Of a read that looks at a few elements only, 0.
     #[must_use]
@@ -166,6 +215,7 @@ impl<'a> Operation<'a> {
         match (keys, keys.single()) {
             (KeyNames::All, _) => Footprint::All,
             (_, Some(name)) => Footprint::One(self.key_of(name).hash()),
+            (KeyNames::Declared(list), None) if list.is_empty() => Footprint::One(key_hash(NO_KEY)),
             (_, None) => {
                 let mut hashes = Vec::with_capacity(keys.len());
                 self.each_key(|key| hashes.push(key.hash()));

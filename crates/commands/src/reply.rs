@@ -24,11 +24,14 @@ mod tag {
     pub(super) const DECIMAL: u8 = 12;
     pub(super) const KEYED: u8 = 20;
     pub(super) const WAITS: u8 = 21;
+    pub(super) const BOOLEAN: u8 = 22;
+    pub(super) const BIG_NUMBER: u8 = 23;
+    pub(super) const VERBATIM: u8 = 24;
 }
 
-/// Deepest nesting of arrays, maps, pairs and sets: XINFO STREAM FULL answers what is pending, each entry an array, in an
-/// array of a consumer, which is a map in an array of a group, which is a map in an array in a map.
-const DEPTH_MAX: usize = 7;
+/// Deepest nesting of arrays, maps, pairs and sets. Only scripts answer anything deeper than seven, which XINFO STREAM FULL
+/// needs.
+const DEPTH_MAX: usize = 64;
 
 /// A number of floating point, told from others by its bits.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
@@ -88,6 +91,12 @@ pub enum Reply {
     Set(Vec<Reply>),
     /// There is nothing yet, and the command waits. No client gets to see it.
     Waits,
+    /// Yes or no: in RESP2 an integer.
+    Boolean(bool),
+    /// An integer of any length, as decimal digits: in RESP2 a string.
+    BigNumber(Vec<u8>),
+    /// A string, and behind it three letters that say of what kind it is: in RESP2 only the string.
+    Verbatim(Vec<u8>, Vec<u8>),
 }
 
 impl Reply {
@@ -103,6 +112,9 @@ impl Reply {
             Self::Simple(text) => put_simple(out, text),
             Self::NilArray => put_nil_array(out),
             Self::Waits => put_waits(out),
+            Self::Boolean(flag) => put_boolean(out, *flag),
+            Self::BigNumber(digits) => put_big_number(out, digits),
+            Self::Verbatim(text, kind) => put_verbatim(out, kind, text),
             Self::Array(replies) | Self::Set(replies) => {
                 let put_head = if matches!(self, Self::Set(_)) { put_set } else { put_array };
                 put_head(out, replies.len());
@@ -201,6 +213,24 @@ pub fn put_simple(out: &mut Vec<u8>, text: &[u8]) {
     put_bytes(out, text);
 }
 
+/// Appends the encoding of [`Reply::Boolean`].
+pub fn put_boolean(out: &mut Vec<u8>, flag: bool) {
+    out.extend_from_slice(&[tag::BOOLEAN, u8::from(flag)]);
+}
+
+/// Appends the encoding of [`Reply::BigNumber`].
+pub fn put_big_number(out: &mut Vec<u8>, digits: &[u8]) {
+    out.push(tag::BIG_NUMBER);
+    put_bytes(out, digits);
+}
+
+/// Appends the encoding of [`Reply::Verbatim`].
+pub fn put_verbatim(out: &mut Vec<u8>, kind: &[u8], text: &[u8]) {
+    out.push(tag::VERBATIM);
+    put_bytes(out, kind);
+    put_bytes(out, text);
+}
+
 /// Appends the head of a [`Reply::Array`]; `count` replies must follow.
 pub fn put_array(out: &mut Vec<u8>, count: usize) {
     out.push(tag::ARRAY);
@@ -270,6 +300,12 @@ pub enum ReplyRef<'a> {
     Set(ArrayRef<'a>),
     /// See [`Reply::Waits`].
     Waits,
+    /// See [`Reply::Boolean`].
+    Boolean(bool),
+    /// See [`Reply::BigNumber`].
+    BigNumber(&'a [u8]),
+    /// See [`Reply::Verbatim`]; the letters come first.
+    Verbatim(&'a [u8], &'a [u8]),
 }
 
 /// How a reply of many parts begins, and how many there are.
@@ -333,6 +369,12 @@ impl<'a> ReplyRef<'a> {
             tag::ERROR => Self::Error(take_bytes(input)?),
             tag::NIL_ARRAY => Self::NilArray,
             tag::WAITS => Self::Waits,
+            tag::BOOLEAN => match take_u8(input)? {
+                flag @ (0 | 1) => Self::Boolean(flag == 1),
+                other => return Err(Malformed::Options(other)),
+            },
+            tag::BIG_NUMBER => Self::BigNumber(take_bytes(input)?),
+            tag::VERBATIM => Self::Verbatim(take_bytes(input)?, take_bytes(input)?),
             other => return Err(Malformed::Tag(other)),
         })
     }
@@ -366,6 +408,9 @@ impl<'a> ReplyRef<'a> {
             Self::Keyed(pairs) => Reply::Keyed(pairs.to_owned()),
             Self::NilArray => Reply::NilArray,
             Self::Waits => Reply::Waits,
+            Self::Boolean(flag) => Reply::Boolean(flag),
+            Self::BigNumber(digits) => Reply::BigNumber(digits.to_vec()),
+            Self::Verbatim(kind, text) => Reply::Verbatim(text.to_vec(), kind.to_vec()),
             Self::Set(members) => Reply::Set(members.map(ReplyRef::to_owned).collect()),
         }
     }
@@ -438,7 +483,10 @@ mod tests {
     fn replies_have_golden_bytes() {
         let pairs =
             || vec![(Reply::Bulk(b"f".to_vec()), Reply::Nil), (Reply::Ok, Reply::Array(vec![Reply::Ok]))];
-        let golden: [(Reply, &[u8]); 17] = [
+        let golden: [(Reply, &[u8]); 20] = [
+            (Reply::Boolean(true), &[22, 1]),
+            (Reply::BigNumber(b"12".to_vec()), &[23, 2, b'1', b'2']),
+            (Reply::Verbatim(b"v".to_vec(), b"txt".to_vec()), &[24, 3, b't', b'x', b't', 1, b'v']),
             (Reply::Nil, &[0]),
             (Reply::Ok, &[1]),
             (Reply::Integer(0), &[2, 0]),
@@ -491,9 +539,10 @@ mod tests {
             (&[5, 2, 1], Malformed::Truncated),
             (&[5, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 1], Malformed::Truncated),
             (&[10, 0, 0], Malformed::Truncated),
-            (&[5, 1, 5, 1, 5, 1, 5, 1, 5, 1, 5, 1, 5, 1, 5, 1, 0], Malformed::TooDeep),
-            (&[5, 1, 8, 1, 0, 5, 1, 5, 1, 20, 1, 0, 5, 1, 7, 1, 0, 5, 1, 5, 1, 0], Malformed::TooDeep),
-            (&[9, 1, 9, 1, 9, 1, 9, 1, 9, 1, 9, 1, 9, 1, 9, 1, 0], Malformed::TooDeep),
+            (&[22, 2], Malformed::Options(2)),
+            (&[24, 1, b'k'], Malformed::Truncated),
+            (&[5, 1].repeat(65)[..], Malformed::TooDeep),
+            (&[9, 1].repeat(65)[..], Malformed::TooDeep),
         ] {
             assert_eq!(ReplyRef::decode(&mut { bytes }), Err(error), "{bytes:?}");
         }

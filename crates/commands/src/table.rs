@@ -154,6 +154,10 @@ mod tests {
                 CommandKind::Local(_) => false,
             };
             // Of a command with keys in its subcommands, these have the flags.
+            // What a script does is not known from its name.
+            if spec.group == "scripting" {
+                continue;
+            }
             if spec.subcommand_keys.is_empty() {
                 assert_eq!(write, changes, "{}", spec.name);
                 assert_eq!(spec.categories.contains(&"@write"), changes, "{}", spec.name);

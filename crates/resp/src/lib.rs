@@ -21,6 +21,7 @@ mod requests;
 mod schedule;
 mod settings;
 mod shared;
+mod scripts;
 mod statistics;
 mod watch;
 mod writer;

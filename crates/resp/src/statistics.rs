@@ -1,5 +1,6 @@
 //! What the connections of a process have done, for INFO.
 
+use crate::scripts::KnownScripts;
 use crate::writer::Protocol;
 use core::fmt::Write as _;
 use core::sync::atomic::{AtomicU64, Ordering};
@@ -154,6 +155,8 @@ pub struct Statistics {
     input_bytes: Counter,
     output_bytes: Counter,
     errors: Mutex<BTreeMap<Vec<u8>, u64>>,
+    /// What is known of the scripts that clients run.
+    pub(crate) scripts: KnownScripts,
     /// When two windows of the rates began; the older one first.
     windows: [RateWindow; 2],
 }
@@ -176,6 +179,7 @@ impl Default for Statistics {
             input_bytes: Counter::default(),
             output_bytes: Counter::default(),
             errors: Mutex::default(),
+            scripts: KnownScripts::default(),
             windows: Default::default(),
         }
     }
@@ -287,6 +291,7 @@ impl Statistics {
 
     /// An error reply, whose code is its first word.
     fn on_error(&self, error: &[u8]) {
+        self.scripts.on_error(error);
         let code = error.split(|byte| matches!(byte, b' ' | b'\r')).next().unwrap_or_default();
         let mut errors = self.errors.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(count) = errors.get_mut(code) {

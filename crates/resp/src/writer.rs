@@ -45,6 +45,9 @@ pub fn write_reply(out: &mut Vec<u8>, protocol: Protocol, reply: ReplyRef<'_>) {
         ReplyRef::Decimal(value) => {
             write_number(out, protocol, |text| syros_commands::write_decimal(text, value.value()));
         }
+        ReplyRef::Boolean(flag) => write_boolean(out, protocol, flag),
+        ReplyRef::BigNumber(digits) => write_big_number(out, protocol, digits),
+        ReplyRef::Verbatim(kind, text) => write_verbatim_of(out, protocol, kind, text),
         ReplyRef::Nil => write_nil(out, protocol),
         // What waits has not ended; a client is shown that only if something is wrong.
         ReplyRef::NilArray | ReplyRef::Waits => write_nil_array(out, protocol),
@@ -79,6 +82,41 @@ pub fn write_reply(out: &mut Vec<u8>, protocol: Protocol, reply: ReplyRef<'_>) {
             }
         }
     }
+}
+
+/// Appends yes or no: in RESP2 an integer.
+fn write_boolean(out: &mut Vec<u8>, protocol: Protocol, flag: bool) {
+    match protocol {
+        Protocol::Resp2 => write_integer(out, i64::from(flag)),
+        Protocol::Resp3 => out.extend_from_slice(if flag { b"#t\r\n" } else { b"#f\r\n" }),
+    }
+}
+
+/// Appends an integer of any length: in RESP2 a string.
+fn write_big_number(out: &mut Vec<u8>, protocol: Protocol, digits: &[u8]) {
+    match protocol {
+        Protocol::Resp2 => write_bulk(out, digits),
+        Protocol::Resp3 => {
+            out.push(b'(');
+            out.extend_from_slice(digits);
+            out.extend_from_slice(LINE_END);
+        }
+    }
+}
+
+/// Appends a string of a kind that three letters name: in RESP2 only the string.
+fn write_verbatim_of(out: &mut Vec<u8>, protocol: Protocol, kind: &[u8], text: &[u8]) {
+    const KIND_BYTES: usize = 3;
+    if protocol == Protocol::Resp2 {
+        return write_bulk(out, text);
+    }
+    let mut kind = kind.to_vec();
+    kind.resize(KIND_BYTES, b' ');
+    write_header(out, b'=', text.len() as i64 + 1 + KIND_BYTES as i64);
+    out.extend_from_slice(&kind);
+    out.push(b':');
+    out.extend_from_slice(text);
+    out.extend_from_slice(LINE_END);
 }
 
 /// Appends the absence of a value: `_` in RESP3, a bulk string of length -1 in RESP2.

@@ -9,11 +9,12 @@ use crate::entry::{Entry, Key, Table};
 use crate::removals::Recorded;
 use crate::snapshot::{
     RECORD_OVERHEAD_MAX, Record, put_collection_key, put_collection_part, put_end, put_entry, put_header,
-    put_key, put_other_databases, put_recorded, put_removal, tag,
+    put_key, put_other_databases, put_program, put_recorded, put_removal, tag,
 };
 use crate::stamp::Stamp;
 use std::collections::VecDeque;
 use std::sync::Arc;
+use syros_commands::Programs;
 use syros_types::{Database, WallTime, key_hash};
 use syros_values::{Garbage, Value, ValueParts};
 
@@ -48,6 +49,8 @@ pub(crate) struct Capture {
     recorded_from: u64,
     /// The entries that have removed keys, the first last; those that blocks have taken are gone.
     removals: Vec<(usize, u64)>,
+    /// Records of what is loaded; those that blocks have taken are gone.
+    programs: Vec<Vec<u8>>,
     /// Of the records that blocks have taken.
     digest: Digest,
 }
@@ -60,6 +63,7 @@ impl Capture {
         count: usize,
         time: WallTime,
         recorded: Option<&Recorded>,
+        programs: &Programs,
     ) -> Self {
         let removals = recorded.into_iter().flat_map(|recorded| recorded.removals.iter());
         let mut removals: Vec<_> = removals.collect();
@@ -71,6 +75,7 @@ impl Capture {
             others,
             recorded_from: recorded.map_or(0, |recorded| recorded.from),
             removals,
+            programs: programs.records().collect(),
             count,
             time,
             header_written: false,
@@ -143,6 +148,7 @@ impl Capture {
             if !self.go_on(end, block, garbage)
                 && !self.take_waiting(block)
                 && !self.take_removal(block)
+                && !self.take_program(block)
                 && !self.copy_next(table, block)
             {
                 put_end(block, self.digest.finish());
@@ -182,6 +188,14 @@ impl Capture {
         let Some((part, entry)) = self.removals.pop() else { return false };
         put_removal(block, part, entry);
         self.digest.add_removal(part, entry);
+        true
+    }
+
+    /// Adds a record of what is loaded; false if there is none.
+    fn take_program(&mut self, block: &mut Vec<u8>) -> bool {
+        let Some(record) = self.programs.pop() else { return false };
+        put_program(block, &record);
+        self.digest.add_program(&record);
         true
     }
 

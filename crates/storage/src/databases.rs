@@ -4,6 +4,7 @@ use crate::keyspace::{Keyspace, RemovalPace};
 use crate::listing::Listing;
 use crate::removals::Recorded;
 use crate::snapshot::put_database;
+use syros_commands::Programs;
 use syros_commands::access::{Databases, DatabasesMut, Expiry, Keys, KeysMut};
 use syros_types::{Database, WallTime};
 
@@ -18,6 +19,8 @@ pub(crate) struct MemoryDatabases {
     empty: Box<Keyspace>,
     /// The others, since one of them was in use.
     others: Option<Box<[Keyspace; OTHERS]>>,
+    /// The scripts and libraries that are loaded.
+    programs: Programs,
 }
 
 impl MemoryDatabases {
@@ -28,7 +31,7 @@ impl MemoryDatabases {
     /// Databases of which only the first has keys.
     pub(crate) fn of_first(first: Keyspace) -> Self {
         let empty = Box::new(first.sibling(Database::FIRST));
-        Self { first, empty, others: None }
+        Self { first, empty, others: None, programs: Programs::NONE }
     }
 
     /// The first database.
@@ -160,9 +163,12 @@ impl MemoryDatabases {
         self.end_snapshot();
         let has_state = self.iter().skip(1).filter(|(_, keys)| keys.has_state());
         let others = has_state.fold(0, |bits, (database, _)| bits | 1 << database.number());
+        let programs = self.programs.clone();
         for (database, keys) in Database::all().zip(self.in_use_mut()) {
             if database.is_first() || others >> database.number() & 1 == 1 {
-                keys.begin_snapshot(others & if database.is_first() { u16::MAX } else { 0 });
+                let (others, programs) =
+                    if database.is_first() { (others, &programs) } else { (0, &Programs::NONE) };
+                keys.begin_snapshot(others, programs);
             }
         }
     }
@@ -217,6 +223,10 @@ impl Databases for MemoryDatabases {
             (Some(_), None) => &self.empty,
         }
     }
+
+    fn programs(&self) -> Programs {
+        self.programs.clone()
+    }
 }
 
 impl DatabasesMut for MemoryDatabases {
@@ -226,6 +236,10 @@ impl DatabasesMut for MemoryDatabases {
             None => &mut self.first,
             Some(place) => &mut self.others_mut()[place],
         }
+    }
+
+    fn set_programs(&mut self, programs: Programs) {
+        self.programs = programs;
     }
 
     fn move_key(&mut self, name: &[u8], from: Database, to: Database) {

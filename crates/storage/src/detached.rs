@@ -5,6 +5,7 @@ use crate::databases::MemoryDatabases;
 use crate::entry::Entry;
 use core::ops::ControlFlow;
 use std::collections::BTreeMap;
+use syros_commands::Programs;
 use syros_commands::access::{Databases, Keys, Version};
 use syros_commands::{execution, operations};
 use syros_types::{Database, Prng, WallTime};
@@ -21,7 +22,7 @@ pub struct DetachedRead {
 impl DetachedRead {
     /// The read at `now`, which is not before log time, with what `keys` has.
     pub(crate) fn new(now: WallTime, body: &[u8], all: &MemoryDatabases) -> Self {
-        let mut databases = NamedDatabases::default();
+        let mut databases = NamedDatabases { programs: all.programs(), ..NamedDatabases::default() };
         for operation in operations(body).flatten() {
             operation.each_key(|key| {
                 let all = all.database(key.database);
@@ -48,6 +49,7 @@ struct NamedDatabases {
     named: BTreeMap<Database, NamedKeys>,
     /// What all others are.
     none: NamedKeys,
+    programs: Programs,
 }
 
 impl Databases for NamedDatabases {
@@ -55,6 +57,10 @@ impl Databases for NamedDatabases {
 
     fn database(&self, database: Database) -> &NamedKeys {
         self.named.get(&database).unwrap_or(&self.none)
+    }
+
+    fn programs(&self) -> Programs {
+        self.programs.clone()
     }
 }
 

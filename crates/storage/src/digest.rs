@@ -72,6 +72,11 @@ impl Digest {
         self.sum = self.sum.wrapping_add(mix(mix(entry) ^ (place as u64 + 1)));
     }
 
+    /// Adds a record of what is loaded ([`Programs::records`](syros_commands::Programs::records)).
+    pub(crate) fn add_program(&mut self, record: &[u8]) {
+        self.sum = self.sum.wrapping_add(mix(!mix(key_hash(record))));
+    }
+
     /// The digest of all that was added.
     #[must_use]
     pub const fn finish(&self) -> u64 {

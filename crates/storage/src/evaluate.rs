@@ -4,6 +4,7 @@
 use core::cell::Cell;
 use core::ops::ControlFlow;
 use std::collections::BTreeMap;
+use syros_commands::Programs;
 use syros_commands::access::{Databases, DatabasesMut, EntryRef, Expiry, Keys, KeysMut, Version};
 use syros_commands::execution;
 use syros_types::{Database, Prng, WallTime};
@@ -62,6 +63,8 @@ struct WriteOverlay<'a, D> {
     changes: Changes,
     /// In others.
     changes_elsewhere: BTreeMap<Database, Changes>,
+    /// The changes when those began that may be undone.
+    undo: Option<(Changes, BTreeMap<Database, Changes>)>,
     /// No answer depends on when the body is executed, or on keys that it does not name.
     is_certain: Cell<bool>,
     #[cfg(feature = "planted-bugs")]
@@ -75,6 +78,7 @@ impl<'a, D: Databases> WriteOverlay<'a, D> {
             database: Cell::new(Database::FIRST),
             changes: BTreeMap::new(),
             changes_elsewhere: BTreeMap::new(),
+            undo: None,
             is_certain: Cell::new(true),
             #[cfg(feature = "planted-bugs")]
             takes_keys_for_lasting: false,
@@ -174,6 +178,10 @@ impl<D: Databases> Databases for WriteOverlay<'_, D> {
         self.database.set(database);
         self
     }
+
+    fn programs(&self) -> Programs {
+        self.databases.programs()
+    }
 }
 
 impl<D: Databases> DatabasesMut for WriteOverlay<'_, D> {
@@ -194,6 +202,10 @@ impl<D: Databases> DatabasesMut for WriteOverlay<'_, D> {
     }
 
     fn clear_all(&mut self) {
+        self.is_certain.set(false);
+    }
+
+    fn set_programs(&mut self, _programs: Programs) {
         self.is_certain.set(false);
     }
 
@@ -310,5 +322,15 @@ impl<D: Databases> KeysMut for WriteOverlay<'_, D> {
 
     fn clear(&mut self) {
         self.is_certain.set(false);
+    }
+
+    fn begin_undo(&mut self) {
+        self.undo = Some((self.changes.clone(), self.changes_elsewhere.clone()));
+    }
+
+    fn end_undo(&mut self, keeps: bool) {
+        if let Some(before) = self.undo.take().filter(|_| !keeps) {
+            (self.changes, self.changes_elsewhere) = before;
+        }
     }
 }

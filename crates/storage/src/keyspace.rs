@@ -16,6 +16,7 @@ use crate::leftovers::Leftovers;
 use crate::listing::Listing;
 use crate::removals::{ALL, Recorded, Removals, SWAPPED, part_of};
 use crate::stamp::Stamp;
+use crate::undo::{Undo, UndoStep};
 use core::cell::Cell;
 use core::hash::BuildHasher as _;
 use core::num::NonZeroU64;
@@ -24,6 +25,7 @@ use indexmap::IndexMap;
 use indexmap::map::raw_entry_v1::{RawEntryApiV1, RawEntryMut};
 use std::collections::BTreeSet;
 use std::sync::Arc;
+use syros_commands::Programs;
 use syros_commands::access::{Expiry, Keys, KeysMut, Version, is_hidden};
 use syros_types::{Database, Prng, WallTime};
 use syros_values::{Collection, Garbage, Kind, Value, WrongType};
@@ -94,6 +96,8 @@ pub(crate) struct Keyspace {
     garbage: Box<Garbage>,
     /// Tables of which nobody will ask again.
     leftovers: Box<Leftovers>,
+    /// How what has been done since a script began can be undone.
+    undo: Option<Box<Undo>>,
 }
 
 /// What a key costs in the expiry index, at two thirds load of a B-tree's nodes.
@@ -118,6 +122,7 @@ impl Keyspace {
             listing: None,
             garbage: Box::default(),
             leftovers: Box::default(),
+            undo: None,
         }
     }
 
@@ -258,6 +263,7 @@ impl Keyspace {
         let Stamp { expiry, entry } = stamp;
         slot.insert(Key::from_slice(key), Entry { value, expiry, changed: entry });
         self.index_expiry(key, None, expiry);
+        self.note_addition(key);
         true
     }
 
@@ -265,7 +271,10 @@ impl Keyspace {
     /// has not visited yet never moves to where it has been.
     fn take(&mut self, key: &[u8]) -> Option<Entry> {
         self.preserve_removed(key);
-        let entry = self.entries.swap_remove(key)?;
+        let (position, name, entry) = self.entries.swap_remove_full(key)?;
+        if let Some(undo) = &mut self.undo {
+            undo.removed(position, name, &entry);
+        }
         self.content_bytes -= key.len() + entry.value.memory_bytes();
         self.index_expiry(key, entry.expiry, None);
         Some(entry)
@@ -278,9 +287,63 @@ impl Keyspace {
         }
     }
 
+    /// Notes how a key can become again what it is, which is about to change.
+    fn note_change(&mut self, key: &[u8]) {
+        if let Some(undo) = &mut self.undo
+            && undo.wants(key)
+            && let Some(entry) = self.entries.get(key)
+        {
+            undo.changed(key, entry.clone());
+        }
+    }
+
+    /// Notes that a key has been added at the end.
+    fn note_addition(&mut self, key: &[u8]) {
+        if let Some(undo) = &mut self.undo {
+            undo.added(key);
+        }
+    }
+
+    /// Undoes one step.
+    fn undo_step(&mut self, step: UndoStep) {
+        match step {
+            UndoStep::Added(key) => self.discard(&key),
+            UndoStep::Changed(key, entry) => {
+                let Some((position, _, now)) = self.entries.get_full_mut(&key) else { return };
+                if let Some(capture) = &mut self.capture {
+                    capture.preserve(position, &key, now);
+                }
+                self.content_bytes =
+                    self.content_bytes - now.value.memory_bytes() + entry.value.memory_bytes();
+                let before = core::mem::replace(now, entry);
+                let expiry = now.expiry;
+                self.index_expiry(&key, before.expiry, expiry);
+                self.garbage.add(before.value);
+            }
+            UndoStep::Removed(position, key, entry) => {
+                // The key at its position had been the last one.
+                if let (Some(capture), Some((moved, at))) =
+                    (&mut self.capture, self.entries.get_index(position))
+                {
+                    capture.preserve(position, moved, at);
+                }
+                if let (Some(listing), Some((moved, at))) =
+                    (&mut self.listing, self.entries.get_index(position))
+                {
+                    listing.preserve(position, moved, at);
+                }
+                let stamp = entry.stamp();
+                self.append(&key, entry.value, stamp);
+                let last = self.entries.len() - 1;
+                self.entries.swap_indices(position, last);
+            }
+        }
+    }
+
     /// Gives `entry`, taken from another key, to `key`, which keeps its position if it exists: see [`Keys::scan`].
     fn put(&mut self, key: &[u8], entry: Entry) {
         self.remove_due(key);
+        self.note_change(key);
         let Some((position, _, old)) = self.entries.get_full_mut(key) else {
             self.append(key, entry.value, Stamp { expiry: entry.expiry, entry: entry.changed });
             return;
@@ -352,11 +415,12 @@ impl Keyspace {
         self.listing = None;
     }
 
-    /// Begins a snapshot of the keys as they are. That of the first database says which others have anything.
-    pub(crate) fn begin_snapshot(&mut self, others: u16) {
+    /// Begins a snapshot of the keys as they are. That of the first database says which others have anything, and has what is
+    /// loaded.
+    pub(crate) fn begin_snapshot(&mut self, others: u16, programs: &Programs) {
         self.end_snapshot();
         let place = (self.database, others);
-        let capture = Capture::new(place, self.entries.len(), self.time, self.recorded());
+        let capture = Capture::new(place, self.entries.len(), self.time, self.recorded(), programs);
         self.capture = Some(Box::new(capture));
     }
 
@@ -589,6 +653,7 @@ impl KeysMut for Keyspace {
         if expiry.is_some() {
             self.record_removal(key);
         }
+        self.note_change(key);
         let changed = self.entry();
         match self.entries.raw_entry_mut_v1().from_key(key) {
             RawEntryMut::Occupied(mut slot) => {
@@ -612,12 +677,14 @@ impl KeysMut for Keyspace {
                 slot.insert(Key::from_slice(key), Entry { value, expiry, changed });
                 self.content_bytes += key.len() + value_bytes;
                 self.index_expiry(key, None, expiry);
+                self.note_addition(key);
             }
         }
     }
 
     fn set_collection<C: Collection>(&mut self, key: &[u8], collection: C) {
         self.remove_due(key);
+        self.note_change(key);
         let changed = self.entry();
         let Some((position, _, entry)) = self.entries.get_full_mut(key) else {
             self.append(key, collection.into(), Stamp { expiry: None, entry: changed });
@@ -639,6 +706,7 @@ impl KeysMut for Keyspace {
         key: &[u8],
         change: impl FnOnce(&mut Vec<u8>) -> R,
     ) -> Result<Option<R>, WrongType> {
+        self.note_change(key);
         let (time, changed) = (self.time, self.entry());
         let full = self.entries.get_full_mut(key);
         let Some((position, _, entry)) = full.filter(|(_, _, entry)| !is_due(entry.expiry, time)) else {
@@ -662,6 +730,7 @@ impl KeysMut for Keyspace {
         change: impl FnOnce(&mut C) -> R,
     ) -> Result<R, WrongType> {
         self.remove_due(key);
+        self.note_change(key);
         let changed = self.entry();
         let Some((position, _, entry)) = self.entries.get_full_mut(key) else {
             let mut collection = C::default();
@@ -689,6 +758,7 @@ impl KeysMut for Keyspace {
     }
 
     fn set_expiry(&mut self, key: &[u8], expiry: Expiry) {
+        self.note_change(key);
         let (time, changed) = (self.time, self.entry());
         let full = self.entries.get_full_mut(key);
         if let Some((position, _, entry)) = full.filter(|(_, _, entry)| !is_due(entry.expiry, time)) {
@@ -741,6 +811,21 @@ impl KeysMut for Keyspace {
         self.counted.set((NonZeroU64::MIN, 0));
         self.has_due = false;
         self.content_bytes = 0;
+    }
+
+    fn begin_undo(&mut self) {
+        self.undo = Some(Box::default());
+    }
+
+    fn end_undo(&mut self, keeps: bool) {
+        let Some(mut undo) = self.undo.take() else { return };
+        while let Some(step) = undo.next_back() {
+            match step {
+                step if !keeps => self.undo_step(step),
+                step => step.give_back(&mut self.garbage),
+            }
+        }
+        self.look_for_due();
     }
 }
 

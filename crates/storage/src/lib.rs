@@ -23,6 +23,7 @@ mod removals;
 mod snapshot;
 mod stamp;
 mod store;
+mod undo;
 
 pub use detached::DetachedRead;
 pub use digest::Digest;

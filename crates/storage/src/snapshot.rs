@@ -41,6 +41,7 @@ pub(crate) mod tag {
     pub(crate) const RECORDED: u8 = 12;
     pub(crate) const DATABASE: u8 = 32;
     pub(crate) const OTHER_DATABASES: u8 = 33;
+    pub(crate) const PROGRAM: u8 = 20;
 }
 
 /// Most bytes of the record of a key with a string besides the key and the string: two tags, and the varints of the entry,
@@ -106,6 +107,8 @@ pub enum DamagedSnapshot {
     Database(u64),
     /// The databases are not those that belong to the first one.
     OtherDatabases,
+    /// What is loaded is described by bytes that are no such description, or twice.
+    Program,
     /// There are more keys or fewer than the end says.
     Count {
         /// Number of keys.
@@ -153,6 +156,7 @@ impl fmt::Display for DamagedSnapshot {
             Self::Removal(part) => write!(f, "the entry that removed keys of part {part} is wrong"),
             Self::Database(number) => write!(f, "database {number} is not expected"),
             Self::OtherDatabases => f.write_str("the databases do not belong together"),
+            Self::Program => f.write_str("a script or library is described by no such description, or twice"),
             Self::Count { found, expected } => write!(f, "there are {found} keys instead of {expected}"),
             Self::Digest { found, expected } => {
                 write!(f, "the digest is {found:016x} instead of {expected:016x}")
@@ -228,6 +232,12 @@ pub(crate) fn put_other_databases(out: &mut Vec<u8>, others: u16) {
         out.push(tag::OTHER_DATABASES);
         put_varint(out, u64::from(others));
     }
+}
+
+/// What is loaded, by one record of it.
+pub(crate) fn put_program(out: &mut Vec<u8>, record: &[u8]) {
+    out.push(tag::PROGRAM);
+    put_bytes(out, record);
 }
 
 /// A key with a string.
@@ -348,6 +358,7 @@ pub(crate) enum Record<'a> {
     Recorded { from: u64 },
     Database { database: Database },
     OtherDatabases { others: u16 },
+    Program { record: &'a [u8] },
 }
 
 impl<'a> Record<'a> {
@@ -382,6 +393,7 @@ impl<'a> Record<'a> {
             // Only keys have been changed by an entry.
             tag if entry > 0 => return Err(DamagedSnapshot::Tag(tag)),
             tag::RECORDED => Self::Recorded { from: take_entry(input)? },
+            tag::PROGRAM => Self::Program { record: take_bytes(input, usize::MAX)? },
             tag::REMOVAL => {
                 let part = take_varint(input)?;
                 let place = usize::try_from(part).ok().filter(|place| *place < PLACES);

@@ -135,6 +135,8 @@ impl Answer {
             ReplyRef::Double(number) => Self::of_number(number.value(), write_double),
             ReplyRef::Decimal(number) => Self::of_number(number.value(), write_decimal),
             ReplyRef::Nil => line("$", b"-1"),
+            ReplyRef::Boolean(flag) => line(":", if flag { b"1" } else { b"0" }),
+            ReplyRef::BigNumber(text) | ReplyRef::Verbatim(_, text) => Self::of(ReplyRef::Bulk(text)),
             ReplyRef::Ok => line("+", b"OK"),
             ReplyRef::Integer(value) => line(":", value.to_string().as_bytes()),
             ReplyRef::Bulk(bytes) => line(&format!("${}\r\n", bytes.len()), bytes),

@@ -11,7 +11,8 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
     ("logging", &[]),
     ("machine", &["types"]),
     ("protocol", &["types"]),
-    ("commands", &["types", "values"]),
+    ("scripts", &[]),
+    ("commands", &["types", "values", "scripts"]),
     ("wire", &["types", "protocol"]),
     ("wal", &["types"]),
     ("tree", &["types"]),
@@ -20,7 +21,7 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
     ("lsm", &["types", "storage"]),
     ("net", &["types", "wire"]),
     ("client", &["types", "machine", "protocol", "wire", "net", "commands"]),
-    ("resp", &["types", "commands"]),
+    ("resp", &["types", "commands", "scripts"]),
     ("snapshot", &["types", "protocol", "wire", "wal", "storage"]),
     ("node", &["types", "protocol", "commands", "wire", "wal", "storage", "snapshot", "resp"]),
     (

@@ -1,6 +1,7 @@
 //! What commands need of all databases of a store.
 
 use super::{Keys, KeysMut};
+use crate::programs::Programs;
 use syros_types::Database;
 
 /// The databases of a store, to be read.
@@ -11,6 +12,9 @@ pub trait Databases {
     /// The keys of this database. The caller is done with them before it asks for another: an engine may have one place for
     /// all of them.
     fn database(&self, database: Database) -> &Self::Keys;
+
+    /// The scripts and libraries that are loaded.
+    fn programs(&self) -> Programs;
 }
 
 /// The databases of a store, whose keys can be changed.
@@ -26,6 +30,9 @@ pub trait DatabasesMut: Databases<Keys: KeysMut> {
 
     /// Removes all keys of all databases.
     fn clear_all(&mut self);
+
+    /// Replaces what is loaded. Only operations on all keys do that.
+    fn set_programs(&mut self, programs: Programs);
 
     /// Has versions of the keys of all databases recorded from the present log entry on, if they are not.
     fn record_versions(&mut self);

@@ -170,4 +170,11 @@ pub trait KeysMut: Keys {
 
     /// Removes all keys.
     fn clear(&mut self);
+
+    /// From now on, what is done to keys can be undone. Ends with [`KeysMut::end_undo`], before the next entry.
+    fn begin_undo(&mut self);
+
+    /// What has been done since [`KeysMut::begin_undo`] stays, or is undone: then keys, values, expiries, versions and the
+    /// order of keys are as they were. That keys had been removed may still be recorded.
+    fn end_undo(&mut self, keeps: bool);
 }

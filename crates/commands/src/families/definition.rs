@@ -1,7 +1,7 @@
 //! What the file of an operation has to say: a [`Definition`], and a [`ReadCommand`] or an [`UpdateCommand`].
 
 use super::specification::CommandSpec;
-use crate::access::{DatabasesMut, Keys, KeysMut, Operand};
+use crate::access::{Databases, DatabasesMut, Keys, KeysMut, Operand};
 use crate::arguments::Arguments;
 use crate::encoding::Encoding;
 use crate::error::ExecutionError;
@@ -54,6 +54,21 @@ pub(crate) trait ReadCommand {
     /// # Errors
     /// [`ExecutionError`]; what was added to `reply` is then to be dropped.
     fn read<K: Keys>(&self, keys: &K, view: View, reply: &mut Vec<u8>) -> ExecutionResult;
+
+    /// Executes it on one of all databases: what concerns more than its keys overrides this.
+    ///
+    /// # Errors
+    /// As [`ReadCommand::read`].
+    #[inline]
+    fn read_of<D: Databases>(
+        &self,
+        databases: &D,
+        database: Database,
+        view: View,
+        reply: &mut Vec<u8>,
+    ) -> ExecutionResult {
+        self.read(databases.database(database), view, reply)
+    }
 
     /// See [`Operation::work_on`](crate::Operation::work_on). Must not take long itself.
     fn work_on<K: Keys>(&self, _keys: &K) -> usize {
@@ -146,8 +161,10 @@ pub(crate) trait UpdateCommand<'a>: Definition<'a> {
 /// What a read sees besides the keys.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct View {
-    /// What TTL counts from and RANDOMKEY draws from.
+    /// What TTL counts from.
     pub(crate) now: WallTime,
+    /// What RANDOMKEY and its like draw from.
+    pub(crate) draw: u64,
     /// How long the reply buffer may become.
     pub(crate) reply_end: usize,
 }
@@ -177,6 +194,8 @@ pub(crate) enum KeyNames<'a> {
         to: &'a [u8],
         database: Database,
     },
+    /// All of a list, which may have none, each looked at any number of times: those that a script declares.
+    Declared(Arguments<'a>),
     /// None: it concerns all keys there are.
     All,
 }
@@ -188,9 +207,12 @@ impl<'a> KeyNames<'a> {
         match *self {
             Self::One(key) => Some(key),
             Self::Every { list, step } if list.len() == step => list.iter().next(),
-            Self::Every { .. } | Self::Two(..) | Self::OneAndAll(..) | Self::Across { .. } | Self::All => {
-                None
-            }
+            Self::Every { .. }
+            | Self::Two(..)
+            | Self::OneAndAll(..)
+            | Self::Across { .. }
+            | Self::Declared(_)
+            | Self::All => None,
         }
     }
 
@@ -201,6 +223,7 @@ impl<'a> KeyNames<'a> {
             Self::Two(..) | Self::Across { .. } => 2,
             Self::OneAndAll(_, list) => 1 + list.len(),
             Self::Every { list, step } => list.len() / *step,
+            Self::Declared(list) => list.len(),
             Self::All => 0,
         }
     }
@@ -219,6 +242,7 @@ impl<'a> KeyNames<'a> {
                 list.iter().for_each(visit);
             }
             Self::Every { list, step } => list.iter().step_by(step).for_each(visit),
+            Self::Declared(list) => list.iter().for_each(visit),
             Self::All => {}
         }
     }

@@ -139,7 +139,7 @@ impl Draws {
         view: View,
         reply: &mut Vec<u8>,
     ) -> ExecutionResult {
-        let mut prng = Prng::new(view.now.0 ^ reply.len() as u64);
+        let mut prng = Prng::new(view.draw ^ reply.len() as u64);
         let length = found.map_or(0, C::count);
         if length > 1 {
             keys.before_draw();

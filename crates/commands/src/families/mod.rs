@@ -20,6 +20,7 @@ mod indirect;
 mod lists;
 mod ranks;
 mod scan_options;
+mod scripting;
 mod server;
 mod sets;
 mod sorted_sets;
@@ -48,6 +49,9 @@ pub use lists::index::ListIndex;
 pub use lists::linsert::{InsertSide, LInsertParts};
 pub use lists::lpos::LPosParts;
 pub use scan_options::ScanOptions;
+pub use scripting::ScriptInput;
+pub use scripting::library::LibraryAction;
+pub use scripting::look::LibraryQuestion;
 pub use sets::sinter::SetOperator;
 pub use sorted_sets::combination::{Aggregate, Combination, SetOperation};
 pub use sorted_sets::condition::ScoreCondition;
@@ -260,14 +264,15 @@ macro_rules! commands {
             }
 
             /// Executes it where only reads are allowed.
-            pub(crate) fn read<K: access::Keys>(
+            pub(crate) fn read<D: access::Databases>(
                 &self,
-                keys: &K,
+                databases: &D,
+                database: Database,
                 view: View,
                 reply: &mut Vec<u8>,
             ) -> ExecutionResult {
                 match self {
-                    $(Self::$read(operation) => operation.read(keys, view, reply),)*
+                    $(Self::$read(operation) => operation.read_of(databases, database, view, reply),)*
                     $(Self::$update(_))|* => Err(ExecutionError::NotRead),
                 }
             }
@@ -281,7 +286,7 @@ macro_rules! commands {
                 reply: &mut Vec<u8>,
             ) -> ExecutionResult {
                 match self {
-                    $(Self::$read(operation) => operation.read(databases.database(database), view, reply),)*
+                    $(Self::$read(operation) => operation.read_of(databases, database, view, reply),)*
                     $(Self::$update(operation) => {
                         operation.apply_to(databases, database, view.now.as_millis(), reply)
                     })*
@@ -338,6 +343,11 @@ commands! {
         lists::lpos::LPos<'a>,
         lists::lrange::LRange<'a>,
         hyperloglog::pfcount::PfCount<'a>,
+        scripting::eval::EvalRo<'a>,
+        scripting::evalsha::EvalShaRo<'a>,
+        scripting::fcall::FCallRo<'a>,
+        scripting::look::LibraryLook<'a>,
+        scripting::look::ScriptLook<'a>,
         server::dbsize::DbSize,
         sets::scard::SCard<'a>,
         sets::sinter::SInter<'a> | OPCODE_UNION | OPCODE_DIFFERENCE,
@@ -404,6 +414,12 @@ commands! {
         lists::ltrim::LTrim<'a>,
         hyperloglog::pfadd::PfAdd<'a>,
         hyperloglog::pfmerge::PfMerge<'a>,
+        scripting::eval::Eval<'a>,
+        scripting::evalsha::EvalSha<'a>,
+        scripting::fcall::FCall<'a>,
+        scripting::library::LibraryChange<'a>,
+        scripting::load::ScriptFlush,
+        scripting::load::ScriptLoad<'a>,
         server::flushall::FlushAll,
         server::flushall::FlushDb,
         server::swapdb::SwapDb,

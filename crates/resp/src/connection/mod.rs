@@ -633,6 +633,7 @@ impl CommandPipeline {
             if let Some(now_ms) = operation.now_mut() {
                 *now_ms = context.now.as_millis();
             }
+            self.session.statistics.scripts.tell(operation);
         }
         let local = if let Ok(Parsed::Local(command)) = &parsed { Some(*command) } else { None };
         if self.refuse_to_subscriber(number, local, words) {

@@ -4,8 +4,8 @@ use super::Shared;
 use super::layout::{Space, StoreKey, Stored, data_begin, data_key};
 use crate::Digest;
 use crate::snapshot::{
-    put_collection_key, put_counted_end, put_database, put_key, put_open_header, put_recorded, put_removal,
-    tag,
+    put_collection_key, put_counted_end, put_database, put_key, put_open_header, put_program, put_recorded,
+    put_removal, tag,
 };
 use crate::store::{Store, StoreError};
 use core::fmt;
@@ -29,6 +29,8 @@ pub struct Cut<S: Store> {
     recorded_from: u64,
     /// The entries that have removed keys; those that blocks have taken are gone.
     removals: Vec<(Database, usize, u64)>,
+    /// Records of what is loaded; those that blocks have taken are gone.
+    programs: Vec<Vec<u8>>,
     digest: Digest,
 }
 
@@ -55,6 +57,7 @@ impl<S: Store> Cut<S> {
             count: 0,
             recorded_from: shared.recorded_from(),
             removals: Database::all().rev().flat_map(removals).collect(),
+            programs: shared.programs().records().collect(),
             digest: Digest::new(time),
             shared: Arc::clone(shared),
         }
@@ -85,6 +88,13 @@ impl<S: Store> Cut<S> {
             enter(database, digest, block);
             put_removal(block, place, entry);
             digest.add_removal(place, entry);
+            if block.len() >= end {
+                return Ok(true);
+            }
+        }
+        while let Some(record) = self.programs.pop() {
+            put_program(block, &record);
+            digest.add_program(&record);
             if block.len() >= end {
                 return Ok(true);
             }

@@ -15,6 +15,7 @@ use core::fmt;
 use core::ops::ControlFlow;
 use core::sync::atomic::Ordering;
 use std::sync::Arc;
+use syros_commands::Programs;
 use syros_commands::access::{
     Databases, DatabasesMut, EntryRef as _, Expiry, Keys, KeysMut, Operand, Version, is_hidden,
 };
@@ -48,6 +49,16 @@ pub struct Lane<S: Store> {
     /// The earliest expiry among the changes.
     first_expiry: Expiry,
     /// Bytes of the changes, about.
+    bytes: usize,
+    /// How what has been done since a script began can be undone.
+    undo: Option<Undo>,
+}
+
+/// What a lane was when a script began. No script removes all keys.
+struct Undo {
+    /// Records as they were among the changes, the first one first; `None` if a record was not changed.
+    steps: Vec<(StoreKey, Option<Change>)>,
+    first_expiry: Expiry,
     bytes: usize,
 }
 
@@ -97,6 +108,7 @@ impl<S: Store> Lane<S> {
             has_cleared: false,
             first_expiry: None,
             bytes: 0,
+            undo: None,
         }
     }
 
@@ -181,8 +193,16 @@ impl<S: Store> Lane<S> {
     }
 
     fn change(&mut self, key: StoreKey, change: Change) {
+        self.note(&key);
         self.bytes += key.len() + if let Change::Put(value) = &change { value.len() } else { 0 };
         self.changes.insert(key, change);
+    }
+
+    /// Notes how a record is before it changes.
+    fn note(&mut self, key: &StoreKey) {
+        if let Some(undo) = &mut self.undo {
+            undo.steps.push((key.clone(), self.changes.get(key).cloned()));
+        }
     }
 
     /// What is kept of a key that is changed now.
@@ -229,9 +249,17 @@ impl<S: Store> Databases for Lane<S> {
         self.database.set(database);
         self
     }
+
+    fn programs(&self) -> Programs {
+        self.shared.programs()
+    }
 }
 
 impl<S: Store> DatabasesMut for Lane<S> {
+    fn set_programs(&mut self, programs: Programs) {
+        self.shared.set_programs(programs);
+    }
+
     fn database_mut(&mut self, database: Database) -> &mut Self {
         self.database.set(database);
         if !database.is_first() {
@@ -402,6 +430,7 @@ impl<S: Store> KeysMut for Lane<S> {
             return false;
         }
         let key = data_key(self.space(), key);
+        self.note(&key);
         if self.entry > 0 {
             self.shared.record_mark();
         }
@@ -459,6 +488,21 @@ impl<S: Store> KeysMut for Lane<S> {
             self.bytes = 0;
             self.first_expiry = None;
             self.has_cleared = true;
+        }
+    }
+
+    fn begin_undo(&mut self) {
+        self.undo = Some(Undo { steps: Vec::new(), first_expiry: self.first_expiry, bytes: self.bytes });
+    }
+
+    fn end_undo(&mut self, keeps: bool) {
+        let Some(Undo { steps, first_expiry, bytes }) = self.undo.take().filter(|_| !keeps) else { return };
+        (self.first_expiry, self.bytes) = (first_expiry, bytes);
+        for (key, before) in steps.into_iter().rev() {
+            match before {
+                Some(change) => drop(self.changes.insert(key, change)),
+                None => drop(self.changes.swap_remove(&key)),
+            }
         }
     }
 }

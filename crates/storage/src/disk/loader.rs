@@ -9,6 +9,7 @@ use crate::{DamagedSnapshot, Digest, Engine as _};
 use core::fmt;
 use core::num::NonZeroU64;
 use core::sync::atomic::Ordering;
+use syros_commands::Programs;
 use syros_types::{Database, WallTime, key_hash};
 
 /// Why a disk engine could not be restored.
@@ -62,6 +63,7 @@ pub struct DiskLoader<S: Store> {
     removals: [Removals; Database::COUNT],
     /// A record of another database than the first has been read.
     has_databases: bool,
+    programs: Programs,
     damage: Option<LoadError>,
 }
 
@@ -78,6 +80,7 @@ impl<S: Store> DiskLoader<S> {
             recorded_from: 0,
             removals: [const { Removals::EMPTY }; Database::COUNT],
             has_databases: false,
+            programs: Programs::NONE,
             damage: None,
         }
     }
@@ -141,6 +144,10 @@ impl<S: Store> DiskLoader<S> {
                         return Err(DamagedSnapshot::Removal(part as u64).into());
                     }
                     removals.record(part, entry);
+                }
+                Record::Program { record } => {
+                    self.digest.add_program(record);
+                    self.programs.add_record(record).map_err(|_| DamagedSnapshot::Program)?;
                 }
                 Record::Header { .. }
                 | Record::OtherDatabases { .. }
@@ -210,6 +217,7 @@ impl<S: Store> DiskLoader<S> {
             let shared = engine.shared();
             removals.iter().for_each(|(place, entry)| shared.removals.record(database, place, entry));
         }
+        engine.shared().set_programs(self.programs);
         engine.advance(time);
         Ok(engine)
     }

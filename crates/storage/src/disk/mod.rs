@@ -33,7 +33,8 @@ use layout::{
     Space, StoreKey, Stored, data_begin, expiries_from, is_long, meta_key, named_data_key, parse_data_key,
     parse_expiry_key, parse_record,
 };
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, OnceLock, PoisonError, RwLock};
+use syros_commands::Programs;
 use syros_commands::access::{Databases as _, Expiry, Keys as _};
 use syros_types::varint::{put_varint, take_varint};
 use syros_types::{Database, OpNumber, WallTime};
@@ -45,8 +46,8 @@ const FORMAT: u8 = 1;
 /// Builds that know of neither refuse it.
 const FORMAT_WITH_MARKS: u8 = 2;
 
-/// The format of stores in which another database than the first has been written to. Builds that know one database refuse
-/// it.
+/// The format of stores in which another database than the first has been written to, or scripts or libraries are loaded.
+/// Builds that know one database, and no scripts, refuse it.
 const FORMAT_WITH_DATABASES: u8 = 3;
 
 /// Expired keys removed at a time. They are looked up one by one; whoever waits for it waits no longer than
@@ -87,6 +88,8 @@ pub struct Shared<S: Store> {
     recorded_from: AtomicU64,
     /// The entries that have removed keys, as far as that is committed.
     removals: SharedRemovals,
+    /// What is loaded.
+    programs: RwLock<Programs>,
     failure: OnceLock<StoreError>,
 }
 
@@ -166,6 +169,16 @@ impl<S: Store> Shared<S> {
     /// The entry that versions are recorded from; 0 if they are not.
     fn recorded_from(&self) -> u64 {
         self.recorded_from.load(Ordering::Acquire)
+    }
+
+    /// What is loaded.
+    pub(crate) fn programs(&self) -> Programs {
+        self.programs.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Replaces what is loaded. No other lane may be at work.
+    pub(crate) fn set_programs(&self, programs: Programs) {
+        *self.programs.write().unwrap_or_else(PoisonError::into_inner) = programs;
     }
 
     /// A record with a mark is about to be written. To be called before that can be part of a checkpoint.
@@ -282,8 +295,8 @@ impl<S: Store> Shared<S> {
     /// # Errors
     /// What the disk says.
     pub fn seal(&self, head: &[u8]) -> Result<(), StoreError> {
-        let spaces = self.spaces();
-        let state = self.state_bytes(&spaces);
+        let (spaces, programs) = (self.spaces(), self.programs());
+        let state = self.state_bytes(&spaces, !programs.is_empty());
         let mut versions = Vec::new();
         put_varint(&mut versions, self.recorded_from());
         for database in Database::all() {
@@ -293,6 +306,15 @@ impl<S: Store> Shared<S> {
             }
         }
         let mut changes = vec![("state", state), ("head", head.to_vec())];
+        // Where there may be an older one, an empty one takes its place.
+        if self.has_databases() || !programs.is_empty() {
+            let mut records = Vec::new();
+            programs.records().for_each(|record| {
+                put_varint(&mut records, record.len() as u64);
+                records.extend_from_slice(&record);
+            });
+            changes.push(("programs", records));
+        }
         if self.recorded_from() > 0 {
             changes.push(("versions", versions));
         }
@@ -307,9 +329,9 @@ impl<S: Store> Shared<S> {
     }
 
     /// What a checkpoint says of the state besides its keys.
-    fn state_bytes(&self, spaces: &[Space; Database::COUNT]) -> Vec<u8> {
+    fn state_bytes(&self, spaces: &[Space; Database::COUNT], has_programs: bool) -> Vec<u8> {
         let time = self.time().0.to_le_bytes();
-        if self.has_databases() {
+        if self.has_databases() || has_programs {
             let mut state = vec![FORMAT_WITH_DATABASES];
             state.extend_from_slice(&time);
             for space in spaces {
@@ -368,6 +390,27 @@ impl<S: Store> Shared<S> {
     ) -> Result<(), StoreError> {
         self.store.walk(view, from, |key, record| visit_record(at, key, record, &mut visit))
     }
+}
+
+/// What was loaded when this store was sealed last, if that can be of this state.
+fn read_programs<S: Store>(store: &S) -> Result<Programs, StoreError> {
+    let mut programs = Programs::NONE;
+    let state = store.get(&meta_key("state"))?;
+    if state.as_ref().and_then(|state| state.as_ref().first().copied()) != Some(FORMAT_WITH_DATABASES) {
+        return Ok(programs);
+    }
+    let Some(records) = store.get(&meta_key("programs"))? else { return Ok(programs) };
+    let mut rest = records.as_ref();
+    while let Ok(length) = take_varint(&mut rest) {
+        let taken = usize::try_from(length).ok().and_then(|length| rest.split_at_checked(length));
+        let added = taken.filter(|(record, _)| programs.add_record(record).is_ok());
+        let Some((_, left)) = added else {
+            let problem = "what it says about scripts is damaged".to_owned();
+            return Err(StoreError::other("read the store", problem));
+        };
+        rest = left;
+    }
+    Ok(programs)
 }
 
 /// Visits the record of a store's key if it is of a key of this space that exists at this time; breaks off behind the last
@@ -454,6 +497,7 @@ impl<S: Store> DiskEngine<S> {
         let mut generations = [0; Database::COUNT];
         spaces.iter().for_each(|space| generations[usize::from(space.slot)] = space.generation);
         let head = store.get(&meta_key("head"))?.map(|head| head.as_ref().to_vec());
+        let programs = read_programs(&store)?;
         let shared = Arc::new(Shared {
             store,
             time: AtomicU64::new(time),
@@ -468,6 +512,7 @@ impl<S: Store> DiskEngine<S> {
             has_marks: AtomicBool::new(has_marks),
             recorded_from: AtomicU64::new(0),
             removals: SharedRemovals::default(),
+            programs: RwLock::new(programs),
             failure: OnceLock::new(),
         });
         if let Some(versions) = shared.store.get(&meta_key("versions"))? {
@@ -559,6 +604,7 @@ impl<S: Store> Engine for DiskEngine<S> {
         let shared = &self.shared;
         let mut digest = Digest::new(shared.time());
         digest.add_recorded(shared.recorded_from());
+        shared.programs().records().for_each(|record| digest.add_program(&record));
         let now_ms = shared.time().as_millis();
         for (database, space) in shared.spaces_in_use() {
             digest.enter(database);

@@ -13,6 +13,7 @@ use core::cell::{Cell, OnceCell};
 use core::num::NonZeroU64;
 use core::ops::ControlFlow;
 use std::sync::Arc;
+use syros_commands::Programs;
 use syros_commands::access::{Databases, EntryRef, Expiry, Keys, Version};
 use syros_commands::execution;
 use syros_types::{Database, Prng, WallTime};
@@ -174,6 +175,7 @@ pub struct ReadView<S: Store> {
     spaces: [Space; Database::COUNT],
     time: WallTime,
     next_expiry: Expiry,
+    programs: Programs,
 }
 
 impl<S: Store> core::fmt::Debug for ReadView<S> {
@@ -187,7 +189,8 @@ impl<S: Store> ReadView<S> {
     pub fn new(shared: &Shared<S>, time: WallTime) -> Self {
         let next_expiry = shared.next_expiry_ms();
         let time = time.max(shared.time());
-        Self { view: shared.store.view(), spaces: shared.spaces(), time, next_expiry }
+        let programs = shared.programs();
+        Self { view: shared.store.view(), spaces: shared.spaces(), time, next_expiry, programs }
     }
 
     /// See [`Engine::read`](crate::Engine::read). Returns a time at which none of what was seen has expired before.
@@ -229,6 +232,10 @@ impl<S: Store> Databases for KeysAt<'_, S> {
     fn database(&self, database: Database) -> &Self {
         self.database.set(database);
         self
+    }
+
+    fn programs(&self) -> Programs {
+        self.moment.programs.clone()
     }
 }
 
@@ -334,6 +341,10 @@ impl<S: Store> Databases for Reader<S> {
     fn database(&self, database: Database) -> &Self {
         self.database.set(database);
         self
+    }
+
+    fn programs(&self) -> Programs {
+        self.shared.programs()
     }
 }
 

@@ -7,6 +7,7 @@ use crate::removals::{Recorded, Removals};
 use crate::snapshot::{DamagedSnapshot, Record};
 use crate::stamp::Stamp;
 use std::collections::BTreeMap;
+use syros_commands::Programs;
 use syros_types::{Database, WallTime};
 use syros_values::{Value, ValueBuilder};
 
@@ -87,6 +88,8 @@ struct DatabaseLoader {
     recorded_from: u64,
     /// The entries that have removed keys.
     removals: Removals,
+    /// What is loaded.
+    programs: Programs,
     /// The digest of what was captured.
     end: Option<u64>,
     /// The digest of what has been read, at time 0.
@@ -104,6 +107,7 @@ impl DatabaseLoader {
             header: None,
             recorded_from: 0,
             removals: Removals::EMPTY,
+            programs: Programs::NONE,
             end: None,
             digest,
         }
@@ -149,6 +153,10 @@ impl DatabaseLoader {
                 }
                 self.removals.record(part, entry);
                 Ok(())
+            }
+            Record::Program { record } => {
+                self.digest.add_program(record);
+                self.programs.add_record(record).map_err(|_| DamagedSnapshot::Program)
             }
             Record::OpenHeader { .. }
             | Record::CountedEnd { .. }
@@ -221,11 +229,11 @@ impl DatabaseLoader {
         }
     }
 
-    /// The keys, log time, and what is recorded of versions.
+    /// The keys, log time, what is recorded of versions, and what is loaded.
     ///
     /// # Errors
     /// If the blocks do not have all of the database.
-    fn finish(self) -> Result<(Keyspace, WallTime, Option<Recorded>), DamagedSnapshot> {
+    fn finish(self) -> Result<(Keyspace, WallTime, Option<Recorded>, Programs), DamagedSnapshot> {
         let (count, time) = self.header.ok_or(DamagedSnapshot::NoHeader)?;
         if let Some(position) = self.assemblies.keys().next() {
             return Err(DamagedSnapshot::MissingPart(*position));
@@ -245,7 +253,7 @@ impl DatabaseLoader {
             return Err(DamagedSnapshot::Digest { found, expected });
         }
         let recorded = Recorded { from: self.recorded_from, removals: self.removals };
-        Ok((self.keys, time, (recorded.from > 0).then_some(recorded)))
+        Ok((self.keys, time, (recorded.from > 0).then_some(recorded), self.programs))
     }
 }
 
@@ -310,7 +318,7 @@ impl Loader {
         if let Some(damage) = self.damage {
             return Err(damage);
         }
-        let (keys, time, recorded) = self.first.finish()?;
+        let (keys, time, recorded, programs) = self.first.finish()?;
         let found = self.others.keys().fold(0, |bits, database| bits | 1 << database.number());
         if found != self.named_others.unwrap_or(0) {
             return Err(DamagedSnapshot::OtherDatabases);
@@ -318,13 +326,16 @@ impl Loader {
         let from = |recorded: &Option<Recorded>| recorded.as_ref().map(|recorded| recorded.from);
         let mut others = Vec::with_capacity(self.others.len());
         for (database, other) in self.others {
-            let (keys, other_time, other_recorded) = other.finish()?;
+            let (keys, other_time, other_recorded, other_programs) = other.finish()?;
+            if !other_programs.is_empty() {
+                return Err(DamagedSnapshot::Program);
+            }
             if (other_time, from(&other_recorded)) != (time, from(&recorded)) {
                 return Err(DamagedSnapshot::OtherDatabases);
             }
             others.push((database, keys, other_recorded));
         }
-        Ok(MemoryEngine::restored(keys, others.into_iter(), time, recorded))
+        Ok(MemoryEngine::restored(keys, others.into_iter(), time, recorded, programs))
     }
 }
 

@@ -18,7 +18,7 @@ use smallvec::SmallVec;
 use syros_commands::access::{Databases as _, Keys as _};
 use syros_commands::execution;
 use syros_commands::families::Keys;
-use syros_commands::{Command, DatabaseKey, looks_at_little, operations, put_error};
+use syros_commands::{Command, DatabaseKey, Programs, looks_at_little, operations, put_error};
 use syros_types::{Database, OpNumber, WallTime};
 
 /// An [`Engine`] that keeps everything in memory.
@@ -202,8 +202,10 @@ impl MemoryEngine {
         others: impl Iterator<Item = (Database, Keyspace, Option<Recorded>)>,
         time: WallTime,
         recorded: Option<Recorded>,
+        programs: Programs,
     ) -> Self {
         let mut databases = MemoryDatabases::of_first(first);
+        databases.set_programs(programs);
         for (database, keys, recorded) in others {
             databases.set(database, keys, recorded);
         }
@@ -328,6 +330,7 @@ impl Engine for MemoryEngine {
     fn digest(&self) -> u64 {
         let mut digest = Digest::new(self.databases.time());
         digest.add_recorded(self.databases.first().recorded().map_or(0, |recorded| recorded.from));
+        self.databases.programs().records().for_each(|record| digest.add_program(&record));
         for (database, keys) in self.databases.iter() {
             digest.enter(database);
             for (key, entry) in keys.iter() {

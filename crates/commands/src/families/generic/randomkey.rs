@@ -38,7 +38,7 @@ impl<'a> Definition<'a> for RandomKey {
 
 impl ReadCommand for RandomKey {
     fn read<K: Keys>(&self, keys: &K, view: View, reply: &mut Vec<u8>) -> ExecutionResult {
-        let mut prng = Prng::new(view.now.0 ^ reply.len() as u64);
+        let mut prng = Prng::new(view.draw ^ reply.len() as u64);
         // Hidden keys are few, unless there are hardly any others.
         for _ in 0..DRAWS {
             let mut is_shown = true;

@@ -1,0 +1,222 @@
+//! FUNCTION, and what FUNCTION LOAD, FUNCTION DELETE and FUNCTION FLUSH do.
+
+use super::ROW;
+use super::look::{LibraryLook, LibraryQuestion};
+use crate::access::KeysMut;
+use crate::encoding::{Field, Unsigned, Value, fields};
+use crate::error::CommandError;
+use crate::families::Command;
+use crate::families::definition::{Definition, ExecutionResult, KeyNames, UpdateCommand};
+use crate::families::specification::{CommandKind, CommandSpec, SubcommandSpec};
+use crate::limits::SCRIPT_FUEL;
+use crate::primitive::{Malformed, take_u8};
+use crate::programs::{Library, PROGRAM_BYTES_MAX, Programs};
+use crate::reply::{put_bulk, put_error, put_ok};
+use crate::words::{Words, is};
+use syros_scripts::{Limits, library_name};
+
+/// What becomes of libraries.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LibraryAction {
+    /// One with this text is loaded, if there is none of its name.
+    Load,
+    /// One with this text is loaded, in place of the one of its name.
+    Replace,
+    /// The one of this name is removed.
+    Delete,
+    /// All are removed.
+    Flush,
+}
+
+impl Field<'_> for LibraryAction {
+    type Content = Self;
+
+    fn put(out: &mut Vec<u8>, content: Self) {
+        out.push(content as u8);
+    }
+
+    fn take(input: &mut &[u8]) -> Result<Self, Malformed> {
+        match take_u8(input)? {
+            0 => Ok(Self::Load),
+            1 => Ok(Self::Replace),
+            2 => Ok(Self::Delete),
+            3 => Ok(Self::Flush),
+            other => Err(Malformed::Options(other)),
+        }
+    }
+}
+
+/// FUNCTION LOAD, DELETE and FLUSH.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LibraryChange<'a> {
+    /// What happens.
+    pub action: LibraryAction,
+    /// A text or a name; of [`LibraryAction::Flush`], nothing.
+    pub text: &'a [u8],
+    /// Units that loading may use.
+    pub fuel: u64,
+}
+
+fields!(LibraryChange<'a> = 371 { action: LibraryAction, text: Value, fuel: Unsigned });
+
+/// What the rows of subcommands have in common.
+const SUBCOMMAND: SubcommandSpec = SubcommandSpec {
+    name: "",
+    arity: 2,
+    flags: &["noscript"],
+    categories: &["@slow", "@scripting"],
+    tips: &[],
+};
+
+impl<'a> Definition<'a> for LibraryChange<'a> {
+    const SPECS: &'static [CommandSpec] = &[CommandSpec {
+        name: "function",
+        kind: CommandKind::UPDATE,
+        arity: -2,
+        flags: &["noscript"],
+        categories: &["@slow", "@scripting"],
+        since: "7.0.0",
+        summary: "A container for function commands.",
+        subcommands: &[
+            SubcommandSpec { name: "function|delete", arity: 3, flags: &["write", "noscript"], ..SUBCOMMAND },
+            SubcommandSpec { name: "function|flush", arity: -2, flags: &["write", "noscript"], ..SUBCOMMAND },
+            SubcommandSpec { name: "function|kill", ..SUBCOMMAND },
+            SubcommandSpec { name: "function|list", arity: -2, ..SUBCOMMAND },
+            SubcommandSpec {
+                name: "function|load",
+                arity: -3,
+                flags: &["write", "denyoom", "noscript"],
+                ..SUBCOMMAND
+            },
+            SubcommandSpec { name: "function|stats", ..SUBCOMMAND },
+        ],
+        parser: parse,
+        ..ROW
+    }];
+
+    fn keys(&self) -> KeyNames<'a> {
+        KeyNames::All
+    }
+}
+
+fn parse<'a>(_: &'static str, words: Words<'a>) -> Result<Command<'a>, CommandError> {
+    let change = |action, text: &'a [u8]| Ok(LibraryChange { action, text, fuel: SCRIPT_FUEL }.into());
+    let rest = &words[2..];
+    match (words[1], rest) {
+        (name, [text]) if is(name, "load") => change(LibraryAction::Load, text),
+        (name, [option, text]) if is(name, "load") && is(option, "replace") => {
+            change(LibraryAction::Replace, text)
+        }
+        (name, [option, _, ..]) if is(name, "load") => Err(CommandError::UnknownLoadOption(option.to_vec())),
+        (name, _) if is(name, "load") => Err(CommandError::Arity("function|load")),
+        (name, [library]) if is(name, "delete") => change(LibraryAction::Delete, library),
+        (name, _) if is(name, "delete") => Err(CommandError::Arity("function|delete")),
+        (name, []) if is(name, "flush") => change(LibraryAction::Flush, b""),
+        (name, [mode]) if is(name, "flush") && (is(mode, "sync") || is(mode, "async")) => {
+            change(LibraryAction::Flush, b"")
+        }
+        (name, _) if is(name, "flush") => Err(CommandError::FunctionFlushMode),
+        (name, []) if is(name, "stats") => {
+            Ok(LibraryLook { question: LibraryQuestion::Count, pattern: b"*" }.into())
+        }
+        (name, _) if is(name, "stats") => Err(CommandError::Arity("function|stats")),
+        (name, options) if is(name, "list") => list(options),
+        (name, []) if is(name, "kill") => Err(CommandError::NothingRuns),
+        (name, _) if is(name, "kill") => Err(CommandError::Arity("function|kill")),
+        (name, _) => Err(CommandError::UnknownSubcommand("FUNCTION", name.to_vec())),
+    }
+}
+
+/// The options of FUNCTION LIST.
+fn list<'a>(mut options: Words<'a>) -> Result<Command<'a>, CommandError> {
+    let (mut question, mut pattern) = (LibraryQuestion::List, None);
+    loop {
+        options = match options {
+            [] => break,
+            [option, rest @ ..] if is(option, "withcode") && question == LibraryQuestion::List => {
+                question = LibraryQuestion::ListWithCode;
+                rest
+            }
+            [option, name, rest @ ..] if is(option, "libraryname") && pattern.is_none() => {
+                pattern = Some(crate::words::pattern(name)?);
+                rest
+            }
+            [option] if is(option, "libraryname") && pattern.is_none() => {
+                return Err(CommandError::NoLibraryName);
+            }
+            [option, ..] => return Err(CommandError::UnknownArgument(option.to_vec())),
+        };
+    }
+    Ok(LibraryLook { question, pattern: pattern.unwrap_or(b"*") }.into())
+}
+
+impl<'a> UpdateCommand<'a> for LibraryChange<'a> {
+    fn answers_ok(&self) -> bool {
+        self.action == LibraryAction::Flush
+    }
+
+    fn growth(&self, encoded: usize) -> usize {
+        if matches!(self.action, LibraryAction::Load | LibraryAction::Replace) { encoded } else { 0 }
+    }
+
+    /// It concerns what is loaded: see [`UpdateCommand::apply_to`].
+    fn apply<K: KeysMut>(&self, _keys: &mut K, _now_ms: u64, _reply: &mut Vec<u8>) -> ExecutionResult {
+        Err(ExecutionError::NotRead)
+    }
+
+    fn apply_to<D: DatabasesMut>(
+        &self,
+        databases: &mut D,
+        _database: Database,
+        _now_ms: u64,
+        reply: &mut Vec<u8>,
+    ) -> ExecutionResult {
+        let mut programs = databases.programs();
+        let outcome = match self.action {
+            LibraryAction::Load | LibraryAction::Replace => self.load(&mut programs).map(Some),
+            LibraryAction::Flush => {
+                programs.flush_libraries();
+                Ok(None)
+            }
+            LibraryAction::Delete => {
+                let name = core::str::from_utf8(self.text).unwrap_or_default();
+                let is_known = programs.remove_library(name);
+                if is_known { Ok(None) } else { Err("ERR Library not found".to_owned()) }
+            }
+        };
+        match &outcome {
+            Ok(Some(name)) => put_bulk(reply, name.as_bytes()),
+            Ok(None) => put_ok(reply),
+            Err(problem) => put_error(reply, problem.as_bytes()),
+        }
+        if outcome.is_ok() {
+            databases.set_programs(programs);
+        }
+        Ok(())
+    }
+}
+
+impl LibraryChange<'_> {
+    /// Loads a library; its name.
+    fn load(&self, programs: &mut Programs) -> Result<String, String> {
+        let name = library_name(self.text)?;
+        if self.action == LibraryAction::Load && programs.library(&name).is_some() {
+            return Err(format!("ERR Library '{name}' already exists"));
+        }
+        let functions = syros_scripts::library(self.text, Limits { fuel: self.fuel, seed: 0 })?;
+        for function in &functions {
+            let others = programs.libraries().filter(|(other, _)| *other != name);
+            let mut taken = others.flat_map(|(_, library)| &library.functions);
+            if taken.any(|other| other.name == function.name) {
+                return Err(format!("ERR Function {} already exists", function.name));
+            }
+        }
+        if programs.library_bytes() + self.text.len() > PROGRAM_BYTES_MAX {
+            return Err(format!(
+                "ERR all libraries together exceed the maximum of {PROGRAM_BYTES_MAX} bytes"
+            ));
+        }
+        programs.set_library(&name, Library { text: self.text.into(), functions });
+        Ok(name)
+    }
+}

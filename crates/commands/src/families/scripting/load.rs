@@ -1,0 +1,148 @@
+//! SCRIPT, and what SCRIPT LOAD and SCRIPT FLUSH do.
+
+use super::ROW;
+use super::look::ScriptLook;
+use crate::access::KeysMut;
+use crate::arguments::Arguments;
+use crate::encoding::{Value, fields};
+use crate::error::CommandError;
+use crate::families::Command;
+use crate::families::definition::{Definition, ExecutionResult, KeyNames, UpdateCommand};
+use crate::families::specification::{CommandKind, CommandSpec, SubcommandSpec};
+use crate::programs::Programs;
+use crate::reply::{put_bulk, put_error, put_ok};
+use crate::words::{Words, is};
+use syros_scripts::sha1_hex;
+
+/// SCRIPT LOAD: loads a script, and answers its name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ScriptLoad<'a> {
+    /// The script.
+    pub text: &'a [u8],
+}
+
+fields!(ScriptLoad<'a> = 368 { text: Value });
+
+/// SCRIPT FLUSH: unloads all scripts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ScriptFlush;
+
+fields!(ScriptFlush = 369 {});
+
+/// What the rows of subcommands have in common.
+const SUBCOMMAND: SubcommandSpec = SubcommandSpec {
+    name: "",
+    arity: 2,
+    flags: &["noscript"],
+    categories: &["@slow", "@scripting"],
+    tips: &[],
+};
+
+impl<'a> Definition<'a> for ScriptLoad<'a> {
+    const SPECS: &'static [CommandSpec] = &[CommandSpec {
+        name: "script",
+        kind: CommandKind::UPDATE,
+        arity: -2,
+        flags: &["noscript"],
+        categories: &["@slow", "@scripting"],
+        summary: "A container for Lua scripts management commands.",
+        subcommands: &[
+            SubcommandSpec { name: "script|exists", arity: -3, ..SUBCOMMAND },
+            SubcommandSpec { name: "script|flush", arity: -2, ..SUBCOMMAND },
+            SubcommandSpec { name: "script|kill", ..SUBCOMMAND },
+            SubcommandSpec { name: "script|load", arity: 3, ..SUBCOMMAND },
+            SubcommandSpec { name: "script|show", arity: 3, ..SUBCOMMAND },
+        ],
+        parser: parse,
+        ..ROW
+    }];
+
+    fn keys(&self) -> KeyNames<'a> {
+        KeyNames::All
+    }
+}
+
+fn parse<'a>(_: &'static str, words: Words<'a>) -> Result<Command<'a>, CommandError> {
+    let rest = &words[2..];
+    match (words[1], rest) {
+        (name, [text]) if is(name, "load") => Ok(ScriptLoad { text }.into()),
+        (name, _) if is(name, "load") => Err(CommandError::Arity("script|load")),
+        (name, [_, ..]) if is(name, "exists") => {
+            Ok(ScriptLook { names: Arguments::new(rest), shows: false }.into())
+        }
+        (name, _) if is(name, "exists") => Err(CommandError::Arity("script|exists")),
+        (name, [_]) if is(name, "show") => Ok(ScriptLook { names: Arguments::new(rest), shows: true }.into()),
+        (name, _) if is(name, "show") => Err(CommandError::Arity("script|show")),
+        (name, []) if is(name, "flush") => Ok(ScriptFlush.into()),
+        (name, [mode]) if is(name, "flush") && (is(mode, "sync") || is(mode, "async")) => {
+            Ok(ScriptFlush.into())
+        }
+        (name, _) if is(name, "flush") => Err(CommandError::ScriptFlushMode),
+        (name, []) if is(name, "kill") => Err(CommandError::NothingRuns),
+        (name, _) if is(name, "kill") => Err(CommandError::Arity("script|kill")),
+        (name, _) => Err(CommandError::UnknownSubcommand("SCRIPT", name.to_vec())),
+    }
+}
+
+impl<'a> UpdateCommand<'a> for ScriptLoad<'a> {
+    fn growth(&self, encoded: usize) -> usize {
+        encoded
+    }
+
+    /// It concerns what is loaded: see [`UpdateCommand::apply_to`].
+    fn apply<K: KeysMut>(&self, _keys: &mut K, _now_ms: u64, _reply: &mut Vec<u8>) -> ExecutionResult {
+        Err(ExecutionError::NotRead)
+    }
+
+    fn apply_to<D: DatabasesMut>(
+        &self,
+        databases: &mut D,
+        _database: Database,
+        _now_ms: u64,
+        reply: &mut Vec<u8>,
+    ) -> ExecutionResult {
+        match syros_scripts::check(self.text) {
+            Ok(()) => {
+                let mut programs = databases.programs();
+                programs.load(self.text);
+                databases.set_programs(programs);
+                put_bulk(reply, &sha1_hex(self.text));
+            }
+            Err(problem) => put_error(reply, problem.as_bytes()),
+        }
+        Ok(())
+    }
+}
+
+impl<'a> Definition<'a> for ScriptFlush {
+    const SPECS: &'static [CommandSpec] = &[];
+
+    fn keys(&self) -> KeyNames<'a> {
+        KeyNames::All
+    }
+}
+
+impl<'a> UpdateCommand<'a> for ScriptFlush {
+    fn answers_ok(&self) -> bool {
+        true
+    }
+
+    /// It concerns what is loaded: see [`UpdateCommand::apply_to`].
+    fn apply<K: KeysMut>(&self, _keys: &mut K, _now_ms: u64, _reply: &mut Vec<u8>) -> ExecutionResult {
+        Err(ExecutionError::NotRead)
+    }
+
+    fn apply_to<D: DatabasesMut>(
+        &self,
+        databases: &mut D,
+        _database: Database,
+        _now_ms: u64,
+        reply: &mut Vec<u8>,
+    ) -> ExecutionResult {
+        let mut programs: Programs = databases.programs();
+        programs.flush_scripts();
+        databases.set_programs(programs);
+        put_ok(reply);
+        Ok(())
+    }
+}

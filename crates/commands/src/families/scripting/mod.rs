@@ -1,0 +1,169 @@
+//! Scripts and functions. What Lua is stands in `syros-scripts`.
+//!
+//! All replicas run a script, as they execute all operations. Its seed and its fuel stand in the body. Its footprint is the
+//! keys that it declares. A script that touches another key, or uses up its fuel, fails, and nothing that it has done remains.
+//! A first line `#!lua flags=allow-undeclared-keys` makes everything the footprint.
+
+pub(crate) mod eval;
+pub(crate) mod evalsha;
+pub(crate) mod fcall;
+pub(crate) mod library;
+pub(crate) mod load;
+pub(crate) mod look;
+mod runner;
+
+use super::specification::{CommandKind, CommandSpec, KeyPositions};
+use crate::arguments::Arguments;
+use crate::encoding::{Field, Value};
+use crate::error::CommandError;
+use crate::number::parse_integer;
+use crate::primitive::{Malformed, put_bytes, take_up_to};
+use crate::words::Words;
+use core::fmt;
+use syros_types::limits::{KEY_BYTES_MAX, KEYS_PER_OPERATION_MAX, VALUE_BYTES_MAX};
+use syros_types::varint::put_varint;
+
+/// What the rows of this family have in common.
+const ROW: CommandSpec = CommandSpec { group: "scripting", since: "2.6.0", ..CommandSpec::ROW };
+
+/// What the rows of commands have in common that run something.
+const RUNS: CommandSpec = CommandSpec {
+    kind: CommandKind::UPDATE,
+    arity: -3,
+    keys: KeyPositions::NONE,
+    key_count: 2,
+    key_flags: &[&["RW", "access", "update"]],
+    key_notes: "We cannot tell how the keys will be used so we assume the worst, RW and UPDATE",
+    flags: &["noscript", "stale", "skip_monitor", "no_mandatory_keys", "movablekeys"],
+    categories: &["@slow", "@scripting"],
+    ..ROW
+};
+
+/// The same of those that change nothing.
+const READS: CommandSpec = CommandSpec {
+    kind: CommandKind::READ,
+    key_flags: &[&["RO", "access"]],
+    key_notes: "We cannot tell how the keys will be used so we assume the worst, RO and ACCESS",
+    flags: &["readonly", "noscript", "stale", "skip_monitor", "no_mandatory_keys", "movablekeys"],
+    since: "7.0.0",
+    ..RUNS
+};
+
+/// Keys and arguments of a script. There may be none of either.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ScriptInput<'a> {
+    /// The keys that it declares.
+    pub keys: Arguments<'a>,
+    /// Its other arguments.
+    pub arguments: Arguments<'a>,
+}
+
+impl<'a> Field<'a> for ScriptInput<'a> {
+    type Content = Self;
+
+    fn put(out: &mut Vec<u8>, content: Self) {
+        for list in [content.keys, content.arguments] {
+            put_varint(out, list.len() as u64);
+            list.iter().for_each(|bytes| put_bytes(out, bytes));
+        }
+    }
+
+    fn take(input: &mut &'a [u8]) -> Result<Self, Malformed> {
+        let mut list = |limit: usize| -> Result<Arguments<'a>, Malformed> {
+            let count = take_up_to(input, KEYS_PER_OPERATION_MAX as u64)?;
+            let start = *input;
+            for _ in 0..count {
+                crate::primitive::take_bytes_up_to(input, limit as u64)?;
+            }
+            let bytes = &start[..start.len() - input.len()];
+            Ok(Arguments::encoded(count as usize, bytes))
+        };
+        Ok(Self { keys: list(KEY_BYTES_MAX)?, arguments: list(VALUE_BYTES_MAX)? })
+    }
+}
+
+/// What is run, and its keys and arguments: as they are written, because the largest operation decides how many bytes every
+/// decoded one has.
+#[derive(Clone, Copy)]
+pub struct ScriptCall<'a>(Source<'a>);
+
+/// What a call is read from. Either has been read before, without an error.
+#[derive(Clone, Copy)]
+enum Source<'a> {
+    Words(Words<'a>),
+    Fields(&'a [u8]),
+}
+
+impl<'a> ScriptCall<'a> {
+    /// The words of a command: its name, what is run, the number of keys, the keys, the arguments.
+    fn parse(words: Words<'a>, not_a_number: CommandError) -> Result<Self, CommandError> {
+        input(words, not_a_number)?;
+        Ok(Self(Source::Words(words)))
+    }
+
+    /// What is run: a text, or a name.
+    #[must_use]
+    pub fn subject(&self) -> &'a [u8] {
+        match self.0 {
+            Source::Words(words) => words[1],
+            Source::Fields(mut fields) => Value::take(&mut fields).unwrap_or_default(),
+        }
+    }
+
+    /// Its keys and arguments.
+    #[must_use]
+    pub fn input(&self) -> ScriptInput<'a> {
+        const NONE: Arguments<'_> = Arguments::new(&[]);
+        let found = match self.0 {
+            Source::Words(words) => input(words, CommandError::NotInteger).ok(),
+            Source::Fields(mut fields) => {
+                Value::take(&mut fields).and_then(|_| ScriptInput::take(&mut fields)).ok()
+            }
+        };
+        found.unwrap_or(ScriptInput { keys: NONE, arguments: NONE })
+    }
+}
+
+impl<'a> Field<'a> for ScriptCall<'a> {
+    type Content = Self;
+
+    fn put(out: &mut Vec<u8>, content: Self) {
+        Value::put(out, content.subject());
+        ScriptInput::put(out, content.input());
+    }
+
+    fn take(input: &mut &'a [u8]) -> Result<Self, Malformed> {
+        let start = *input;
+        Value::take(input)?;
+        ScriptInput::take(input)?;
+        Ok(Self(Source::Fields(&start[..start.len() - input.len()])))
+    }
+}
+
+impl fmt::Debug for ScriptCall<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("ScriptCall").field(&self.subject()).field(&self.input()).finish()
+    }
+}
+
+impl PartialEq for ScriptCall<'_> {
+    fn eq(&self, other: &Self) -> bool {
+        (self.subject(), self.input()) == (other.subject(), other.input())
+    }
+}
+
+impl Eq for ScriptCall<'_> {}
+
+/// The number of keys, the keys and the arguments, which stand behind the first two words.
+fn input<'a>(words: Words<'a>, not_a_number: CommandError) -> Result<ScriptInput<'a>, CommandError> {
+    let count = parse_integer(words[2]).ok_or(not_a_number)?;
+    if count < 0 {
+        return Err(CommandError::NegativeKeyCount);
+    }
+    let count = usize::try_from(count).unwrap_or(usize::MAX);
+    let (keys, arguments) = words[3..].split_at_checked(count).ok_or(CommandError::MoreKeysThanWords)?;
+    if arguments.len() > KEYS_PER_OPERATION_MAX {
+        return Err(CommandError::TooManyElements(arguments.len()));
+    }
+    Ok(ScriptInput { keys: Arguments::new(keys), arguments: Arguments::new(arguments) })
+}

@@ -1,0 +1,397 @@
+//! Executes what scripts call.
+
+use super::ScriptInput;
+use crate::access::{Databases, DatabasesMut, Keys as _, KeysMut as _};
+use crate::error::ExecutionError;
+use crate::families::definition::{ExecutionResult, KeyNames, View};
+use crate::families::specification::CommandKind;
+use crate::families::{Command, ConnectionCommand};
+use crate::limits::{REPLY_BYTES_MAX, UPDATE_REPLY_BYTES_MAX};
+use crate::operation::Operation;
+use crate::parse::{Parsed, parse};
+use crate::reply::{
+    Double, ReplyRef, put_array, put_big_number, put_boolean, put_bulk, put_double, put_error, put_integer,
+    put_map, put_nil, put_pairs, put_set, put_simple, put_verbatim,
+};
+use crate::table::lookup;
+use std::collections::BTreeSet;
+use syros_scripts::{Flags, Host, Input, Limits, Outcome, Reply};
+use syros_types::{Database, WallTime, mix};
+
+/// Bytes that an operation touches for one unit of fuel.
+const BYTES_PER_UNIT: usize = 16;
+
+/// What a script runs on.
+pub(super) trait Target {
+    /// Executes an operation.
+    fn execute(&mut self, command: &Command<'_>, view: View, reply: &mut Vec<u8>) -> ExecutionResult;
+
+    /// See [`Operation::work_on`].
+    fn work_on(&self, operation: &Operation<'_>) -> usize;
+
+    /// What is answered next depends on when that is.
+    fn before_time(&self);
+
+    /// Undoes all that has been executed, or lets it be.
+    fn end(&mut self, keeps: bool);
+}
+
+/// The keys of a database, which a script can change.
+struct Writer<'a, D> {
+    databases: &'a mut D,
+    database: Database,
+    /// Something may have been changed.
+    has_begun: bool,
+}
+
+impl<D: DatabasesMut> Target for Writer<'_, D> {
+    fn execute(&mut self, command: &Command<'_>, view: View, reply: &mut Vec<u8>) -> ExecutionResult {
+        if !command.is_read() && !self.has_begun {
+            self.has_begun = true;
+            self.databases.database_mut(self.database).begin_undo();
+        }
+        command.apply(self.databases, self.database, view, reply)
+    }
+
+    fn work_on(&self, operation: &Operation<'_>) -> usize {
+        operation.work_on(&*self.databases)
+    }
+
+    fn before_time(&self) {
+        self.databases.database(self.database).before_draw();
+    }
+
+    fn end(&mut self, keeps: bool) {
+        if self.has_begun {
+            self.databases.database_mut(self.database).end_undo(keeps);
+        }
+    }
+}
+
+/// The keys of a database, which a script can only read.
+struct Reader<'a, D> {
+    databases: &'a D,
+    database: Database,
+}
+
+impl<D: Databases> Target for Reader<'_, D> {
+    fn execute(&mut self, command: &Command<'_>, view: View, reply: &mut Vec<u8>) -> ExecutionResult {
+        command.read(self.databases, self.database, view, reply)
+    }
+
+    fn work_on(&self, operation: &Operation<'_>) -> usize {
+        operation.work_on(self.databases)
+    }
+
+    fn before_time(&self) {
+        self.databases.database(self.database).before_draw();
+    }
+
+    fn end(&mut self, _keeps: bool) {}
+}
+
+/// What is to be run.
+#[derive(Clone, Copy)]
+pub(super) enum Program<'a> {
+    /// A script.
+    Script(&'a [u8]),
+    /// A function of a library with this text.
+    Function(&'a [u8], &'a str),
+}
+
+/// How something is run.
+#[derive(Clone, Copy)]
+pub(super) struct Run<'a> {
+    pub(super) program: Program<'a>,
+    /// What the client calls it.
+    pub(super) called: &'a [u8],
+    pub(super) flags: Flags,
+    pub(super) input: ScriptInput<'a>,
+    /// Units of fuel.
+    pub(super) fuel: u64,
+    pub(super) seed: u64,
+    /// All keys are its footprint.
+    pub(super) owns_everything: bool,
+}
+
+/// Runs something that may change keys.
+pub(super) fn apply<D: DatabasesMut>(
+    (databases, database): (&mut D, Database),
+    now_ms: u64,
+    run: Run<'_>,
+    reply: &mut Vec<u8>,
+) -> ExecutionResult {
+    let now = WallTime(now_ms.saturating_mul(1_000));
+    let view = View { now, draw: 0, reply_end: REPLY_BYTES_MAX };
+    let writer = Writer { databases, database, has_begun: false };
+    start((writer, database), view, run, false, reply)
+}
+
+/// Runs something that must change nothing.
+pub(super) fn read<D: Databases>(
+    (databases, database): (&D, Database),
+    view: View,
+    run: Run<'_>,
+    reply: &mut Vec<u8>,
+) -> ExecutionResult {
+    if run.flags.has_line && !run.flags.no_writes {
+        put_error(reply, b"ERR Can not execute a script with write flag using *_ro command.");
+        return Ok(());
+    }
+    let view = View { reply_end: REPLY_BYTES_MAX, ..view };
+    start((Reader { databases, database }, database), view, run, true, reply)
+}
+
+/// The keys of something that is run: all, or those that it declares.
+pub(super) const fn footprint<'a>(owns_everything: bool, input: ScriptInput<'a>) -> KeyNames<'a> {
+    if owns_everything { KeyNames::All } else { KeyNames::Declared(input.keys) }
+}
+
+fn start<T: Target>(
+    (target, database): (T, Database),
+    view: View,
+    run: Run<'_>,
+    is_read: bool,
+    reply: &mut Vec<u8>,
+) -> ExecutionResult {
+    if run.flags.undeclared_keys && !run.owns_everything {
+        // A node that sees this knows it the next time.
+        let kind: &[u8] = if matches!(run.program, Program::Script(_)) { b"script " } else { b"function " };
+        let text: &[u8] = b" may touch any key, which this node did not know";
+        put_error(reply, &[b"TRYAGAIN ", kind, run.called, text].concat());
+        return Ok(());
+    }
+    let keys: Vec<&[u8]> = run.input.keys.iter().collect();
+    let arguments: Vec<&[u8]> = run.input.arguments.iter().collect();
+    let input = Input { keys: &keys, arguments: &arguments };
+    let limits = Limits { fuel: run.fuel, seed: run.seed };
+    let mut runner = Runner {
+        target,
+        database,
+        view,
+        declared: (!run.flags.undeclared_keys).then(|| keys.iter().copied().collect()),
+        is_read: is_read || run.flags.no_writes,
+        seed: run.seed,
+        calls: 0,
+        doom: None,
+    };
+    let outcome = match run.program {
+        Program::Script(text) => syros_scripts::run(text, input, limits, &mut runner),
+        Program::Function(text, name) => syros_scripts::call(text, name, input, limits, &mut runner),
+    };
+    let begin = reply.len();
+    match (runner.doom, outcome) {
+        (Some(doom), _) => {
+            runner.target.end(false);
+            put_error(reply, &doom);
+        }
+        (None, Outcome::OutOfFuel) => {
+            runner.target.end(false);
+            let fuel = run.fuel;
+            put_error(
+                reply,
+                format!("ERR the script has used up its {fuel} units of fuel and was undone").as_bytes(),
+            );
+        }
+        (None, Outcome::Reply(answer)) => {
+            put_reply(reply, &answer);
+            let is_too_long = reply.len() - begin > UPDATE_REPLY_BYTES_MAX;
+            runner.target.end(!is_too_long);
+            if is_too_long {
+                return Err(ExecutionError::UpdateReplyTooLong);
+            }
+        }
+    }
+    Ok(())
+}
+
+struct Runner<'a, T> {
+    target: T,
+    database: Database,
+    view: View,
+    /// The keys that may be touched, if not all.
+    declared: Option<BTreeSet<&'a [u8]>>,
+    is_read: bool,
+    seed: u64,
+    calls: u64,
+    /// Why all is undone.
+    doom: Option<Vec<u8>>,
+}
+
+/// A refusal that a script can catch.
+fn refused(text: &[u8]) -> (Reply, u64) {
+    (Reply::Error(text.to_vec()), 0)
+}
+
+impl<T: Target> Host for Runner<'_, T> {
+    fn call(&mut self, words: &[&[u8]], _is_newer: bool) -> (Reply, u64) {
+        let Some(spec) = words.first().and_then(|name| lookup(name)) else {
+            return refused(b"ERR Unknown Redis command called from script");
+        };
+        if !spec.accepts(words.len()) {
+            return refused(b"ERR Wrong number of args calling Redis command from script");
+        }
+        if spec.flags.contains(&"noscript") || spec.kind == CommandKind::Blind {
+            return refused(NOT_ALLOWED);
+        }
+        match parse(words) {
+            Err(error) => refused(&error.text()),
+            Ok(Parsed::Local(command)) => (self.local(command, words), 0),
+            Ok(Parsed::Data(mut operation)) => {
+                if self.is_read && !operation.command.is_read() {
+                    return refused(b"ERR Write commands are not allowed from read-only scripts.");
+                }
+                operation = operation.in_database(self.database);
+                if !operation.command.is_read() && !concerns_only(&operation, self.database) {
+                    return refused(NOT_ALLOWED);
+                }
+                self.calls += 1;
+                let draw = mix(self.seed.wrapping_add(self.calls));
+                if let Some(seed) = operation.seed_mut() {
+                    *seed = draw;
+                }
+                if let Some(now_ms) = operation.now_mut() {
+                    *now_ms = self.view.now.as_millis();
+                }
+                if let Some(key) = self.undeclared(&operation) {
+                    self.doom = Some(key);
+                    return refused(b"");
+                }
+                self.execute(&operation, draw)
+            }
+        }
+    }
+
+    fn is_doomed(&self) -> bool {
+        self.doom.is_some()
+    }
+}
+
+/// True if an update names keys, and those are of this database: what scripts may undo.
+fn concerns_only(operation: &Operation<'_>, database: Database) -> bool {
+    let mut is_of_one = true;
+    let names_keys = operation.each_key(|key| is_of_one &= key.database == database);
+    names_keys && is_of_one
+}
+
+/// What Redis says of commands that scripts cannot call.
+const NOT_ALLOWED: &[u8] = b"ERR This Redis command is not allowed from script";
+
+impl<T: Target> Runner<'_, T> {
+    /// A command that a connection answers by itself.
+    fn local(&self, command: ConnectionCommand, words: &[&[u8]]) -> Reply {
+        match (command, words) {
+            (ConnectionCommand::Ping, [_]) => Reply::Status(b"PONG".to_vec()),
+            (ConnectionCommand::Ping | ConnectionCommand::Echo, [_, text]) => Reply::Bulk(text.to_vec()),
+            (ConnectionCommand::Time, _) => {
+                self.target.before_time();
+                let micros = self.view.now.0;
+                let part = |number: u64| Reply::Bulk(number.to_string().into_bytes());
+                Reply::Array(vec![part(micros / 1_000_000), part(micros % 1_000_000)])
+            }
+            (ConnectionCommand::Select, [_, b"0"]) => Reply::Status(b"OK".to_vec()),
+            _ => Reply::Error(NOT_ALLOWED.to_vec()),
+        }
+    }
+
+    /// Why an operation must not be executed, if it touches a key that has not been declared.
+    fn undeclared(&self, operation: &Operation<'_>) -> Option<Vec<u8>> {
+        const ADVICE: &[u8] = b"begin the script with #!lua flags=allow-undeclared-keys";
+        let declared = self.declared.as_ref()?;
+        let mut missing = None;
+        let names_keys = operation.each_key(|key| {
+            if missing.is_none() && !declared.contains(key.name) {
+                missing = Some(key.name);
+            }
+        });
+        match missing {
+            _ if !names_keys => {
+                Some([b"ERR script tried to access keys that it cannot declare; ", ADVICE].concat())
+            }
+            None => None,
+            Some(key) => {
+                let text = b"', which was not declared; pass it in KEYS, or ";
+                Some([b"ERR script tried to access key '", key, text, ADVICE].concat())
+            }
+        }
+    }
+
+    fn execute(&mut self, operation: &Operation<'_>, draw: u64) -> (Reply, u64) {
+        let work = operation.work().saturating_add(self.target.work_on(operation));
+        let mut encoded = Vec::new();
+        let view = View { draw, ..self.view };
+        let reply = match self.target.execute(&operation.command, view, &mut encoded) {
+            Ok(()) => ReplyRef::decode(&mut &encoded[..]).map_or(Reply::Nil, to_reply),
+            Err(error) => Reply::Error(error.text().as_bytes().to_vec()),
+        };
+        (reply, (work / BYTES_PER_UNIT) as u64)
+    }
+}
+
+/// A reply of a command as a script gets it.
+fn to_reply(reply: ReplyRef<'_>) -> Reply {
+    let pairs = |pairs: crate::reply::PairsRef<'_>| {
+        pairs.map(|(first, second)| (to_reply(first), to_reply(second))).collect()
+    };
+    match reply {
+        ReplyRef::Nil | ReplyRef::NilArray => Reply::Nil,
+        ReplyRef::Ok => Reply::Status(b"OK".to_vec()),
+        ReplyRef::Integer(integer) => Reply::Integer(integer),
+        ReplyRef::Bulk(bytes) => Reply::Bulk(bytes.to_vec()),
+        ReplyRef::Simple(text) => Reply::Status(text.to_vec()),
+        ReplyRef::Error(text) => Reply::Error(text.to_vec()),
+        ReplyRef::Double(number) => Reply::Double(number.value()),
+        ReplyRef::Decimal(number) => Reply::Bulk(decimal(number)),
+        ReplyRef::Boolean(flag) => Reply::Boolean(flag),
+        ReplyRef::BigNumber(digits) => Reply::BigNumber(digits.to_vec()),
+        ReplyRef::Verbatim(kind, text) => Reply::Verbatim(kind.to_vec(), text.to_vec()),
+        ReplyRef::Array(parts) => Reply::Array(parts.map(to_reply).collect()),
+        ReplyRef::Set(members) => Reply::Set(members.map(to_reply).collect()),
+        ReplyRef::Map(map) => Reply::Map(pairs(map)),
+        ReplyRef::Pairs(list) => Reply::Pairs(pairs(list)),
+    }
+}
+
+/// A number with up to seventeen decimals, as text.
+fn decimal(number: Double) -> Vec<u8> {
+    let mut text = Vec::new();
+    crate::double::write_decimal(&mut text, number.value());
+    text
+}
+
+/// Appends what a script answers.
+fn put_reply(out: &mut Vec<u8>, reply: &Reply) {
+    let pairs = |out: &mut Vec<u8>, pairs: &[(Reply, Reply)]| {
+        for (first, second) in pairs {
+            put_reply(out, first);
+            put_reply(out, second);
+        }
+    };
+    match reply {
+        Reply::Nil => put_nil(out),
+        Reply::Status(text) => put_simple(out, text),
+        Reply::Error(text) => put_error(out, text),
+        Reply::Integer(integer) => put_integer(out, *integer),
+        Reply::Bulk(bytes) => put_bulk(out, bytes),
+        Reply::Double(number) => put_double(out, *number),
+        Reply::Boolean(flag) => put_boolean(out, *flag),
+        Reply::BigNumber(digits) => put_big_number(out, digits),
+        Reply::Verbatim(kind, text) => put_verbatim(out, kind, text),
+        Reply::Array(parts) => {
+            put_array(out, parts.len());
+            parts.iter().for_each(|part| put_reply(out, part));
+        }
+        Reply::Set(members) => {
+            put_set(out, members.len());
+            members.iter().for_each(|member| put_reply(out, member));
+        }
+        Reply::Map(map) => {
+            put_map(out, map.len());
+            pairs(out, map);
+        }
+        Reply::Pairs(list) => {
+            put_pairs(out, list.len());
+            pairs(out, list);
+        }
+    }
+}

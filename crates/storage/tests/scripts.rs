@@ -1,0 +1,280 @@
+//! Scripts and functions on both engines: what they answer, what is left of them, and that equal bodies leave equal states.
+
+use syros_commands::{Operation, Parsed, Reply, parse};
+use syros_storage::{DiskEngine, Engine, MemoryEngine, MemoryStore};
+use syros_types::{OpNumber, Prng, WallTime};
+
+fn disk() -> DiskEngine<MemoryStore> {
+    DiskEngine::open(MemoryStore::new()).expect("a store in memory").0
+}
+
+/// A body of these words, whose updates draw from a seed.
+fn body(words: &[&str], seed: u64) -> Vec<u8> {
+    let words: Vec<&[u8]> = words.iter().map(|word| word.as_bytes()).collect();
+    let Ok(Parsed::Data(mut operation)) = parse(&words) else { panic!("{words:?} is no operation") };
+    if let Some(drawn) = operation.seed_mut() {
+        *drawn = seed;
+    }
+    let mut body = Vec::new();
+    operation.encode(&mut body);
+    body
+}
+
+/// Applies a body, at an entry and a time of its own.
+fn apply(engine: &mut impl Engine, number: u64, body: &[u8]) -> String {
+    let mut reply = Vec::new();
+    engine.begin_entry(OpNumber(number));
+    engine.apply(WallTime(1_000_000 + number * 1_000), body, &mut reply);
+    show(&Reply::decode_all(&reply).expect("replies"))
+}
+
+fn show(replies: &[Reply]) -> String {
+    let one = |reply: &Reply| match reply {
+        Reply::Nil | Reply::NilArray => "nil".to_owned(),
+        Reply::Ok => "OK".to_owned(),
+        Reply::Integer(integer) => integer.to_string(),
+        Reply::Bulk(text) | Reply::Simple(text) => String::from_utf8_lossy(text).into_owned(),
+        Reply::Error(text) => format!("-{}", String::from_utf8_lossy(text)),
+        Reply::Array(parts) => format!("[{}]", show(parts)),
+        other => format!("{other:?}"),
+    };
+    replies.iter().map(one).collect::<Vec<_>>().join(" ")
+}
+
+/// Applies commands, whose words are separated by bars, to both engines: what the last one answers on both.
+fn both(commands: &[&str]) -> String {
+    let (mut memory, mut disk) = (MemoryEngine::new(), disk());
+    let mut last = String::new();
+    for (number, command) in (1..).zip(commands) {
+        let body = body(&command.split('|').collect::<Vec<_>>(), number);
+        last = apply(&mut memory, number, &body);
+        assert_eq!(apply(&mut disk, number, &body), last, "{command}");
+        assert_eq!(memory.digest(), disk.digest(), "{command}");
+    }
+    last
+}
+
+#[test]
+fn scripts_call_commands() {
+    for (script, expected) in [
+        ("return redis.call('set', KEYS[1], ARGV[1])", "OK"),
+        ("redis.call('set', KEYS[1], 1) return redis.call('incr', KEYS[1])", "2"),
+        ("redis.call('rpush', KEYS[1], 'a', 'b') return redis.call('lrange', KEYS[1], 0, -1)", "[a b]"),
+        ("redis.call('hset', KEYS[1], 'f', 'v') return redis.call('hgetall', KEYS[1])", "[f v]"),
+        ("return redis.call('get', KEYS[1])", "nil"),
+        ("return redis.call('time')", "[1 1000]"),
+        ("redis.call('set', KEYS[1], 'v', 'EX', 10) return redis.call('pttl', KEYS[1])", "10000"),
+        ("return redis.pcall('lpush').err", "ERR Wrong number of args calling Redis command from script"),
+    ] {
+        assert_eq!(both(&[&format!("eval|{script}|1|k|a")]), expected, "{script}");
+    }
+}
+
+#[test]
+fn a_script_out_of_fuel_is_undone() {
+    let text = "-ERR the script has used up its 10000000 units of fuel and was undone";
+    for change in [
+        "redis.call('set', KEYS[1], 'x')",
+        "redis.call('del', KEYS[1])",
+        "redis.call('append', KEYS[2], 'x') redis.call('expire', KEYS[2], 100)",
+        "redis.call('rename', KEYS[1], KEYS[2])",
+        "redis.call('del', KEYS[1]) redis.call('hset', KEYS[1], 'f', 'v') redis.call('del', KEYS[1])",
+        "redis.call('rpush', KEYS[3], 'x') redis.call('lpop', KEYS[3], 9)",
+        "for i = 1, 3 do redis.call('del', KEYS[i]) end redis.call('set', KEYS[4], 'n')",
+    ] {
+        let (mut memory, mut disk) = (MemoryEngine::new(), disk());
+        let setup = ["set|a|1", "set|b|2|EX|1000", "rpush|c|1|2|3", "set|d|4", "set|e|5"];
+        for (number, command) in (1..).zip(setup) {
+            let body = body(&command.split('|').collect::<Vec<_>>(), 0);
+            apply(&mut memory, number, &body);
+            apply(&mut disk, number, &body);
+        }
+        let scan = |engine: &MemoryEngine| {
+            let mut reply = Vec::new();
+            engine.read(WallTime(0), &body(&["scan", "0", "count", "100"], 0), &mut reply);
+            reply
+        };
+        let (keys, len) = (scan(&memory), memory.memory_bytes());
+        let contents = |engine: &dyn Fn(&[u8]) -> Vec<u8>| {
+            let reads = [
+                body(&["mget", "a", "b", "d", "e"], 0),
+                body(&["lrange", "c", "0", "-1"], 0),
+                body(&["exists", "a", "b", "c", "d", "e", "f"], 0),
+                body(&["pexpiretime", "b"], 0),
+            ];
+            engine(&reads.concat())
+        };
+        let read = |engine: &dyn Engine| {
+            contents(&|body| {
+                let mut reply = Vec::new();
+                engine.read(WallTime(0), body, &mut reply);
+                reply
+            })
+        };
+        let before = (read(&memory), read(&disk));
+        let script = format!("{change} while true do end");
+        let script = body(&["eval", &script, "4", "a", "b", "c", "f"], 0);
+        assert_eq!(apply(&mut memory, 9, &script), text);
+        assert_eq!(apply(&mut disk, 9, &script), text);
+        assert_eq!((read(&memory), read(&disk)), before, "{change}");
+        assert_eq!(memory.digest(), disk.digest(), "{change}");
+        assert_eq!(scan(&memory), keys, "{change}: keys come back to their places");
+        // The script itself has been loaded.
+        assert_eq!(memory.memory_bytes(), len, "{change}");
+    }
+}
+
+#[test]
+fn a_flushall_of_a_script_is_undone() {
+    let flush = "eval|#!lua flags=allow-undeclared-keys\nredis.call('set', 'x', 1) redis.call('flushall') \
+                 redis.call('set', 'y', 2) while true do end|0";
+    let ends = |script: &str| both(&["set|a|1", "set|b|2|EX|100", script, "mget|a|b|x|y"]);
+    assert_eq!(ends(flush), "[1 2 nil nil]");
+    assert_eq!(ends(&flush.replace("while true do end", "")), "[nil nil nil 2]");
+}
+
+#[test]
+fn an_error_of_the_script_keeps_what_it_has_done() {
+    assert_eq!(both(&["eval|redis.call('set', KEYS[1], 1) error('x')|1|k", "get|k"]), "1");
+}
+
+#[test]
+fn other_keys_are_refused() {
+    let refused = both(&["eval|redis.call('set', KEYS[1], 1) pcall(redis.call, 'get', 'other')|1|k"]);
+    let text = "-ERR script tried to access key 'other', which was not declared; pass it in KEYS, or begin the script with \
+                #!lua flags=allow-undeclared-keys";
+    assert_eq!(refused, text);
+    assert_eq!(both(&["eval|redis.call('set', KEYS[1], 1) redis.call('get', 'other')|1|k", "get|k"]), "nil");
+    let allowed = "eval|#!lua flags=allow-undeclared-keys\nreturn redis.call('set', 'other', 1)|0";
+    assert_eq!(both(&[allowed, "get|other"]), "1");
+}
+
+#[test]
+fn scripts_are_loaded_and_forgotten() {
+    let name = "e0e1f9fabfc9d4800c877a703b823ac0578ff8db";
+    let by_name = format!("evalsha|{name}|0");
+    assert!(both(&[&by_name]).starts_with("-NOSCRIPT"));
+    assert_eq!(both(&["script|load|return 1"]), name);
+    assert_eq!(both(&["script|load|return 1", &by_name]), "1");
+    assert_eq!(both(&["eval|return 1|0", &by_name.to_uppercase().replace("EVALSHA", "evalsha")]), "1");
+    assert!(both(&["script|load|return 1", "script|flush", &by_name]).starts_with("-NOSCRIPT"));
+    assert!(
+        both(&["script|load|retrun 1"])
+            .starts_with("-ERR Error compiling script (new function): user_script:1:")
+    );
+}
+
+#[test]
+fn functions_are_loaded_and_called() {
+    let library = "function|load|#!lua name=l\nredis.register_function('f', function(keys, args) \
+                   return redis.call('incrby', keys[1], args[1]) end)";
+    assert_eq!(both(&[library]), "l");
+    assert_eq!(both(&[library, "fcall|f|1|k|5", "fcall|f|1|k|5"]), "10");
+    assert_eq!(both(&[library, library]), "-ERR Library 'l' already exists");
+    assert_eq!(both(&[library, "function|delete|l", "fcall|f|0"]), "-ERR Function not found");
+    assert_eq!(
+        both(&[library, "fcall|f|1|k|x"]),
+        "-ERR value is not an integer or out of range script: f, on @user_function:2."
+    );
+}
+
+/// What is loaded is a part of snapshots, and of what a disk engine keeps.
+#[test]
+fn programs_are_in_snapshots() {
+    let commands =
+        ["script|load|return 1", "function|load|#!lua name=l\nredis.register_function('f', function() end)"];
+    let (mut memory, mut disk) = (MemoryEngine::new(), disk());
+    for (number, command) in (1..).zip(commands) {
+        let body = body(&command.split('|').collect::<Vec<_>>(), 0);
+        apply(&mut memory, number, &body);
+        apply(&mut disk, number, &body);
+    }
+    fn blocks(engine: &mut impl Engine) -> Vec<Vec<u8>> {
+        engine.begin_snapshot();
+        let mut blocks = Vec::new();
+        loop {
+            let mut block = Vec::new();
+            let more = engine.snapshot_block(10, &mut block);
+            blocks.push(block);
+            if !more {
+                return blocks;
+            }
+        }
+    }
+    let mut loader = MemoryEngine::loader(0);
+    blocks(&mut memory).iter().for_each(|block| loader.block(block).expect("a block"));
+    assert_eq!(loader.finish().expect("a snapshot").digest(), memory.digest());
+    let mut loader = DiskEngine::loader(MemoryStore::new());
+    blocks(&mut disk).iter().for_each(|block| loader.block(block).expect("a block"));
+    let mut restored = loader.finish().expect("a snapshot");
+    assert_eq!(restored.digest(), disk.digest());
+    let by_name = body(&["evalsha", "e0e1f9fabfc9d4800c877a703b823ac0578ff8db", "0"], 0);
+    assert_eq!(apply(&mut restored, 9, &by_name), "1");
+}
+
+#[test]
+fn chance_is_the_same_everywhere_and_another_for_another_seed() {
+    let script = "redis.call('sadd', KEYS[1], 1, 2, 3, 4, 5, 6, 7, 8, 9) return {math.random(1000000), \
+                  redis.call('spop', KEYS[1]), redis.call('spop', KEYS[1]), redis.call('srandmember', KEYS[1])}";
+    let run = |seed| {
+        let body = body(&["eval", script, "1", "k"], seed);
+        let answers = [apply(&mut MemoryEngine::new(), 1, &body), apply(&mut disk(), 1, &body)];
+        assert_eq!(answers[0], answers[1]);
+        answers[0].clone()
+    };
+    assert_eq!(run(1 << 50), run(1 << 50));
+    assert_ne!(run(1 << 50), run(2 << 50));
+}
+
+/// Scripts that are put together by chance leave the same on both engines, and take the same fuel.
+#[test]
+fn generated_scripts_leave_equal_states() {
+    const PARTS: [&str; 16] = [
+        "redis.call('set', KEYS[1], ARGV[1])",
+        "redis.pcall('incr', KEYS[2])",
+        "redis.call('del', KEYS[3]) redis.call('rpush', KEYS[3], 1, 2, 3)",
+        "t[{}] = 1 t[function() end] = 2",
+        "for k, v in pairs(t) do out[#out + 1] = tostring(k) end",
+        "out[#out + 1] = tostring(math.random()) .. 2 ^ 0.3 .. math.sin(#out)",
+        "redis.pcall('hset', KEYS[4], #out, tostring({}))",
+        "redis.pcall('sadd', KEYS[1], math.random(10)) out[#out + 1] = tostring(redis.pcall('spop', KEYS[1]))",
+        "t['k' .. #out] = out",
+        "table.sort(out)",
+        "string.gsub('abc', '.', function(c) out[#out + 1] = c end)",
+        "pcall(error, {err = 'x'})",
+        "redis.pcall('expire', KEYS[2], 1)",
+        "for i = 1, 3000 do t[i] = i * 0.1 end",
+        "coroutine.wrap(function() for i = 1, 9 do coroutine.yield(i) end end)()",
+        "redis.pcall('set', KEYS[4], cjson.encode(out))",
+    ];
+    let (mut memory, mut again, mut disk) = (MemoryEngine::new(), MemoryEngine::new(), disk());
+    let mut prng = Prng::new(11);
+    for number in 1..400 {
+        let mut script = "local t, out = {}, {} ".to_owned();
+        for _ in 0..=prng.below(8) {
+            script.push_str(PARTS[prng.below(PARTS.len() as u64) as usize]);
+            script.push(' ');
+        }
+        script.push_str("return {out, tostring(t)}");
+        let words = ["eval", &script, "4", "a", "b", "c", "d", "value"];
+        let words: Vec<&[u8]> = words.iter().map(|word| word.as_bytes()).collect();
+        let Ok(Parsed::Data(mut operation)) = parse(&words) else { panic!("a script") };
+        if let Some(seed) = operation.seed_mut() {
+            *seed = prng.next_u64();
+        }
+        // Some run out of fuel.
+        if let syros_commands::Command::Eval(eval) = &mut operation.command {
+            eval.fuel = 1 << (8 + prng.below(16));
+        }
+        let mut body = Vec::new();
+        Operation { blind: false, ..operation }.encode(&mut body);
+        let answer = apply(&mut memory, number, &body);
+        assert_eq!(apply(&mut disk, number, &body), answer, "{script}");
+        let (third, body, expected) = (&mut again, &body, &answer);
+        std::thread::scope(|scope| {
+            scope.spawn(move || assert_eq!(&apply(third, number, body), expected));
+        });
+        assert_eq!(memory.digest(), disk.digest(), "{script}");
+        assert_eq!(memory.digest(), again.digest(), "{script}");
+    }
+}

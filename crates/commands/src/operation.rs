@@ -139,14 +139,14 @@ impl<'a> Operation<'a> {
     /// The script that it runs, if it runs one, and what whoever makes the operation has to know of the script.
     pub fn script_mut(&mut self) -> Option<ScriptUse<'_, 'a>> {
         match &mut self.command {
-            Command::Eval(Eval { text, loads, .. }) => Some(ScriptUse::Text { text: *text, loads }),
+            Command::Eval(Eval { text, loads, .. }) => Some(ScriptUse::Text { text, loads }),
             Command::EvalSha(EvalSha { name, owns_everything, .. })
             | Command::EvalShaRo(EvalShaRo { name, owns_everything, .. }) => {
-                Some(ScriptUse::Name { name: *name, owns_everything })
+                Some(ScriptUse::Name { name, owns_everything })
             }
             Command::FCall(FCall { name, owns_everything, .. })
             | Command::FCallRo(FCallRo { name, owns_everything, .. }) => {
-                Some(ScriptUse::Function { name: *name, owns_everything })
+                Some(ScriptUse::Function { name, owns_everything })
             }
             Command::ScriptFlush(_) => Some(ScriptUse::Flush),
             _ => None,

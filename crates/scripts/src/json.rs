@@ -119,7 +119,7 @@ fn add_choices(lua: &Lua, table: &Table, choices: &Rc<RefCell<Choices>>) -> mlua
         let mut choices = shared.borrow_mut();
         match arguments {
             [Value::String(text), ..] if *text.as_bytes() == *b"null" => {
-                choices.encode_invalid = Invalid::Null
+                choices.encode_invalid = Invalid::Null;
             }
             _ => {
                 let mut allowed = matches!(choices.encode_invalid, Invalid::Write);

@@ -135,7 +135,6 @@ pub(crate) fn lua_type(value: &Value) -> &'static str {
     match value {
         Value::Nil => "nil",
         Value::Boolean(_) => "boolean",
-        Value::LightUserData(_) | Value::UserData(_) => "userdata",
         Value::Integer(_) | Value::Number(_) => "number",
         Value::String(_) => "string",
         Value::Table(_) => "table",

@@ -245,7 +245,6 @@ impl State {
                 Ok(Value::Table(table))
             }
             Reply::Integer(integer) => Ok(Value::Number(integer as f64)),
-            Reply::Bulk(bytes) => text(&bytes),
             Reply::Double(number) if is_newer => named("double", Value::Number(number)),
             Reply::Double(number) => text(general(number, 17).as_bytes()),
             Reply::Boolean(flag) if is_newer => Ok(Value::Boolean(flag)),
@@ -258,7 +257,7 @@ impl State {
                 table.raw_set("string", text(&bytes)?)?;
                 named("verbatim_string", Value::Table(table))
             }
-            Reply::Verbatim(_, bytes) => text(&bytes),
+            Reply::Bulk(bytes) | Reply::Verbatim(_, bytes) => text(&bytes),
             Reply::Array(parts) => self.list(parts.into_iter()),
             Reply::Pairs(pairs) if is_newer => {
                 self.list(pairs.into_iter().map(|(first, second)| Reply::Array(vec![first, second])))
@@ -449,7 +448,7 @@ fn place(lua: &Lua) -> (Option<String>, Option<i64>) {
     for level in FIRST..DEPTH_MAX {
         let found = lua.inspect_stack(level, |debug| {
             let source = debug.source();
-            let name = source.source.map(|source| source.into_owned()).unwrap_or_default();
+            let name = source.source.map(std::borrow::Cow::into_owned).unwrap_or_default();
             name.starts_with('@').then(|| (name, debug.current_line().unwrap_or(0) as i64))
         });
         match found {

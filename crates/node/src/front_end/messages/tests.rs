@@ -211,6 +211,25 @@ fn a_peer_that_is_connected_anew_is_told_everything_anew() {
     assert_eq!(net.heard(), of("b", "y", &[1]));
 }
 
+/// What happens to the subscription of a node to which another one is connected anew: how many hear a message then.
+fn receivers_after_reconnection(planted: Option<PlantedBug>) -> u64 {
+    let mut net = Net::new();
+    let process = std::mem::replace(&mut net.processes[1], Messages::new(0, false));
+    net.processes[1] = process.planted(planted);
+    net.subscribe(1, SubscriptionKind::Channel, "a");
+    net.pump();
+    net.part(0, 1);
+    net.connect(0, 1);
+    net.pump();
+    net.publish(0, "a", "x")
+}
+
+#[test]
+fn a_front_end_that_does_not_tell_again_is_found_out() {
+    assert_eq!(receivers_after_reconnection(None), 1);
+    assert_eq!(receivers_after_reconnection(Some(PlantedBug::SubscriptionsForgotten)), 0);
+}
+
 #[test]
 fn a_gateway_that_changes_its_home_hears_nothing_twice() {
     let mut net = Net::new();

@@ -91,8 +91,6 @@ pub enum CommandError {
     UnknownArgument(Vec<u8>),
     /// FUNCTION LOAD with an option that it does not have.
     UnknownLoadOption(Vec<u8>),
-    /// This command, in upper case, with a second word that is none of its own.
-    UnknownSubcommand(&'static str, Vec<u8>),
     /// LMPOP or ZMPOP with a COUNT of less than one.
     CountBelowOne,
     /// LPOS with a RANK of 0.
@@ -358,7 +356,6 @@ impl CommandError {
             | Self::NoSource(_)
             | Self::UnknownArgument(_)
             | Self::UnknownLoadOption(_)
-            | Self::UnknownSubcommand(..)
             | Self::InvalidPlace { .. }
             | Self::LengthNotFloat(_)
             | Self::NoGeoCentre(_)
@@ -416,10 +413,6 @@ impl fmt::Display for CommandError {
             }
             Self::UnknownLoadOption(option) => {
                 write!(f, "ERR Unknown option given: {}", String::from_utf8_lossy(option))
-            }
-            Self::UnknownSubcommand(command, name) => {
-                let name = String::from_utf8_lossy(name);
-                write!(f, "ERR unknown subcommand '{name}'. Try {command} HELP.")
             }
             Self::LengthNotFloat(what) => write!(f, "ERR need numeric {what}"),
             Self::NoGeoCentre(name) => write!(

@@ -215,7 +215,9 @@ impl<'a> Operation<'a> {
         match (keys, keys.single()) {
             (KeyNames::All, _) => Footprint::All,
             (_, Some(name)) => Footprint::One(self.key_of(name).hash()),
-            (KeyNames::Declared(list), None) if list.is_empty() => Footprint::One(key_hash(NO_KEY)),
+            (KeyNames::Declared(list), None) if list.is_empty() => {
+                Footprint::One(syros_types::key_hash(NO_KEY))
+            }
             (_, None) => {
                 let mut hashes = Vec::with_capacity(keys.len());
                 self.each_key(|key| hashes.push(key.hash()));

@@ -15,7 +15,7 @@ use crate::removals::Recorded;
 use crate::{Digest, Engine};
 use core::hint::black_box;
 use smallvec::SmallVec;
-use syros_commands::access::{Databases as _, Keys as _};
+use syros_commands::access::{Databases as _, DatabasesMut as _, Keys as _};
 use syros_commands::execution;
 use syros_commands::families::Keys;
 use syros_commands::{Command, DatabaseKey, Programs, looks_at_little, operations, put_error};
@@ -367,7 +367,6 @@ mod tests {
     use crate::stamp::Stamp;
     use core::num::NonZeroU64;
     use syros_commands::Operation;
-    use syros_commands::access::DatabasesMut as _;
     use syros_commands::families::{FlushAll, GetDel, SetNx};
     use syros_values::Value;
 

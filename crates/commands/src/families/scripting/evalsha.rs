@@ -114,7 +114,9 @@ impl<'a> UpdateCommand<'a> for EvalSha<'a> {
         now_ms: u64,
         reply: &mut Vec<u8>,
     ) -> ExecutionResult {
-        let Some((text, flags)) = find(&databases.programs(), self.call.subject(), reply) else { return Ok(()) };
+        let Some((text, flags)) = find(&databases.programs(), self.call.subject(), reply) else {
+            return Ok(());
+        };
         let (called, input) = (self.call.subject(), self.call.input());
         let Self { fuel, seed, owns_everything, .. } = *self;
         let run = Run { program: Program::Script(&text), called, flags, input, fuel, seed, owns_everything };
@@ -160,7 +162,9 @@ impl ReadCommand for EvalShaRo<'_> {
         view: View,
         reply: &mut Vec<u8>,
     ) -> ExecutionResult {
-        let Some((text, flags)) = find(&databases.programs(), self.call.subject(), reply) else { return Ok(()) };
+        let Some((text, flags)) = find(&databases.programs(), self.call.subject(), reply) else {
+            return Ok(());
+        };
         let (called, input) = (self.call.subject(), self.call.input());
         let Self { fuel, owns_everything, .. } = *self;
         let program = Program::Script(&text);

@@ -95,12 +95,19 @@ impl<'a> UpdateCommand<'a> for FCall<'a> {
         now_ms: u64,
         reply: &mut Vec<u8>,
     ) -> ExecutionResult {
-        let Some((text, name, flags)) = find(&databases.programs(), self.call.subject(), reply) else { return Ok(()) };
+        let Some((text, name, flags)) = find(&databases.programs(), self.call.subject(), reply) else {
+            return Ok(());
+        };
         let Self { fuel, seed, owns_everything, .. } = *self;
         let input = self.call.input();
         let program = Program::Function(&text, &name);
         let called = self.call.subject();
-        apply((databases, database), now_ms, Run { program, called, flags, input, fuel, seed, owns_everything }, reply)
+        apply(
+            (databases, database),
+            now_ms,
+            Run { program, called, flags, input, fuel, seed, owns_everything },
+            reply,
+        )
     }
 }
 
@@ -142,11 +149,21 @@ impl ReadCommand for FCallRo<'_> {
         view: View,
         reply: &mut Vec<u8>,
     ) -> ExecutionResult {
-        let Some((text, name, flags)) = find(&databases.programs(), self.call.subject(), reply) else { return Ok(()) };
+        let Some((text, name, flags)) = find(&databases.programs(), self.call.subject(), reply) else {
+            return Ok(());
+        };
         let Self { fuel, owns_everything, .. } = *self;
         let input = self.call.input();
         let program = Program::Function(&text, &name);
-        let run = Run { program, called: self.call.subject(), flags, input, fuel, seed: view.draw, owns_everything };
+        let run = Run {
+            program,
+            called: self.call.subject(),
+            flags,
+            input,
+            fuel,
+            seed: view.draw,
+            owns_everything,
+        };
         read((databases, database), view, run, reply)
     }
 }

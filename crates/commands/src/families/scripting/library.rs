@@ -2,9 +2,9 @@
 
 use super::ROW;
 use super::look::{LibraryLook, LibraryQuestion};
-use crate::access::KeysMut;
+use crate::access::{DatabasesMut, KeysMut};
 use crate::encoding::{Field, Unsigned, Value, fields};
-use crate::error::CommandError;
+use crate::error::{CommandError, ExecutionError};
 use crate::families::Command;
 use crate::families::definition::{Definition, ExecutionResult, KeyNames, UpdateCommand};
 use crate::families::specification::{CommandKind, CommandSpec, SubcommandSpec};
@@ -14,6 +14,7 @@ use crate::programs::{Library, PROGRAM_BYTES_MAX, Programs};
 use crate::reply::{put_bulk, put_error, put_ok};
 use crate::words::{Words, is};
 use syros_scripts::{Limits, library_name};
+use syros_types::Database;
 
 /// What becomes of libraries.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -123,7 +124,7 @@ fn parse<'a>(_: &'static str, words: Words<'a>) -> Result<Command<'a>, CommandEr
         (name, options) if is(name, "list") => list(options),
         (name, []) if is(name, "kill") => Err(CommandError::NothingRuns),
         (name, _) if is(name, "kill") => Err(CommandError::Arity("function|kill")),
-        (name, _) => Err(CommandError::UnknownSubcommand("FUNCTION", name.to_vec())),
+        (name, _) => Err(CommandError::unknown_subcommand("function", name)),
     }
 }
 

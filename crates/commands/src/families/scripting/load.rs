@@ -2,10 +2,10 @@
 
 use super::ROW;
 use super::look::ScriptLook;
-use crate::access::KeysMut;
+use crate::access::{DatabasesMut, KeysMut};
 use crate::arguments::Arguments;
 use crate::encoding::{Value, fields};
-use crate::error::CommandError;
+use crate::error::{CommandError, ExecutionError};
 use crate::families::Command;
 use crate::families::definition::{Definition, ExecutionResult, KeyNames, UpdateCommand};
 use crate::families::specification::{CommandKind, CommandSpec, SubcommandSpec};
@@ -13,6 +13,7 @@ use crate::programs::Programs;
 use crate::reply::{put_bulk, put_error, put_ok};
 use crate::words::{Words, is};
 use syros_scripts::sha1_hex;
+use syros_types::Database;
 
 /// SCRIPT LOAD: loads a script, and answers its name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -80,7 +81,7 @@ fn parse<'a>(_: &'static str, words: Words<'a>) -> Result<Command<'a>, CommandEr
         (name, _) if is(name, "flush") => Err(CommandError::ScriptFlushMode),
         (name, []) if is(name, "kill") => Err(CommandError::NothingRuns),
         (name, _) if is(name, "kill") => Err(CommandError::Arity("script|kill")),
-        (name, _) => Err(CommandError::UnknownSubcommand("SCRIPT", name.to_vec())),
+        (name, _) => Err(CommandError::unknown_subcommand("script", name)),
     }
 }
 

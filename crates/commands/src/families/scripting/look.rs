@@ -1,15 +1,17 @@
 //! What SCRIPT EXISTS, SCRIPT SHOW, FUNCTION LIST and FUNCTION STATS answer.
 
 use super::evalsha::script_name;
-use crate::access::Keys;
+use crate::access::{Databases, Keys};
 use crate::arguments::Arguments;
 use crate::encoding::{Elements, Field, Flag, Value, fields};
+use crate::error::ExecutionError;
 use crate::families::definition::{Definition, ExecutionResult, KeyNames, ReadCommand, View};
 use crate::families::specification::CommandSpec;
 use crate::glob::glob_matches;
 use crate::primitive::{Malformed, take_u8};
 use crate::programs::Library;
 use crate::reply::{put_array, put_bulk, put_error, put_integer, put_map, put_nil, put_set, put_simple};
+use syros_types::Database;
 
 /// SCRIPT EXISTS and SCRIPT SHOW: which scripts are loaded, or the text of one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

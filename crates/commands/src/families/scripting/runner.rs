@@ -10,8 +10,8 @@ use crate::limits::{REPLY_BYTES_MAX, UPDATE_REPLY_BYTES_MAX};
 use crate::operation::Operation;
 use crate::parse::{Parsed, parse};
 use crate::reply::{
-    Double, ReplyRef, put_array, put_big_number, put_boolean, put_bulk, put_double, put_error, put_integer,
-    put_map, put_nil, put_pairs, put_set, put_simple, put_verbatim,
+    Double, PairsRef, ReplyRef, put_array, put_big_number, put_boolean, put_bulk, put_double, put_error,
+    put_integer, put_map, put_nil, put_pairs, put_set, put_simple, put_verbatim,
 };
 use crate::table::lookup;
 use std::collections::BTreeSet;
@@ -224,7 +224,7 @@ fn refused(text: &[u8]) -> (Reply, u64) {
 }
 
 impl<T: Target> Host for Runner<'_, T> {
-    fn call(&mut self, words: &[&[u8]], _is_newer: bool) -> (Reply, u64) {
+    fn call(&mut self, words: &[&[u8]], is_newer: bool) -> (Reply, u64) {
         let Some(spec) = words.first().and_then(|name| lookup(name)) else {
             return refused(b"ERR Unknown Redis command called from script");
         };
@@ -257,7 +257,7 @@ impl<T: Target> Host for Runner<'_, T> {
                     self.doom = Some(key);
                     return refused(b"");
                 }
-                self.execute(&operation, draw)
+                self.execute(&operation, draw, is_newer)
             }
         }
     }
@@ -316,25 +316,28 @@ impl<T: Target> Runner<'_, T> {
         }
     }
 
-    fn execute(&mut self, operation: &Operation<'_>, draw: u64) -> (Reply, u64) {
+    fn execute(&mut self, operation: &Operation<'_>, draw: u64, is_newer: bool) -> (Reply, u64) {
         let work = operation.work().saturating_add(self.target.work_on(operation));
         let mut encoded = Vec::new();
         let view = View { draw, ..self.view };
         let reply = match self.target.execute(&operation.command, view, &mut encoded) {
-            Ok(()) => ReplyRef::decode(&mut &encoded[..]).map_or(Reply::Nil, to_reply),
+            Ok(()) => {
+                ReplyRef::decode(&mut &encoded[..]).map_or(Reply::Nil, |reply| to_reply(reply, is_newer))
+            }
             Err(error) => Reply::Error(error.text().as_bytes().to_vec()),
         };
         (reply, (work / BYTES_PER_UNIT) as u64)
     }
 }
 
-/// A reply of a command as a script gets it.
-fn to_reply(reply: ReplyRef<'_>) -> Reply {
-    let pairs = |pairs: crate::reply::PairsRef<'_>| {
-        pairs.map(|(first, second)| (to_reply(first), to_reply(second))).collect()
+/// A reply of a command as a script gets it, which speaks RESP3 or not.
+fn to_reply(reply: ReplyRef<'_>, is_newer: bool) -> Reply {
+    let of = |reply: ReplyRef<'_>| to_reply(reply, is_newer);
+    let pairs = |pairs: PairsRef<'_>| -> Vec<(Reply, Reply)> {
+        pairs.map(|(first, second)| (of(first), of(second))).collect()
     };
     match reply {
-        ReplyRef::Nil | ReplyRef::NilArray => Reply::Nil,
+        ReplyRef::Nil | ReplyRef::NilArray | ReplyRef::Waits => Reply::Nil,
         ReplyRef::Ok => Reply::Status(b"OK".to_vec()),
         ReplyRef::Integer(integer) => Reply::Integer(integer),
         ReplyRef::Bulk(bytes) => Reply::Bulk(bytes.to_vec()),
@@ -345,9 +348,13 @@ fn to_reply(reply: ReplyRef<'_>) -> Reply {
         ReplyRef::Boolean(flag) => Reply::Boolean(flag),
         ReplyRef::BigNumber(digits) => Reply::BigNumber(digits.to_vec()),
         ReplyRef::Verbatim(kind, text) => Reply::Verbatim(kind.to_vec(), text.to_vec()),
-        ReplyRef::Array(parts) => Reply::Array(parts.map(to_reply).collect()),
-        ReplyRef::Set(members) => Reply::Set(members.map(to_reply).collect()),
+        ReplyRef::Array(parts) => Reply::Array(parts.map(of).collect()),
+        ReplyRef::Set(members) => Reply::Set(members.map(of).collect()),
         ReplyRef::Map(map) => Reply::Map(pairs(map)),
+        ReplyRef::Keyed(map) if is_newer => Reply::Map(pairs(map)),
+        ReplyRef::Keyed(map) => {
+            Reply::Array(pairs(map).into_iter().map(|(key, value)| Reply::Array(vec![key, value])).collect())
+        }
         ReplyRef::Pairs(list) => Reply::Pairs(pairs(list)),
     }
 }

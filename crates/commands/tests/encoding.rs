@@ -359,7 +359,9 @@ fn golden_of_keys() -> Vec<(&'static str, Class, Vec<u8>)> {
     vec![
         ("TOUCH k", Read, vec![5, 1, 1, b'k']),
         ("COPY k l", Update, vec![127, 187, 1, b'k', 1, b'l', 0]),
-        ("BLIND COPY k l REPLACE DB 0", Merge, vec![0xff, 187, 1, b'k', 1, b'l', 1]),
+        ("BLIND COPY k l REPLACE", Merge, vec![0xff, 187, 1, b'k', 1, b'l', 1]),
+        ("COPY k l DB 3", Update, vec![127, 201, 1, b'k', 1, b'l', 3, 0]),
+        ("BLIND COPY k l REPLACE DB 0", Merge, vec![0xff, 201, 1, b'k', 1, b'l', 0, 1]),
         ("OBJECT ENCODING k", Read, vec![127, 188, 0, 1, b'k']),
         ("OBJECT FREQ k", Read, vec![127, 188, 1, 1, b'k']),
         ("OBJECT IDLETIME k", Read, vec![127, 188, 2, 1, b'k']),

@@ -63,7 +63,7 @@ impl Server {
         static SERVERS: AtomicU32 = AtomicU32::new(0);
         let number = SERVERS.fetch_add(1, Ordering::Relaxed);
         let socket = std::env::temp_dir().join(format!("syros-redis-{}-{number}.socket", std::process::id()));
-        let settings = ["--port", "0", "--databases", "1", "--save", "", "--proto-max-bulk-len", "16777216"];
+        let settings = ["--port", "0", "--databases", "16", "--save", "", "--proto-max-bulk-len", "16777216"];
         let limits = [
             ["--hash-max-listpack-entries", "128", "--hash-max-listpack-value", "64"],
             ["--zset-max-listpack-entries", "128", "--zset-max-listpack-value", "64"],

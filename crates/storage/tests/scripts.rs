@@ -125,12 +125,13 @@ fn a_script_out_of_fuel_is_undone() {
 }
 
 #[test]
-fn a_flushall_of_a_script_is_undone() {
-    let flush = "eval|#!lua flags=allow-undeclared-keys\nredis.call('set', 'x', 1) redis.call('flushall') \
-                 redis.call('set', 'y', 2) while true do end|0";
-    let ends = |script: &str| both(&["set|a|1", "set|b|2|EX|100", script, "mget|a|b|x|y"]);
-    assert_eq!(ends(flush), "[1 2 nil nil]");
-    assert_eq!(ends(&flush.replace("while true do end", "")), "[nil nil nil 2]");
+fn a_script_stays_in_its_database_and_removes_no_other_keys_than_it_names() {
+    let refused = "ERR This Redis command is not allowed from script";
+    for call in ["'flushall'", "'flushdb'", "'swapdb', 0, 1", "'move', 'a', 1", "'copy', 'a', 'b', 'DB', 1"] {
+        let script = format!("eval|#!lua flags=allow-undeclared-keys\nreturn redis.pcall({call}).err|0");
+        assert_eq!(both(&["set|a|1", &script]), refused, "{call}");
+        assert_eq!(both(&["set|a|1", &script, "get|a"]), "1", "{call}");
+    }
 }
 
 #[test]

@@ -76,6 +76,7 @@ fn find(programs: &Programs, name: &[u8], reply: &mut Vec<u8>) -> Option<(Arc<[u
 impl<'a> Definition<'a> for EvalSha<'a> {
     const SPECS: &'static [CommandSpec] = &[CommandSpec {
         name: "evalsha",
+        key_notes: "",
         summary: "Executes a server-side Lua script by SHA1 digest.",
         parser: |_, words| {
             let call = ScriptCall::parse(words, CommandError::NotInteger)?;
@@ -127,6 +128,7 @@ impl<'a> UpdateCommand<'a> for EvalSha<'a> {
 impl<'a> Definition<'a> for EvalShaRo<'a> {
     const SPECS: &'static [CommandSpec] = &[CommandSpec {
         name: "evalsha_ro",
+        key_notes: "",
         summary: "Executes a read-only server-side Lua script by SHA1 digest.",
         parser: |_, words| {
             let call = ScriptCall::parse(words, CommandError::NotInteger)?;

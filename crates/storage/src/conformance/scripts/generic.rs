@@ -42,7 +42,7 @@ const COPY: Script = &[
     ("SMEMBERS s2", "#{'m'}"),
     ("ZRANGE z2 0 -1 WITHSCORES", "('m': ,1)"),
     ("COPY k k", SAME),
-    ("COPY k l DB 1", NO_DATABASE),
+    ("COPY k l DB 16", NO_DATABASE),
     ("COPY k l DB 99999999999", "ERR value is out of range, value must between -2147483648 and 2147483647"),
     ("COPY k l DB x", NOT_INTEGER),
     ("COPY k l DB", SYNTAX),
@@ -93,7 +93,6 @@ const MEMORY: Script = &[
     ("MEMORY USAGE none SAMPLES x", NOT_INTEGER),
     ("MEMORY USAGE none x 1", SYNTAX),
     ("MEMORY USAGE", "ERR wrong number of arguments for 'memory|usage' command"),
-    ("MEMORY x", "ERR unknown subcommand 'x'. Try MEMORY HELP."),
 ];
 
 const SORT: Script = &[

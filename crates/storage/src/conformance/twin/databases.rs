@@ -1,7 +1,7 @@
 //! Databases of the twin.
 
 use super::{Contents, Twin, error, one_if};
-use syros_commands::families::{Move, SwapDb};
+use syros_commands::families::{CopyAcross, Move, SwapDb};
 use syros_commands::{Command, Operation, Reply};
 use syros_types::Database;
 
@@ -33,6 +33,19 @@ impl Twin {
                 let has_moved = moved.is_some();
                 moved.map(|moved| self.of(to).insert(key.to_vec(), moved));
                 one_if(has_moved)
+            }
+            Command::CopyAcross(CopyAcross { from, to, database, .. })
+                if database == operation.database && from == to =>
+            {
+                error("ERR source and destination objects are the same")
+            }
+            Command::CopyAcross(CopyAcross { from, to, database, replace }) => {
+                let copy = self.of(operation.database).get(from).cloned();
+                let is_free = replace || !self.of(database).contains_key(to);
+                let copy = copy.filter(|_| is_free);
+                let is_copied = copy.is_some();
+                copy.map(|copy| self.of(database).insert(to.to_vec(), copy));
+                one_if(is_copied)
             }
             _ => return None,
         })

@@ -21,9 +21,9 @@ use super::errand::{Errand, ErrandKind, WaitedKey};
 use super::group_client::completion;
 use crate::waited_keys::WaitedKeys;
 
-/// A command that waits at a node counts as waiting for so long without saying so again. Others notice at once when a node
-/// dies; this is for what is left when nobody waits behind it.
-const LEASE: Duration = Duration::from_secs(3600);
+/// A command that waits at a node counts as waiting for so long without saying so again. Nodes notice at once when another
+/// one dies, as far as somebody waits there behind those of the dead one; this is for what is left otherwise.
+const LEASE: Duration = Duration::from_secs(60);
 
 /// The same at a gateway, whose death nobody notices.
 const GATEWAY_LEASE: Duration = Duration::from_secs(15);
@@ -573,9 +573,25 @@ impl Waits {
         };
         let absent = members.filter(is_lost).fold(0, |absent, member| absent | 1_u64 << member.0);
         if absent != self.absent {
+            let has_lost = absent & !self.absent != 0;
             self.absent = absent;
             let keys: Vec<WaitedKey> = self.keys.keys().copied().collect();
-            keys.into_iter().for_each(|key| self.look(key));
+            for key in keys {
+                if has_lost {
+                    self.take_lost_out(key);
+                }
+                self.look(key);
+            }
+        }
+    }
+
+    /// Has those taken out of the queue of a key who waited at members that are lost: such a member may be back soon, and
+    /// would not know of them.
+    fn take_lost_out(&mut self, key: WaitedKey) {
+        let Some(waited) = self.keys.get(&key) else { return };
+        let stands = |number: &u64| self.waits.get(number).is_some_and(|wait| wait.stands_since.is_some());
+        if let Some(number) = waited.waits.iter().copied().find(stands) {
+            self.ask(number);
         }
     }
 

@@ -140,6 +140,7 @@ impl<'a> Encoding<'a> for XGroupParts<'a> {
     }
 }
 
+/// What the command is called.
 const NAME: &str = "xgroup";
 
 impl<'a> Definition<'a> for XGroupParts<'a> {

@@ -1,11 +1,11 @@
 //! Commands that wait for elements, as long as their clients want to wait.
 //!
-//! The group knows who waits for a key, and in which order ([`TakeParts`]). What is here submits a command when it comes, learns
-//! that it has to wait, and submits it again when it is its turn. Whether it is, the state says ([`Turns`]): that is looked
-//! at when something has been executed on one of the keys, and now and then in any case, so nothing depends on having heard
-//! of a change. A command ends when it is answered, when its time has passed, or when its client or this process wants it
-//! to. It is taken out of the queues then ([`Leave`]), in the background: nothing is lost if that takes long, for an
-//! element is taken only by submitting the command again.
+//! The group knows who waits for a key, and in which order ([`Take`](TakeParts)). What is here submits a command when it
+//! comes, learns that it has to wait, and submits it again when it is its turn. Whether it is, the state says ([`Turns`]):
+//! that is looked at when something has been executed on one of the keys, and now and then in any case, so nothing depends
+//! on having heard of a change. A command ends when it is answered, when its time has passed, or when its client or this
+//! process wants it to. It is taken out of the queues then ([`Leave`]), in the background: nothing is lost if that takes
+//! long, for an element is taken only by submitting the command again.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::time::Duration;

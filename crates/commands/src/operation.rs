@@ -2,7 +2,7 @@
 
 use crate::access::Databases;
 use crate::database_key::DatabaseKey;
-use crate::encoding::{IN_DATABASE, put_opcode, take_opcode};
+use crate::encoding::{IN_DATABASE, Opcode, put_opcode, take_opcode};
 use crate::families::definition::KeyNames;
 use crate::families::{Command, Eval, EvalSha, EvalShaRo, FCall, FCallRo};
 use crate::primitive::{Malformed, take_u8};
@@ -52,6 +52,15 @@ pub enum ScriptUse<'o, 'a> {
 /// footprint, and which one that is matters to nobody else.
 const NO_KEY: &[u8] = b"";
 
+/// Appends what is before the fields of an operation: its database, unless that is the first, and its opcode.
+#[inline]
+pub(crate) fn put_head(out: &mut Vec<u8>, database: Database, opcode: Opcode, blind: bool) {
+    if !database.is_first() {
+        out.extend_from_slice(&[IN_DATABASE, database.number()]);
+    }
+    put_opcode(out, opcode, blind);
+}
+
 impl<'a> Operation<'a> {
     /// The operation in the first database that wants its reply.
     #[must_use]
@@ -68,10 +77,7 @@ impl<'a> Operation<'a> {
     /// Appends the operation's only encoding. What [`parse`](crate::parse) returns is within all
     /// limits; an operation built by hand has to be, or [`Operation::decode`] will refuse it.
     pub fn encode(&self, out: &mut Vec<u8>) {
-        if !self.database.is_first() {
-            out.extend_from_slice(&[IN_DATABASE, self.database.number()]);
-        }
-        put_opcode(out, self.command.opcode(), self.blind);
+        put_head(out, self.database, self.command.opcode(), self.blind);
         self.command.encode_fields(out);
     }
 

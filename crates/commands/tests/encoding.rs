@@ -1024,5 +1024,13 @@ fn the_present_is_a_part_of_the_body() {
         operation.encode(&mut again);
         let place = again.windows(8).position(|window| window == [1, 2, 3, 4, 5, 6, 7, 8]);
         assert!(place.is_some() && again.len() == bytes.len(), "{command}");
+        // It is the same whether the operation was made of bytes or of words.
+        let words: Vec<&[u8]> = command.split(' ').map(str::as_bytes).collect();
+        let Ok(Parsed::Data(mut operation)) = parse(&words) else { panic!("{command} is no operation") };
+        *operation.now_mut().expect("it has a time") = 0x0807_0605_0403_0201;
+        let mut of_words = Vec::new();
+        operation.encode(&mut of_words);
+        assert_eq!(of_words, again, "{command}");
+        assert_eq!(Ok(operation), Operation::decode(&mut &again[..]), "{command}");
     }
 }

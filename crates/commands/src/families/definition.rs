@@ -40,6 +40,11 @@ pub(crate) trait Definition<'a>: Encoding<'a> {
     fn values(&self) -> u32 {
         0
     }
+
+    /// See [`Operation::now_mut`](crate::Operation::now_mut). Only an update has a time.
+    fn now_mut(&mut self) -> Option<&mut u64> {
+        None
+    }
 }
 
 /// An operation that changes nothing.
@@ -122,11 +127,6 @@ pub(crate) trait UpdateCommand<'a>: Definition<'a> {
 
     /// See [`Operation::seed_mut`](crate::Operation::seed_mut).
     fn seed_mut(&mut self) -> Option<&mut u64> {
-        None
-    }
-
-    /// See [`Operation::now_mut`](crate::Operation::now_mut).
-    fn now_mut(&mut self) -> Option<&mut u64> {
         None
     }
 

@@ -2,7 +2,7 @@
 
 use super::TestStore;
 use syros_commands::families::{
-    LLen, LMPop, LPop, LPush, LRange, LSet, LTrim, ListEnd, ListIndex, Take, TakeAction,
+    LLen, LMPop, LPop, LPush, LRange, LSet, LTrim, ListEnd, ListIndex, TakeAction, TakeParts,
 };
 use syros_commands::{Command, Reply};
 
@@ -49,7 +49,8 @@ impl TestStore {
                 let popped = self.pop_elements(key, end, count.unwrap_or(1));
                 if count.is_some() { bulks(&popped) } else { Reply::Bulk(popped[0].clone()) }
             }
-            Command::Take(Take { action, keys, .. }) => {
+            Command::Take(take) => {
+                let TakeParts { action, keys, .. } = take.get();
                 match keys.iter().find(|key| self.0.contains_key(*key)) {
                     Some(key) => self.take(action, key)?,
                     None if matches!(action, TakeAction::Move { .. }) => Reply::Nil,

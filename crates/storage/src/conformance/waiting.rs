@@ -3,9 +3,9 @@
 use super::{apply, body, bulk, evaluate, ms, read};
 use crate::Engine;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
-use syros_commands::families::{Leave, ListEnd, ScoreEnd, Take, TakeAction, Turns, WaiterId};
+use syros_commands::families::{Leave, ListEnd, ScoreEnd, TakeAction, TakeParts, Turns, WaiterId};
 use syros_commands::{Arguments, Operation, Reply};
-use syros_types::Prng;
+use syros_types::{Database, Prng};
 
 /// What engines have to pass.
 ///
@@ -47,8 +47,11 @@ fn take_without(
     keys: &[&str],
 ) -> Vec<u8> {
     let names: Vec<&[u8]> = keys.iter().map(|key| key.as_bytes()).collect();
-    let take = Take::new(Arguments::new(&names), action, 0);
-    encoded(Take { waiter, is_renewed, absent, lease_ms: LEASE_MS, ..take })
+    let take = TakeParts::new(Arguments::new(&names), action, 0);
+    let mut body = Vec::new();
+    TakeParts { waiter, is_renewed, absent, lease_ms: LEASE_MS, ..take }
+        .encode_in(Database::FIRST, &mut body);
+    body
 }
 
 fn leave(waiter: WaiterId, keys: &[&str]) -> Vec<u8> {

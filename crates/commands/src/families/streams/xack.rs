@@ -7,14 +7,16 @@ use crate::arguments::Arguments;
 use crate::encoding::{Elements, Key, Value, fields};
 use crate::error::CommandError;
 use crate::families::definition::{Definition, ExecutionResult, KeyNames, UpdateCommand};
+use crate::families::indirect::Indirect;
 use crate::families::specification::CommandSpec;
 use crate::reply::put_integer;
+use crate::words::Words;
 use syros_types::limits::KEYS_PER_OPERATION_MAX;
 use syros_values::Stream;
 
 /// XACK: answers how many of the entries were pending in the group, and are not any more.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct XAck<'a> {
+pub struct XAckParts<'a> {
     /// The key.
     pub key: &'a [u8],
     /// The group.
@@ -23,21 +25,18 @@ pub struct XAck<'a> {
     pub ids: Arguments<'a>,
 }
 
-fields!(XAck<'a> = 88 { key: Key, group: Value, ids: Elements<1> });
+/// The same, read again where it is needed.
+pub type XAck<'a> = Indirect<'a, XAckParts<'a>>;
 
-impl<'a> Definition<'a> for XAck<'a> {
+fields!(XAckParts<'a> = 88 { key: Key, group: Value, ids: Elements<1> });
+
+impl<'a> Definition<'a> for XAckParts<'a> {
     const SPECS: &'static [CommandSpec] = &[CommandSpec {
         name: "xack",
         arity: -4,
         key_flags: &[&["RW", "update"]],
         summary: "Acknowledges entries that were delivered to a consumer of a group.",
-        parser: |_, words| {
-            let ids = &words[3..];
-            if ids.len() > KEYS_PER_OPERATION_MAX {
-                return Err(CommandError::TooManyElements(ids.len()));
-            }
-            Ok(XAck { key: words[1], group: words[2], ids: Arguments::new(ids) }.into())
-        },
+        parser: |_, words| Indirect::parse(words, parse),
         ..FAST_UPDATE
     }];
 
@@ -46,7 +45,15 @@ impl<'a> Definition<'a> for XAck<'a> {
     }
 }
 
-impl<'a> UpdateCommand<'a> for XAck<'a> {
+fn parse(words: Words<'_>) -> Result<XAckParts<'_>, CommandError> {
+    let ids = &words[3..];
+    if ids.len() > KEYS_PER_OPERATION_MAX {
+        return Err(CommandError::TooManyElements(ids.len()));
+    }
+    Ok(XAckParts { key: words[1], group: words[2], ids: Arguments::new(ids) })
+}
+
+impl<'a> UpdateCommand<'a> for XAckParts<'a> {
     fn counts(&self) -> bool {
         true
     }

@@ -8,9 +8,9 @@ use crate::access::KeysMut;
 use crate::arguments::Arguments;
 use crate::encoding::{Elements, Encoding, Field, Flag, Key, Opcode, Unsigned};
 use crate::error::CommandError;
-use crate::families::Command;
 use crate::families::definition::{Definition, ExecutionResult, KEY_BYTES, KeyNames, UpdateCommand};
 use crate::families::elements::ELEMENT_BYTES;
+use crate::families::indirect::Indirect;
 use crate::families::specification::CommandSpec;
 use crate::primitive::{Malformed, take_u8};
 use crate::reply::put_nil;
@@ -21,7 +21,7 @@ use syros_values::{Stream, StreamId};
 
 /// XADD: answers the id of the entry that it adds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct XAdd<'a> {
+pub struct XAddParts<'a> {
     /// The key, which need not exist.
     pub key: &'a [u8],
     /// The id of the entry.
@@ -33,6 +33,9 @@ pub struct XAdd<'a> {
     /// What is removed afterwards.
     pub trim: Option<Trim>,
 }
+
+/// The same, read again where it is needed.
+pub type XAdd<'a> = Indirect<'a, XAddParts<'a>>;
 
 /// Which id an entry gets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -116,17 +119,17 @@ impl XAdd<'_> {
     pub(crate) const OPCODE_WITH_OPTIONS: Opcode = 340;
 }
 
-impl<'a> Encoding<'a> for XAdd<'a> {
+impl<'a> Encoding<'a> for XAddParts<'a> {
     const OPCODE: Opcode = 86;
 
     fn opcode(&self) -> Opcode {
-        if self.only_if_exists || self.trim.is_some() { Self::OPCODE_WITH_OPTIONS } else { Self::OPCODE }
+        if self.only_if_exists || self.trim.is_some() { XAdd::OPCODE_WITH_OPTIONS } else { Self::OPCODE }
     }
 
     fn encode(&self, out: &mut Vec<u8>) {
         Key::put(out, self.key);
         NewId::put(out, self.id);
-        if self.opcode() == Self::OPCODE_WITH_OPTIONS {
+        if self.opcode() == XAdd::OPCODE_WITH_OPTIONS {
             Flag::put(out, self.only_if_exists);
             OptionalTrim::put(out, self.trim);
         }
@@ -136,7 +139,7 @@ impl<'a> Encoding<'a> for XAdd<'a> {
     fn decode(opcode: Opcode, input: &mut &'a [u8]) -> Result<Self, Malformed> {
         let (key, id) = (Key::take(input)?, NewId::take(input)?);
         let (mut only_if_exists, mut trim) = (false, None);
-        if opcode == Self::OPCODE_WITH_OPTIONS {
+        if opcode == XAdd::OPCODE_WITH_OPTIONS {
             only_if_exists = Flag::take(input)?;
             trim = OptionalTrim::take(input)?;
             if !only_if_exists && trim.is_none() {
@@ -147,7 +150,7 @@ impl<'a> Encoding<'a> for XAdd<'a> {
     }
 }
 
-impl<'a> Definition<'a> for XAdd<'a> {
+impl<'a> Definition<'a> for XAddParts<'a> {
     const SPECS: &'static [CommandSpec] = &[CommandSpec {
         name: "xadd",
         arity: -5,
@@ -156,16 +159,23 @@ impl<'a> Definition<'a> for XAdd<'a> {
         flags: &["write", "denyoom", "fast"],
         tips: &["nondeterministic_output"],
         summary: "Adds an entry to a stream; creates the key if it does not exist.",
-        parser: parse,
+        parser: |_, words| Indirect::parse(words, parse),
         ..FAST_UPDATE
     }];
 
     fn keys(&self) -> KeyNames<'a> {
         KeyNames::One(self.key)
     }
+
+    fn now_mut(&mut self) -> Option<&mut u64> {
+        match &mut self.id {
+            NewId::Now { now_ms } => Some(now_ms),
+            NewId::Next { .. } | NewId::Exactly(_) => None,
+        }
+    }
 }
 
-fn parse<'a>(name: &'static str, words: Words<'a>) -> Result<Command<'a>, CommandError> {
+fn parse(words: Words<'_>) -> Result<XAddParts<'_>, CommandError> {
     let mut rest = &words[2..];
     let (mut options, mut only_if_exists, mut id) = (TrimOptions::default(), false, None);
     while let Some((first, behind)) = rest.split_first() {
@@ -188,7 +198,7 @@ fn parse<'a>(name: &'static str, words: Words<'a>) -> Result<Command<'a>, Comman
     }
     let trim = options.finish()?;
     let Some(id) = id.filter(|_| !rest.is_empty() && rest.len().is_multiple_of(2)) else {
-        return Err(CommandError::Arity(name));
+        return Err(CommandError::Arity("xadd"));
     };
     if id == NewId::Exactly(StreamId::MIN) {
         return Err(StreamError::ZeroId.into());
@@ -196,17 +206,10 @@ fn parse<'a>(name: &'static str, words: Words<'a>) -> Result<Command<'a>, Comman
     if rest.len() / 2 > KEYS_PER_OPERATION_MAX {
         return Err(CommandError::TooManyElements(rest.len() / 2));
     }
-    Ok(XAdd { key: words[1], id, fields: Arguments::new(rest), only_if_exists, trim }.into())
+    Ok(XAddParts { key: words[1], id, fields: Arguments::new(rest), only_if_exists, trim })
 }
 
-impl<'a> UpdateCommand<'a> for XAdd<'a> {
-    fn now_mut(&mut self) -> Option<&mut u64> {
-        match &mut self.id {
-            NewId::Now { now_ms } => Some(now_ms),
-            NewId::Next { .. } | NewId::Exactly(_) => None,
-        }
-    }
-
+impl<'a> UpdateCommand<'a> for XAddParts<'a> {
     fn growth(&self, encoded: usize) -> usize {
         encoded + KEY_BYTES + ELEMENT_BYTES
     }

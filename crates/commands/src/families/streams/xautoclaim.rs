@@ -7,9 +7,9 @@ use super::{ENTRY_HEAD_BYTES, FAST_UPDATE, put_id, put_no_key_or_group, stream_o
 use crate::access::KeysMut;
 use crate::encoding::{Flag, Key, Unsigned, Value, fields};
 use crate::error::CommandError;
-use crate::families::Command;
 use crate::families::definition::{COLLECTION_WORK, Definition, ExecutionResult, KeyNames, UpdateCommand};
 use crate::families::elements::LOOKUP_WORK;
+use crate::families::indirect::Indirect;
 use crate::families::specification::CommandSpec;
 use crate::limits::UPDATE_REPLY_BYTES_MAX;
 use crate::number::parse_integer;
@@ -25,7 +25,7 @@ use syros_values::{Group, Stream, StreamId};
 /// It looks at ten times as many entries as it may answer, at most at 65,536, and answers at most as many bytes as an update
 /// may.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct XAutoClaim<'a> {
+pub struct XAutoClaimParts<'a> {
     /// The key.
     pub key: &'a [u8],
     /// The group.
@@ -44,7 +44,10 @@ pub struct XAutoClaim<'a> {
     pub now_ms: u64,
 }
 
-fields!(XAutoClaim<'a> = 348 {
+/// The same, read again where it is needed.
+pub type XAutoClaim<'a> = Indirect<'a, XAutoClaimParts<'a>>;
+
+fields!(XAutoClaimParts<'a> = 348 {
     key: Key,
     group: Value,
     consumer: Value,
@@ -64,7 +67,7 @@ const ATTEMPTS_EACH: u64 = 10;
 /// The greatest COUNT, as in Redis.
 const COUNT_MAX: i64 = i64::MAX / 16;
 
-impl<'a> Definition<'a> for XAutoClaim<'a> {
+impl<'a> Definition<'a> for XAutoClaimParts<'a> {
     const SPECS: &'static [CommandSpec] = &[CommandSpec {
         name: "xautoclaim",
         arity: -6,
@@ -72,7 +75,7 @@ impl<'a> Definition<'a> for XAutoClaim<'a> {
         tips: &["nondeterministic_output"],
         since: "6.2.0",
         summary: "Has entries that are pending in a group for long be pending at another consumer.",
-        parser: parse,
+        parser: |_, words| Indirect::parse(words, parse),
         ..FAST_UPDATE
     }];
 
@@ -84,9 +87,13 @@ impl<'a> Definition<'a> for XAutoClaim<'a> {
     fn values(&self) -> u32 {
         1
     }
+
+    fn now_mut(&mut self) -> Option<&mut u64> {
+        Some(&mut self.now_ms)
+    }
 }
 
-fn parse<'a>(_: &'static str, words: Words<'a>) -> Result<Command<'a>, CommandError> {
+fn parse(words: Words<'_>) -> Result<XAutoClaimParts<'_>, CommandError> {
     let min_idle = parse_integer(words[4]).ok_or(StreamError::AutoClaimIdleTime)?;
     let from = parse_start(words[5])?;
     let (mut rest, mut count, mut just_id) = (&words[6..], COUNT_DEFAULT, false);
@@ -106,7 +113,7 @@ fn parse<'a>(_: &'static str, words: Words<'a>) -> Result<Command<'a>, CommandEr
     }
     let (key, group, consumer) = (words[1], words[2], words[3]);
     let min_idle_ms = u64::try_from(min_idle).unwrap_or(0);
-    Ok(XAutoClaim { key, group, consumer, min_idle_ms, from, count, just_id, now_ms: 0 }.into())
+    Ok(XAutoClaimParts { key, group, consumer, min_idle_ms, from, count, just_id, now_ms: 0 })
 }
 
 /// What is to be done to the entries that were looked at.
@@ -120,7 +127,7 @@ struct Selection {
     next: Option<StreamId>,
 }
 
-impl XAutoClaim<'_> {
+impl XAutoClaimParts<'_> {
     fn select(&self, stream: &Stream, group: &Group) -> Selection {
         let attempts = self.count.saturating_mul(ATTEMPTS_EACH).min(KEYS_PER_OPERATION_MAX as u64);
         let (mut selection, mut bytes) = (Selection::default(), 0_usize);
@@ -170,11 +177,7 @@ impl XAutoClaim<'_> {
     }
 }
 
-impl<'a> UpdateCommand<'a> for XAutoClaim<'a> {
-    fn now_mut(&mut self) -> Option<&mut u64> {
-        Some(&mut self.now_ms)
-    }
-
+impl<'a> UpdateCommand<'a> for XAutoClaimParts<'a> {
     fn work(&self) -> usize {
         usize::try_from(self.count).unwrap_or(usize::MAX).saturating_mul(LOOKUP_WORK).min(COLLECTION_WORK)
     }

@@ -8,9 +8,9 @@ use crate::access::KeysMut;
 use crate::arguments::Arguments;
 use crate::encoding::{Encoding, Field as _, Key, Opcode, OptionalElements, Unsigned, Value};
 use crate::error::{CommandError, ExecutionError};
-use crate::families::Command;
 use crate::families::definition::{Definition, ExecutionResult, KeyNames, UpdateCommand};
 use crate::families::elements::LOOKUP_WORK;
+use crate::families::indirect::Indirect;
 use crate::families::specification::CommandSpec;
 use crate::limits::UPDATE_REPLY_BYTES_MAX;
 use crate::number::parse_integer;
@@ -23,7 +23,7 @@ use syros_values::{Stream, StreamId};
 
 /// XCLAIM: has entries that are pending in a group be pending at another consumer, and answers those that are now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct XClaim<'a> {
+pub struct XClaimParts<'a> {
     /// The key.
     pub key: &'a [u8],
     /// The group.
@@ -47,6 +47,9 @@ pub struct XClaim<'a> {
     /// See [`Operation::now_mut`](crate::Operation::now_mut).
     pub now_ms: u64,
 }
+
+/// The same, read again where it is needed.
+pub type XClaim<'a> = Indirect<'a, XClaimParts<'a>>;
 
 /// When an entry counts as delivered. What would be in the future, or before all time, is now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -79,7 +82,7 @@ mod flag {
     pub(super) const ALL: u8 = 63;
 }
 
-impl<'a> Encoding<'a> for XClaim<'a> {
+impl<'a> Encoding<'a> for XClaimParts<'a> {
     const OPCODE: Opcode = 347;
 
     fn encode(&self, out: &mut Vec<u8>) {
@@ -139,14 +142,14 @@ impl<'a> Encoding<'a> for XClaim<'a> {
     }
 }
 
-impl<'a> Definition<'a> for XClaim<'a> {
+impl<'a> Definition<'a> for XClaimParts<'a> {
     const SPECS: &'static [CommandSpec] = &[CommandSpec {
         name: "xclaim",
         arity: -6,
         key_flags: &[&["RW", "update"]],
         tips: &["nondeterministic_output"],
         summary: "Has entries that are pending in a group be pending at another consumer.",
-        parser: parse,
+        parser: |_, words| Indirect::parse(words, parse),
         ..FAST_UPDATE
     }];
 
@@ -158,6 +161,10 @@ impl<'a> Definition<'a> for XClaim<'a> {
     fn values(&self) -> u32 {
         1
     }
+
+    fn now_mut(&mut self) -> Option<&mut u64> {
+        Some(&mut self.now_ms)
+    }
 }
 
 /// The number that a word is, or 0 if it is negative.
@@ -165,14 +172,14 @@ fn not_negative(word: &[u8], error: StreamError) -> Result<Option<u64>, StreamEr
     Ok(u64::try_from(parse_integer(word).ok_or(error)?).ok())
 }
 
-fn parse<'a>(_: &'static str, words: Words<'a>) -> Result<Command<'a>, CommandError> {
+fn parse(words: Words<'_>) -> Result<XClaimParts<'_>, CommandError> {
     let min_idle_ms = not_negative(words[4], StreamError::ClaimIdleTime)?.unwrap_or(0);
     let ids = words[5..].iter().take_while(|word| parse_id(word).is_ok()).count();
     if ids > KEYS_PER_OPERATION_MAX {
         return Err(CommandError::TooManyElements(ids));
     }
     let (ids, mut rest) = words[5..].split_at(ids);
-    let mut operation = XClaim {
+    let mut operation = XClaimParts {
         key: words[1],
         group: words[2],
         consumer: words[3],
@@ -188,10 +195,10 @@ fn parse<'a>(_: &'static str, words: Words<'a>) -> Result<Command<'a>, CommandEr
     while !rest.is_empty() {
         rest = operation.take_option(rest)?;
     }
-    Ok(operation.into())
+    Ok(operation)
 }
 
-impl XClaim<'_> {
+impl XClaimParts<'_> {
     /// Takes an option off the front of the words; the words behind it.
     fn take_option<'w>(&mut self, words: Words<'w>) -> Result<Words<'w>, CommandError> {
         match words {
@@ -270,11 +277,7 @@ impl XClaim<'_> {
     }
 }
 
-impl<'a> UpdateCommand<'a> for XClaim<'a> {
-    fn now_mut(&mut self) -> Option<&mut u64> {
-        Some(&mut self.now_ms)
-    }
-
+impl<'a> UpdateCommand<'a> for XClaimParts<'a> {
     fn work(&self) -> usize {
         self.ids.len().saturating_mul(LOOKUP_WORK)
     }

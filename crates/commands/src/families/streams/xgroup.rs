@@ -11,6 +11,7 @@ use crate::families::Command;
 use crate::families::counts::OptionalCount;
 use crate::families::definition::{Definition, ExecutionResult, KEY_BYTES, KeyNames, UpdateCommand};
 use crate::families::elements::ELEMENT_BYTES;
+use crate::families::indirect::Indirect;
 use crate::families::specification::{CommandSpec, KeyPositions, SubcommandSpec};
 use crate::primitive::{Malformed, take_u8};
 use crate::reply::{put_integer, put_ok};
@@ -20,7 +21,7 @@ use syros_values::{Stream, StreamId};
 
 /// XGROUP: does something to a group of a stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct XGroup<'a> {
+pub struct XGroupParts<'a> {
     /// The key.
     pub key: &'a [u8],
     /// The name of the group.
@@ -28,6 +29,9 @@ pub struct XGroup<'a> {
     /// What is done.
     pub action: GroupAction<'a>,
 }
+
+/// The same, read again where it is needed.
+pub type XGroup<'a> = Indirect<'a, XGroupParts<'a>>;
 
 /// What XGROUP does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -82,7 +86,7 @@ fn take_last(input: &mut &[u8]) -> Result<Option<StreamId>, Malformed> {
     Flag::take(input)?.then(|| Id::take(input)).transpose()
 }
 
-impl<'a> Encoding<'a> for XGroup<'a> {
+impl<'a> Encoding<'a> for XGroupParts<'a> {
     const OPCODE: Opcode = 346;
 
     fn encode(&self, out: &mut Vec<u8>) {
@@ -136,9 +140,12 @@ impl<'a> Encoding<'a> for XGroup<'a> {
     }
 }
 
-impl<'a> Definition<'a> for XGroup<'a> {
+/// What the command is called.
+const NAME: &str = "xgroup";
+
+impl<'a> Definition<'a> for XGroupParts<'a> {
     const SPECS: &'static [CommandSpec] = &[CommandSpec {
-        name: "xgroup",
+        name: NAME,
         arity: -2,
         keys: KeyPositions::NONE,
         flags: &[],
@@ -153,12 +160,22 @@ impl<'a> Definition<'a> for XGroup<'a> {
             &[],
             &["RW", "update"],
         ],
-        parser: parse,
+        parser: parse_or_help,
         ..FAST_UPDATE
     }];
 
     fn keys(&self) -> KeyNames<'a> {
         KeyNames::One(self.key)
+    }
+
+    fn now_mut(&mut self) -> Option<&mut u64> {
+        match &mut self.action {
+            GroupAction::CreateConsumer { now_ms, .. } => Some(now_ms),
+            GroupAction::Create { .. }
+            | GroupAction::SetId { .. }
+            | GroupAction::Destroy
+            | GroupAction::DeleteConsumer { .. } => None,
+        }
     }
 }
 
@@ -202,18 +219,26 @@ pub(super) fn subcommand(
     Err(CommandError::unknown_subcommand(command, words[1]))
 }
 
-fn parse<'a>(name: &'static str, words: Words<'a>) -> Result<Command<'a>, CommandError> {
-    let found = subcommand(name, SUBCOMMANDS, words)?;
-    let [_, _, key, group, rest @ ..] = words else { return Ok(XHelp { of_groups: true }.into()) };
+fn parse_or_help<'a>(_: &'static str, words: Words<'a>) -> Result<Command<'a>, CommandError> {
+    match subcommand(NAME, SUBCOMMANDS, words)? {
+        "help" => Ok(XHelp { of_groups: true }.into()),
+        _ => Indirect::parse(words, parse),
+    }
+}
+
+/// The words of all subcommands but HELP.
+fn parse(words: Words<'_>) -> Result<XGroupParts<'_>, CommandError> {
+    let found = subcommand(NAME, SUBCOMMANDS, words)?;
+    let [_, _, key, group, rest @ ..] = words else { return Err(CommandError::Arity(NAME)) };
     let action = match (found, rest) {
         ("create" | "setid", [last, options @ ..]) => {
             let is_create = found == "create";
             let (entries_read, makes_stream) =
                 options_of(options, is_create).transpose().unwrap_or_else(|| {
-                    Err(CommandError::SubcommandSyntax { command: name, name: words[1].to_vec() })
+                    Err(CommandError::SubcommandSyntax { command: NAME, name: words[1].to_vec() })
                 })?;
             if words.len() > 8 {
-                return Err(CommandError::SubcommandSyntax { command: name, name: words[1].to_vec() });
+                return Err(CommandError::SubcommandSyntax { command: NAME, name: words[1].to_vec() });
             }
             let last = match *last {
                 b"$" => None,
@@ -230,7 +255,7 @@ fn parse<'a>(name: &'static str, words: Words<'a>) -> Result<Command<'a>, Comman
         ("delconsumer", [consumer]) => GroupAction::DeleteConsumer { consumer },
         _ => GroupAction::Destroy,
     };
-    Ok(XGroup { key, group, action }.into())
+    Ok(XGroupParts { key, group, action })
 }
 
 /// ENTRIESREAD, and whether MKSTREAM is there; none if there is another word.
@@ -255,17 +280,7 @@ fn options_of(mut words: Words<'_>, is_create: bool) -> Result<Option<(Option<u6
     Ok(Some((entries_read, makes_stream)))
 }
 
-impl<'a> UpdateCommand<'a> for XGroup<'a> {
-    fn now_mut(&mut self) -> Option<&mut u64> {
-        match &mut self.action {
-            GroupAction::CreateConsumer { now_ms, .. } => Some(now_ms),
-            GroupAction::Create { .. }
-            | GroupAction::SetId { .. }
-            | GroupAction::Destroy
-            | GroupAction::DeleteConsumer { .. } => None,
-        }
-    }
-
+impl<'a> UpdateCommand<'a> for XGroupParts<'a> {
     fn growth(&self, encoded: usize) -> usize {
         match self.action {
             GroupAction::Create { .. } => encoded + KEY_BYTES + ELEMENT_BYTES,
@@ -306,7 +321,7 @@ impl<'a> UpdateCommand<'a> for XGroup<'a> {
     }
 }
 
-impl XGroup<'_> {
+impl XGroupParts<'_> {
     fn act(&self, stream: &mut Stream, reply: &mut Vec<u8>) {
         match self.action {
             GroupAction::Create { last, entries_read, .. } => {

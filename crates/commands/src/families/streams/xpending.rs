@@ -6,9 +6,9 @@ use super::{SLOW_READ, put_id, put_no_key_or_group, stream_of};
 use crate::access::Keys;
 use crate::encoding::{Encoding, Field as _, Flag, Key, Opcode, Unsigned, Value};
 use crate::error::{CommandError, ExecutionError};
-use crate::families::Command;
 use crate::families::definition::{Definition, ExecutionResult, KeyNames, ReadCommand, View};
 use crate::families::elements::LOOKUP_WORK;
+use crate::families::indirect::Indirect;
 use crate::families::specification::CommandSpec;
 use crate::primitive::Malformed;
 use crate::reply::{put_array, put_bulk, put_integer, put_nil, put_nil_array};
@@ -17,7 +17,7 @@ use syros_values::{Group, Pending, Stream, StreamId};
 
 /// XPENDING: answers what is pending in a group: how much, or which entries.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct XPending<'a> {
+pub struct XPendingParts<'a> {
     /// The key.
     pub key: &'a [u8],
     /// The group.
@@ -25,6 +25,9 @@ pub struct XPending<'a> {
     /// Which entries; none if only their number is asked for.
     pub range: Option<PendingRange<'a>>,
 }
+
+/// The same, read again where it is needed.
+pub type XPending<'a> = Indirect<'a, XPendingParts<'a>>;
 
 /// Which pending entries are answered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -41,7 +44,7 @@ pub struct PendingRange<'a> {
     pub consumer: Option<&'a [u8]>,
 }
 
-impl<'a> Encoding<'a> for XPending<'a> {
+impl<'a> Encoding<'a> for XPendingParts<'a> {
     const OPCODE: Opcode = 349;
 
     fn encode(&self, out: &mut Vec<u8>) {
@@ -72,13 +75,13 @@ fn take_range<'a>(input: &mut &'a [u8]) -> Result<PendingRange<'a>, Malformed> {
     Ok(PendingRange { min_idle_ms, from, to, count, consumer })
 }
 
-impl<'a> Definition<'a> for XPending<'a> {
+impl<'a> Definition<'a> for XPendingParts<'a> {
     const SPECS: &'static [CommandSpec] = &[CommandSpec {
         name: "xpending",
         arity: -3,
         tips: &["nondeterministic_output"],
         summary: "Returns what was delivered to consumers of a group and not acknowledged.",
-        parser: parse,
+        parser: |_, words| Indirect::parse(words, parse),
         ..SLOW_READ
     }];
 
@@ -92,14 +95,14 @@ impl<'a> Definition<'a> for XPending<'a> {
     }
 }
 
-fn parse<'a>(_: &'static str, words: Words<'a>) -> Result<Command<'a>, CommandError> {
+fn parse(words: Words<'_>) -> Result<XPendingParts<'_>, CommandError> {
     let (key, group) = (words[1], words[2]);
     let range = match &words[3..] {
         [] => None,
         rest @ ([_, _, _] | [_, _, _, _] | [_, _, _, _, _] | [_, _, _, _, _, _]) => Some(parse_range(rest)?),
         _ => return Err(CommandError::Syntax),
     };
-    Ok(XPending { key, group, range }.into())
+    Ok(XPendingParts { key, group, range })
 }
 
 fn parse_range<'a>(mut words: Words<'a>) -> Result<PendingRange<'a>, CommandError> {
@@ -114,7 +117,7 @@ fn parse_range<'a>(mut words: Words<'a>) -> Result<PendingRange<'a>, CommandErro
     Ok(PendingRange { min_idle_ms, from, to, count, consumer: consumer.first().copied() })
 }
 
-impl ReadCommand for XPending<'_> {
+impl ReadCommand for XPendingParts<'_> {
     fn read<K: Keys>(&self, keys: &K, view: View, reply: &mut Vec<u8>) -> ExecutionResult {
         let found = keys.get(self.key);
         let stream = stream_of(found.as_ref())?;

@@ -8,6 +8,7 @@ use crate::error::{CommandError, ExecutionError};
 use crate::families::counts::OptionalCount;
 use crate::families::definition::{Definition, ExecutionResult, KeyNames, ReadCommand, View};
 use crate::families::elements::work_of_some;
+use crate::families::indirect::Indirect;
 use crate::families::specification::CommandSpec;
 use crate::reply::{put_array, put_nil_array};
 use crate::words::{Words, integer, is};
@@ -15,7 +16,7 @@ use syros_values::StreamId;
 
 /// XRANGE or XREVRANGE.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct XRange<'a> {
+pub struct XRangeParts<'a> {
     /// The key.
     pub key: &'a [u8],
     /// The least id.
@@ -28,22 +29,25 @@ pub struct XRange<'a> {
     pub is_reversed: bool,
 }
 
-fields!(XRange<'a> = 342 { key: Key, from: Id, to: Id, count: OptionalCount, is_reversed: Flag });
+/// The same, read again where it is needed.
+pub type XRange<'a> = Indirect<'a, XRangeParts<'a>>;
 
-impl<'a> Definition<'a> for XRange<'a> {
+fields!(XRangeParts<'a> = 342 { key: Key, from: Id, to: Id, count: OptionalCount, is_reversed: Flag });
+
+impl<'a> Definition<'a> for XRangeParts<'a> {
     const SPECS: &'static [CommandSpec] = &[
         CommandSpec {
             name: "xrange",
             arity: -4,
             summary: "Returns the entries of a stream from one id to another.",
-            parser: |_, words| Ok(parse(words, (words[2], words[3]), false)?.into()),
+            parser: |_, words| Indirect::parse(words, |words| parse(words, (words[2], words[3]), false)),
             ..SLOW_READ
         },
         CommandSpec {
             name: "xrevrange",
             arity: -4,
             summary: "Returns the entries of a stream from one id back to another.",
-            parser: |_, words| Ok(parse(words, (words[3], words[2]), true)?.into()),
+            parser: |_, words| Indirect::parse(words, |words| parse(words, (words[3], words[2]), true)),
             ..SLOW_READ
         },
     ];
@@ -62,7 +66,7 @@ fn parse<'a>(
     words: Words<'a>,
     (from, to): (&[u8], &[u8]),
     is_reversed: bool,
-) -> Result<XRange<'a>, CommandError> {
+) -> Result<XRangeParts<'a>, CommandError> {
     let (from, to) = (parse_start(from)?, parse_end(to)?);
     let (mut rest, mut count) = (&words[4..], None);
     while !rest.is_empty() {
@@ -73,10 +77,10 @@ fn parse<'a>(
         count = Some(u64::try_from(integer(number)?).unwrap_or(0));
         rest = behind;
     }
-    Ok(XRange { key: words[1], from, to, count, is_reversed })
+    Ok(XRangeParts { key: words[1], from, to, count, is_reversed })
 }
 
-impl ReadCommand for XRange<'_> {
+impl ReadCommand for XRangeParts<'_> {
     fn read<K: Keys>(&self, keys: &K, view: View, reply: &mut Vec<u8>) -> ExecutionResult {
         let found = keys.get(self.key);
         let Some(stream) = stream_of(found.as_ref())? else {

@@ -5,18 +5,20 @@ use super::{SLOW_READ, put_entry, stream_of};
 use crate::access::Keys;
 use crate::arguments::Arguments;
 use crate::encoding::{Encoding, Field as _, List, Opcode, Unsigned};
-use crate::error::ExecutionError;
+use crate::error::{CommandError, ExecutionError};
 use crate::families::counts::OptionalCount;
 use crate::families::definition::{Definition, ExecutionResult, KeyNames, ReadCommand, View};
 use crate::families::elements::work_of_some;
+use crate::families::indirect::Indirect;
 use crate::families::specification::{CommandSpec, KeyPositions};
 use crate::primitive::Malformed;
 use crate::reply::{put_array, put_bulk, put_keyed, put_nil_array};
+use crate::words::Words;
 use syros_values::{Stream, StreamId, StreamIter};
 
 /// XREAD: answers the entries of each stream that are behind an id; no array if there are none anywhere.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct XRead<'a> {
+pub struct XReadParts<'a> {
     /// The keys.
     pub keys: Arguments<'a>,
     /// As many ids, as they were written.
@@ -27,7 +29,10 @@ pub struct XRead<'a> {
     pub block_ms: Option<u64>,
 }
 
-impl<'a> Encoding<'a> for XRead<'a> {
+/// The same, read again where it is needed.
+pub type XRead<'a> = Indirect<'a, XReadParts<'a>>;
+
+impl<'a> Encoding<'a> for XReadParts<'a> {
     const OPCODE: Opcode = 89;
 
     fn encode(&self, out: &mut Vec<u8>) {
@@ -47,7 +52,7 @@ impl<'a> Encoding<'a> for XRead<'a> {
     }
 }
 
-impl<'a> Definition<'a> for XRead<'a> {
+impl<'a> Definition<'a> for XReadParts<'a> {
     const SPECS: &'static [CommandSpec] = &[CommandSpec {
         name: "xread",
         arity: -4,
@@ -56,11 +61,7 @@ impl<'a> Definition<'a> for XRead<'a> {
         flags: &["readonly", "blocking", "movablekeys"],
         categories: &["@read", "@stream", "@slow", "@blocking"],
         summary: "Returns the entries of several streams that are behind an id each.",
-        parser: |_, words| {
-            let read = parse_words(words, false)?;
-            let (count, block_ms) = (read.count, read.block_ms);
-            Ok(XRead { keys: read.keys, starts: read.starts, count, block_ms }.into())
-        },
+        parser: |_, words| Indirect::parse(words, parse),
         ..SLOW_READ
     }];
 
@@ -74,7 +75,13 @@ impl<'a> Definition<'a> for XRead<'a> {
     }
 }
 
-impl XRead<'_> {
+fn parse(words: Words<'_>) -> Result<XReadParts<'_>, CommandError> {
+    let read = parse_words(words, false)?;
+    let (count, block_ms) = (read.count, read.block_ms);
+    Ok(XReadParts { keys: read.keys, starts: read.starts, count, block_ms })
+}
+
+impl XReadParts<'_> {
     /// How many of these entries are answered.
     fn count_of(&self, entries: &StreamIter<'_>) -> usize {
         let most =
@@ -96,7 +103,7 @@ fn entries_from(stream: &Stream, start: Start) -> StreamIter<'_> {
     }
 }
 
-impl ReadCommand for XRead<'_> {
+impl ReadCommand for XReadParts<'_> {
     fn read<K: Keys>(&self, keys: &K, view: View, reply: &mut Vec<u8>) -> ExecutionResult {
         let found: Vec<_> = self.keys.iter().map(|key| (key, keys.get(key))).collect();
         let mut answered = Vec::new();

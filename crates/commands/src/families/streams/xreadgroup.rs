@@ -7,10 +7,10 @@ use crate::access::KeysMut;
 use crate::arguments::Arguments;
 use crate::encoding::{Encoding, Field as _, Flag, List, Opcode, Unsigned, Value};
 use crate::error::CommandError;
-use crate::families::Command;
 use crate::families::counts::OptionalCount;
 use crate::families::definition::{COLLECTION_WORK, Definition, ExecutionResult, KeyNames, UpdateCommand};
 use crate::families::elements::LOOKUP_WORK;
+use crate::families::indirect::Indirect;
 use crate::families::specification::{CommandSpec, KeyPositions};
 use crate::limits::UPDATE_REPLY_BYTES_MAX;
 use crate::primitive::Malformed;
@@ -23,7 +23,7 @@ use syros_values::{Consumer, Fields, Stream, StreamId};
 ///
 /// Of very many or very long entries it delivers as many as an update may answer, and at least one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct XReadGroup<'a> {
+pub struct XReadGroupParts<'a> {
     /// The group, which each stream has to have.
     pub group: &'a [u8],
     /// The consumer, which need not exist.
@@ -42,7 +42,10 @@ pub struct XReadGroup<'a> {
     pub now_ms: u64,
 }
 
-impl<'a> Encoding<'a> for XReadGroup<'a> {
+/// The same, read again where it is needed.
+pub type XReadGroup<'a> = Indirect<'a, XReadGroupParts<'a>>;
+
+impl<'a> Encoding<'a> for XReadGroupParts<'a> {
     const OPCODE: Opcode = 87;
 
     fn encode(&self, out: &mut Vec<u8>) {
@@ -68,7 +71,7 @@ impl<'a> Encoding<'a> for XReadGroup<'a> {
     }
 }
 
-impl<'a> Definition<'a> for XReadGroup<'a> {
+impl<'a> Definition<'a> for XReadGroupParts<'a> {
     const SPECS: &'static [CommandSpec] = &[CommandSpec {
         name: "xreadgroup",
         arity: -7,
@@ -78,7 +81,7 @@ impl<'a> Definition<'a> for XReadGroup<'a> {
         flags: &["write", "blocking", "movablekeys"],
         categories: &["@write", "@stream", "@slow", "@blocking"],
         summary: "Delivers entries of several streams to a consumer of a group.",
-        parser: parse,
+        parser: |_, words| Indirect::parse(words, parse),
         ..FAST_UPDATE
     }];
 
@@ -90,20 +93,20 @@ impl<'a> Definition<'a> for XReadGroup<'a> {
     fn values(&self) -> u32 {
         1
     }
-}
 
-fn parse<'a>(_: &'static str, words: Words<'a>) -> Result<Command<'a>, CommandError> {
-    let read = parse_words(words, true)?;
-    let (group, consumer) = read.group.unwrap_or_default();
-    let (keys, starts, count, block_ms) = (read.keys, read.starts, read.count, read.block_ms);
-    Ok(XReadGroup { group, consumer, keys, starts, count, block_ms, no_ack: read.no_ack, now_ms: 0 }.into())
-}
-
-impl<'a> UpdateCommand<'a> for XReadGroup<'a> {
     fn now_mut(&mut self) -> Option<&mut u64> {
         Some(&mut self.now_ms)
     }
+}
 
+fn parse(words: Words<'_>) -> Result<XReadGroupParts<'_>, CommandError> {
+    let read = parse_words(words, true)?;
+    let (group, consumer) = read.group.unwrap_or_default();
+    let (keys, starts, count, block_ms) = (read.keys, read.starts, read.count, read.block_ms);
+    Ok(XReadGroupParts { group, consumer, keys, starts, count, block_ms, no_ack: read.no_ack, now_ms: 0 })
+}
+
+impl<'a> UpdateCommand<'a> for XReadGroupParts<'a> {
     fn work(&self) -> usize {
         let each = match usize::try_from(self.count) {
             Ok(count @ 1..) => count.saturating_mul(LOOKUP_WORK).min(COLLECTION_WORK),
@@ -144,7 +147,7 @@ impl<'a> UpdateCommand<'a> for XReadGroup<'a> {
     }
 }
 
-impl XReadGroup<'_> {
+impl XReadGroupParts<'_> {
     /// Delivers entries of one stream, and appends them. False if there is nothing to be answered.
     fn read(&self, stream: &mut Stream, start: Start, room: Room, reply: &mut Vec<u8>) -> bool {
         let Some(group) = stream.group(self.group) else { return false };

@@ -5,10 +5,10 @@ use super::{FAST_UPDATE, stream_of};
 use crate::access::KeysMut;
 use crate::encoding::{Key, fields};
 use crate::error::{CommandError, ExecutionError};
-use crate::families::Command;
 use crate::families::counts::OptionalCount;
 use crate::families::definition::{Definition, ExecutionResult, KeyNames, UpdateCommand};
 use crate::families::elements::ELEMENT_BYTES;
+use crate::families::indirect::Indirect;
 use crate::families::specification::CommandSpec;
 use crate::reply::put_ok;
 use crate::stream_error::StreamError;
@@ -17,7 +17,7 @@ use syros_values::{Stream, StreamId};
 
 /// XSETID: answers OK.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct XSetId<'a> {
+pub struct XSetIdParts<'a> {
     /// The key, which has to exist.
     pub key: &'a [u8],
     /// The last id.
@@ -28,16 +28,19 @@ pub struct XSetId<'a> {
     pub max_deleted: StreamId,
 }
 
-fields!(XSetId<'a> = 345 { key: Key, last: Id, entries_added: OptionalCount, max_deleted: Id });
+/// The same, read again where it is needed.
+pub type XSetId<'a> = Indirect<'a, XSetIdParts<'a>>;
 
-impl<'a> Definition<'a> for XSetId<'a> {
+fields!(XSetIdParts<'a> = 345 { key: Key, last: Id, entries_added: OptionalCount, max_deleted: Id });
+
+impl<'a> Definition<'a> for XSetIdParts<'a> {
     const SPECS: &'static [CommandSpec] = &[CommandSpec {
         name: "xsetid",
         arity: -3,
         key_flags: &[&["RW", "update"]],
         flags: &["write", "denyoom", "fast"],
         summary: "Sets the last id of a stream, and what else it knows of entries that are gone.",
-        parser: parse,
+        parser: |_, words| Indirect::parse(words, parse),
         ..FAST_UPDATE
     }];
 
@@ -46,7 +49,7 @@ impl<'a> Definition<'a> for XSetId<'a> {
     }
 }
 
-fn parse<'a>(_: &'static str, words: Words<'a>) -> Result<Command<'a>, CommandError> {
+fn parse(words: Words<'_>) -> Result<XSetIdParts<'_>, CommandError> {
     let last = parse_id(words[2])?;
     let (mut rest, mut entries_added, mut max_deleted) = (&words[3..], None, StreamId::MIN);
     while !rest.is_empty() {
@@ -64,10 +67,10 @@ fn parse<'a>(_: &'static str, words: Words<'a>) -> Result<Command<'a>, CommandEr
         }
         rest = behind;
     }
-    Ok(XSetId { key: words[1], last, entries_added, max_deleted }.into())
+    Ok(XSetIdParts { key: words[1], last, entries_added, max_deleted })
 }
 
-impl<'a> UpdateCommand<'a> for XSetId<'a> {
+impl<'a> UpdateCommand<'a> for XSetIdParts<'a> {
     fn growth(&self, _encoded: usize) -> usize {
         ELEMENT_BYTES
     }

@@ -5,8 +5,8 @@ use super::{FAST_UPDATE, stream_of};
 use crate::access::KeysMut;
 use crate::encoding::{Key, fields};
 use crate::error::CommandError;
-use crate::families::Command;
 use crate::families::definition::{Definition, ExecutionResult, KeyNames, UpdateCommand};
+use crate::families::indirect::Indirect;
 use crate::families::specification::CommandSpec;
 use crate::reply::put_integer;
 use crate::stream_error::StreamError;
@@ -15,16 +15,19 @@ use syros_values::Stream;
 
 /// XTRIM: answers how many entries it removed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct XTrim<'a> {
+pub struct XTrimParts<'a> {
     /// The key.
     pub key: &'a [u8],
     /// What is removed.
     pub trim: Trim,
 }
 
-fields!(XTrim<'a> = 344 { key: Key, trim: Trim });
+/// The same, read again where it is needed.
+pub type XTrim<'a> = Indirect<'a, XTrimParts<'a>>;
 
-impl<'a> Definition<'a> for XTrim<'a> {
+fields!(XTrimParts<'a> = 344 { key: Key, trim: Trim });
+
+impl<'a> Definition<'a> for XTrimParts<'a> {
     const SPECS: &'static [CommandSpec] = &[CommandSpec {
         name: "xtrim",
         arity: -4,
@@ -33,7 +36,7 @@ impl<'a> Definition<'a> for XTrim<'a> {
         categories: &["@write", "@stream", "@slow"],
         tips: &["nondeterministic_output"],
         summary: "Removes the first entries of a stream.",
-        parser: parse,
+        parser: |_, words| Indirect::parse(words, parse),
         ..FAST_UPDATE
     }];
 
@@ -42,7 +45,7 @@ impl<'a> Definition<'a> for XTrim<'a> {
     }
 }
 
-fn parse<'a>(_: &'static str, words: Words<'a>) -> Result<Command<'a>, CommandError> {
+fn parse(words: Words<'_>) -> Result<XTrimParts<'_>, CommandError> {
     let (mut rest, mut options) = (&words[2..], TrimOptions::default());
     while !rest.is_empty() {
         if !options.take(&mut rest)? {
@@ -51,7 +54,7 @@ fn parse<'a>(_: &'static str, words: Words<'a>) -> Result<Command<'a>, CommandEr
     }
     // Redis finds a missing strategy before it finds that LIMIT goes with none.
     match options.finish() {
-        Ok(Some(trim)) => Ok(XTrim { key: words[1], trim }.into()),
+        Ok(Some(trim)) => Ok(XTrimParts { key: words[1], trim }),
         Ok(None) => Err(StreamError::NoTrim.into()),
         Err(CommandError::Stream(StreamError::LimitOfExactTrim)) if options.is_missing() => {
             Err(StreamError::NoTrim.into())
@@ -60,7 +63,7 @@ fn parse<'a>(_: &'static str, words: Words<'a>) -> Result<Command<'a>, CommandEr
     }
 }
 
-impl<'a> UpdateCommand<'a> for XTrim<'a> {
+impl<'a> UpdateCommand<'a> for XTrimParts<'a> {
     fn counts(&self) -> bool {
         true
     }

@@ -5,25 +5,28 @@ use super::queue::{Lease, Queue, Standing, WaiterId};
 use crate::access::KeysMut;
 use crate::arguments::Arguments;
 use crate::double::parse_double;
-use crate::encoding::{Flag, List, Unsigned, fields};
+use crate::encoding::{Encoding as _, Flag, List, Unsigned, fields};
 use crate::error::{CommandError, ExecutionError};
+use crate::families::ScoreEnd;
 use crate::families::counts::parse_pop;
 use crate::families::definition::{Definition, ExecutionResult, KEY_BYTES, KeyNames, UpdateCommand};
 use crate::families::elements::ELEMENT_BYTES;
+use crate::families::indirect::Indirect;
 use crate::families::lists::parse_end;
 use crate::families::sorted_sets::parse_score_end;
 use crate::families::specification::{CommandKind, CommandSpec, KeyPositions};
-use crate::families::{Command, ScoreEnd};
 use crate::limits::WAITED_KEYS_MAX;
+use crate::operation::put_head;
 use crate::reply::put_waits;
 use crate::words::Words;
+use syros_types::Database;
 use syros_values::ListEnd;
 
 /// Takes elements of the first of its keys that has more than those want who wait for them already. If there is none, it
 /// waits in the queues of all of them, and answers [`Reply::Waits`](crate::Reply::Waits); submitted again with the same id
 /// it keeps its places.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Take<'a> {
+pub struct TakeParts<'a> {
     /// Who waits; [`WaiterId::NONE`] of one that does not, such as in a transaction: it is answered nil at once, and
     /// those who wait do not matter to it.
     pub waiter: WaiterId,
@@ -41,7 +44,10 @@ pub struct Take<'a> {
     pub keys: Arguments<'a>,
 }
 
-fields!(Take<'a> = 82 {
+/// The same, read again where it is needed.
+pub type Take<'a> = Indirect<'a, TakeParts<'a>>;
+
+fields!(TakeParts<'a> = 82 {
     waiter: WaiterId, is_renewed: Flag, lease_ms: Lease, absent: Unsigned, timeout_ms: Unsigned,
     action: TakeAction<'a>, keys: List<1>
 });
@@ -86,18 +92,22 @@ const MEMBER_ROW: CommandSpec = CommandSpec {
     ..ROW
 };
 
-impl<'a> Definition<'a> for Take<'a> {
+impl<'a> Definition<'a> for TakeParts<'a> {
     const SPECS: &'static [CommandSpec] = &[
         CommandSpec {
             name: "blpop",
             summary: "Removes the first element of the first of several lists that has one and returns it, or waits.",
-            parser: |_, words| parse_pop_one(words, TakeAction::Pop(ListEnd::Left)),
+            parser: |_, words| {
+                Indirect::parse(words, |words| parse_pop_one(words, TakeAction::Pop(ListEnd::Left)))
+            },
             ..ROW
         },
         CommandSpec {
             name: "brpop",
             summary: "Removes the last element of the first of several lists that has one and returns it, or waits.",
-            parser: |_, words| parse_pop_one(words, TakeAction::Pop(ListEnd::Right)),
+            parser: |_, words| {
+                Indirect::parse(words, |words| parse_pop_one(words, TakeAction::Pop(ListEnd::Right)))
+            },
             ..ROW
         },
         CommandSpec {
@@ -106,8 +116,10 @@ impl<'a> Definition<'a> for Take<'a> {
             since: "6.2.0",
             summary: "Moves an element from an end of a list to an end of another one and returns it, or waits.",
             parser: |_, words| {
-                let (from_end, to_end) = (parse_end(words[3])?, parse_end(words[4])?);
-                parse_move(words, (from_end, to_end), words[5])
+                Indirect::parse(words, |words| {
+                    let (from_end, to_end) = (parse_end(words[3])?, parse_end(words[4])?);
+                    parse_move(words, (from_end, to_end), words[5])
+                })
             },
             ..MOVE_ROW
         },
@@ -116,29 +128,37 @@ impl<'a> Definition<'a> for Take<'a> {
             arity: 4,
             since: "2.2.0",
             summary: "Moves the last element of a list to the left of another one and returns it, or waits.",
-            parser: |_, words| parse_move(words, (ListEnd::Right, ListEnd::Left), words[3]),
+            parser: |_, words| {
+                Indirect::parse(words, |words| parse_move(words, (ListEnd::Right, ListEnd::Left), words[3]))
+            },
             ..MOVE_ROW
         },
         CommandSpec {
             name: "blmpop",
             summary: "Removes elements of the first of several lists that exists and returns them, or waits.",
             parser: |_, words| {
-                let timeout_ms = parse_timeout(words[1])?;
-                let (keys, end, count) = parse_pop(&words[1..], parse_end)?;
-                Ok(Take::new(keys, TakeAction::PopSome(end, count), timeout_ms).into())
+                Indirect::parse(words, |words| {
+                    let timeout_ms = parse_timeout(words[1])?;
+                    let (keys, end, count) = parse_pop(&words[1..], parse_end)?;
+                    Ok(TakeParts::new(keys, TakeAction::PopSome(end, count), timeout_ms))
+                })
             },
             ..COUNTED_ROW
         },
         CommandSpec {
             name: "bzpopmax",
             summary: "Removes the member with the highest score of the first of several sorted sets and returns it, or waits.",
-            parser: |_, words| parse_pop_one(words, TakeAction::PopMember(ScoreEnd::Max)),
+            parser: |_, words| {
+                Indirect::parse(words, |words| parse_pop_one(words, TakeAction::PopMember(ScoreEnd::Max)))
+            },
             ..MEMBER_ROW
         },
         CommandSpec {
             name: "bzpopmin",
             summary: "Removes the member with the lowest score of the first of several sorted sets and returns it, or waits.",
-            parser: |_, words| parse_pop_one(words, TakeAction::PopMember(ScoreEnd::Min)),
+            parser: |_, words| {
+                Indirect::parse(words, |words| parse_pop_one(words, TakeAction::PopMember(ScoreEnd::Min)))
+            },
             ..MEMBER_ROW
         },
         CommandSpec {
@@ -147,9 +167,11 @@ impl<'a> Definition<'a> for Take<'a> {
             categories: &["@write", "@sortedset", "@slow", "@blocking"],
             group: "sorted-set",
             parser: |_, words| {
-                let timeout_ms = parse_timeout(words[1])?;
-                let (keys, end, count) = parse_pop(&words[1..], parse_score_end)?;
-                Ok(Take::new(keys, TakeAction::PopMembers(end, count), timeout_ms).into())
+                Indirect::parse(words, |words| {
+                    let timeout_ms = parse_timeout(words[1])?;
+                    let (keys, end, count) = parse_pop(&words[1..], parse_score_end)?;
+                    Ok(TakeParts::new(keys, TakeAction::PopMembers(end, count), timeout_ms))
+                })
             },
             ..COUNTED_ROW
         },
@@ -168,12 +190,18 @@ impl<'a> Definition<'a> for Take<'a> {
     }
 }
 
-impl<'a> Take<'a> {
+impl<'a> TakeParts<'a> {
     /// One that does not wait: whoever submits it for a client gives it an id.
     #[must_use]
     pub const fn new(keys: Arguments<'a>, action: TakeAction<'a>, timeout_ms: u64) -> Self {
         let (waiter, is_renewed, lease_ms, absent) = (WaiterId::NONE, false, 0, 0);
         Self { waiter, is_renewed, lease_ms, absent, timeout_ms, action, keys }
+    }
+
+    /// Appends the encoding of the operation on keys of this database.
+    pub fn encode_in(&self, database: Database, out: &mut Vec<u8>) {
+        put_head(out, database, Self::OPCODE, false);
+        self.encode(out);
     }
 
     /// The queue of one of its keys, without those who have gone.
@@ -209,7 +237,7 @@ impl<'a> Take<'a> {
     }
 }
 
-impl<'a> UpdateCommand<'a> for Take<'a> {
+impl<'a> UpdateCommand<'a> for TakeParts<'a> {
     /// What waits is bounded by itself, and elements are to be taken when there is no room for more.
     fn growth(&self, _encoded: usize) -> usize {
         match self.action {
@@ -252,9 +280,9 @@ impl<'a> UpdateCommand<'a> for Take<'a> {
 }
 
 /// The words of BLPOP and its like: keys, and a timeout.
-fn parse_pop_one<'a>(words: Words<'a>, action: TakeAction<'a>) -> Result<Command<'a>, CommandError> {
+fn parse_pop_one<'a>(words: Words<'a>, action: TakeAction<'a>) -> Result<TakeParts<'a>, CommandError> {
     let (timeout, keys) = words[1..].split_last().ok_or(CommandError::Syntax)?;
-    Ok(Take::new(Arguments::new(keys), action, parse_timeout(timeout)?).into())
+    Ok(TakeParts::new(Arguments::new(keys), action, parse_timeout(timeout)?))
 }
 
 /// The words of BLMOVE and BRPOPLPUSH.
@@ -262,9 +290,9 @@ fn parse_move<'a>(
     words: Words<'a>,
     (from_end, to_end): (ListEnd, ListEnd),
     timeout: &[u8],
-) -> Result<Command<'a>, CommandError> {
+) -> Result<TakeParts<'a>, CommandError> {
     let action = TakeAction::Move { to: words[2], from_end, to_end };
-    Ok(Take::new(Arguments::new(&words[1..2]), action, parse_timeout(timeout)?).into())
+    Ok(TakeParts::new(Arguments::new(&words[1..2]), action, parse_timeout(timeout)?))
 }
 
 /// A timeout in seconds, as milliseconds, rounded up as Redis does.

@@ -1,16 +1,16 @@
 //! Commands that wait for elements, as long as their clients want to wait.
 //!
-//! The group knows who waits for a key, and in which order ([`Take`]). What is here submits a command when it comes, learns
-//! that it has to wait, and submits it again when it is its turn. Whether it is, the state says ([`Turns`]): that is looked
-//! at when something has been executed on one of the keys, and now and then in any case, so nothing depends on having heard
-//! of a change. A command ends when it is answered, when its time has passed, or when its client or this process wants it
-//! to. It is taken out of the queues then ([`Leave`]), in the background: nothing is lost if that takes long, for an
-//! element is taken only by submitting the command again.
+//! The group knows who waits for a key, and in which order ([`Take`](TakeParts)). What is here submits a command when it
+//! comes, learns that it has to wait, and submits it again when it is its turn. Whether it is, the state says ([`Turns`]):
+//! that is looked at when something has been executed on one of the keys, and now and then in any case, so nothing depends
+//! on having heard of a change. A command ends when it is answered, when its time has passed, or when its client or this
+//! process wants it to. It is taken out of the queues then ([`Leave`]), in the background: nothing is lost if that takes
+//! long, for an element is taken only by submitting the command again.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::time::Duration;
 
-use syros_commands::families::{Leave, Take, Turns, WaiterId};
+use syros_commands::families::{Leave, TakeParts, Turns, WaiterId};
 use syros_commands::{Arguments, Command, Operation, Reply, is_waits, operations, put_error};
 use syros_protocol::client::Outcome;
 use syros_protocol::message::Body;
@@ -261,8 +261,8 @@ impl Waits {
         let mut body = Vec::with_capacity(wait.body.len() + 16);
         let is_renewed = wait.stands_since.is_some();
         let lease_ms = lease.as_millis() as u64;
-        let take = Take { waiter: id, is_renewed, lease_ms, absent, ..take };
-        Operation::new(take).in_database(database).encode(&mut body);
+        let take = TakeParts { waiter: id, is_renewed, lease_ms, absent, ..take };
+        take.encode_in(database, &mut body);
         self.errands.push_back(Errand {
             kind: ErrandKind::Ask(number),
             body: Body::from(body),
@@ -645,10 +645,10 @@ impl Waits {
 }
 
 /// The operation of a body that is one command which may have to wait, and its database.
-fn take_of(body: &[u8]) -> Option<(Take<'_>, Database)> {
+fn take_of(body: &[u8]) -> Option<(TakeParts<'_>, Database)> {
     let operation = operations(body).next()?.ok()?;
     match operation.command {
-        Command::Take(take) => Some((take, operation.database)),
+        Command::Take(take) => Some((take.get(), operation.database)),
         _ => None,
     }
 }

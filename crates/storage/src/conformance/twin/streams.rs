@@ -3,8 +3,9 @@
 use super::{Content, Twin, error, one_if};
 use std::collections::BTreeMap;
 use syros_commands::families::{
-    Delivered, GroupAction, NewId, PendingRange, StreamSubject, Trim, TrimUntil, XAck, XAdd, XAutoClaim,
-    XClaim, XDel, XGroup, XInfo, XLen, XPending, XRange, XRead, XReadGroup, XSetId, XTrim,
+    Delivered, GroupAction, NewId, PendingRange, StreamSubject, Trim, TrimUntil, XAckParts, XAddParts,
+    XAutoClaimParts, XClaimParts, XDel, XGroupParts, XInfo, XLen, XPendingParts, XRangeParts,
+    XReadGroupParts, XReadParts, XSetIdParts, XTrimParts,
 };
 use syros_commands::{Arguments, Command, Reply};
 use syros_types::WallTime;
@@ -95,19 +96,19 @@ fn invalid_id() -> Reply {
 /// The streams that a command needs to be streams before it looks at anything else.
 pub(super) fn keys_of_streams<'a>(command: &Command<'a>) -> Vec<&'a [u8]> {
     match *command {
-        Command::XAdd(XAdd { key, .. })
-        | Command::XLen(XLen { key })
-        | Command::XRange(XRange { key, .. })
-        | Command::XDel(XDel { key, .. })
-        | Command::XTrim(XTrim { key, .. })
-        | Command::XSetId(XSetId { key, .. })
-        | Command::XGroup(XGroup { key, .. })
-        | Command::XAck(XAck { key, .. })
-        | Command::XClaim(XClaim { key, .. })
-        | Command::XAutoClaim(XAutoClaim { key, .. })
-        | Command::XPending(XPending { key, .. })
-        | Command::XInfo(XInfo { key, .. }) => vec![key],
-        Command::XRead(XRead { keys, .. }) => keys.iter().collect(),
+        Command::XLen(XLen { key }) | Command::XDel(XDel { key, .. }) | Command::XInfo(XInfo { key, .. }) => {
+            vec![key]
+        }
+        Command::XAdd(operation) => vec![operation.get().key],
+        Command::XRange(operation) => vec![operation.get().key],
+        Command::XTrim(operation) => vec![operation.get().key],
+        Command::XSetId(operation) => vec![operation.get().key],
+        Command::XGroup(operation) => vec![operation.get().key],
+        Command::XAck(operation) => vec![operation.get().key],
+        Command::XClaim(operation) => vec![operation.get().key],
+        Command::XAutoClaim(operation) => vec![operation.get().key],
+        Command::XPending(operation) => vec![operation.get().key],
+        Command::XRead(operation) => operation.get().keys.iter().collect(),
         _ => Vec::new(),
     }
 }
@@ -400,7 +401,8 @@ impl Twin {
             Command::XLen(XLen { key }) => {
                 number(self.stream(key).map_or(0, |stream| stream.entries.len() as u64))
             }
-            Command::XRange(XRange { key, from, to, count, is_reversed }) => {
+            Command::XRange(operation) => {
+                let XRangeParts { key, from, to, count, is_reversed } = operation.get();
                 match (self.stream(key), count) {
                     (None, _) => Reply::Array(Vec::new()),
                     (Some(_), Some(0)) => Reply::NilArray,
@@ -415,7 +417,8 @@ impl Twin {
                     }
                 }
             }
-            Command::XRead(XRead { keys, starts, count, .. }) => {
+            Command::XRead(operation) => {
+                let XReadParts { keys, starts, count, .. } = operation.get();
                 let mut read = Vec::new();
                 for (key, start) in keys.iter().zip(starts) {
                     let Some(stream) = self.stream(key) else { continue };
@@ -433,7 +436,8 @@ impl Twin {
                 }
                 if read.is_empty() { Reply::NilArray } else { Reply::Keyed(read) }
             }
-            Command::XPending(XPending { key, group: name, range }) => {
+            Command::XPending(operation) => {
+                let XPendingParts { key, group: name, range } = operation.get();
                 let group = self.stream(key).and_then(|stream| stream.groups.get(name));
                 match group {
                     None => no_key_or_group(key, name, ""),
@@ -450,7 +454,7 @@ impl Twin {
 
     pub(super) fn update_stream(&mut self, command: &Command<'_>) -> Option<Reply> {
         Some(match *command {
-            Command::XAdd(operation) => self.add_to_stream(operation),
+            Command::XAdd(operation) => self.add_to_stream(operation.get()),
             Command::XDel(XDel { key, ids }) => match (self.stream(key).is_some(), ids_of(ids)) {
                 (false, _) => Reply::Integer(0),
                 (true, None) => invalid_id(),
@@ -466,14 +470,18 @@ impl Twin {
                     Reply::Integer(removed)
                 }
             },
-            Command::XTrim(XTrim { key, trim }) => match self.stream(key) {
-                None => Reply::Integer(0),
-                Some(_) => number(self.stream_mut(key).trim(trim)),
-            },
-            Command::XSetId(operation) => self.set_stream_id(operation),
-            Command::XGroup(operation) => self.group_of_stream(operation),
-            Command::XReadGroup(operation) => self.read_group(operation),
-            Command::XAck(XAck { key, group, ids }) => {
+            Command::XTrim(operation) => {
+                let XTrimParts { key, trim } = operation.get();
+                match self.stream(key) {
+                    None => Reply::Integer(0),
+                    Some(_) => number(self.stream_mut(key).trim(trim)),
+                }
+            }
+            Command::XSetId(operation) => self.set_stream_id(operation.get()),
+            Command::XGroup(operation) => self.group_of_stream(operation.get()),
+            Command::XReadGroup(operation) => self.read_group(operation.get()),
+            Command::XAck(operation) => {
+                let XAckParts { key, group, ids } = operation.get();
                 let exists = self.stream(key).is_some_and(|stream| stream.groups.contains_key(group));
                 match ids_of(ids) {
                     _ if !exists => Reply::Integer(0),
@@ -484,13 +492,13 @@ impl Twin {
                     }
                 }
             }
-            Command::XClaim(operation) => self.claim(operation),
-            Command::XAutoClaim(operation) => self.claim_idle(operation),
+            Command::XClaim(operation) => self.claim(operation.get()),
+            Command::XAutoClaim(operation) => self.claim_idle(operation.get()),
             _ => return None,
         })
     }
 
-    fn add_to_stream(&mut self, XAdd { key, id, fields, only_if_exists, trim }: XAdd<'_>) -> Reply {
+    fn add_to_stream(&mut self, XAddParts { key, id, fields, only_if_exists, trim }: XAddParts<'_>) -> Reply {
         let last = match self.stream(key) {
             None if only_if_exists => return Reply::Nil,
             stream => stream.map_or(LEAST, |stream| stream.last),
@@ -517,7 +525,10 @@ impl Twin {
         show(id)
     }
 
-    fn set_stream_id(&mut self, XSetId { key, last, entries_added, max_deleted }: XSetId<'_>) -> Reply {
+    fn set_stream_id(
+        &mut self,
+        XSetIdParts { key, last, entries_added, max_deleted }: XSetIdParts<'_>,
+    ) -> Reply {
         let Some(stream) = self.stream(key) else { return error("ERR no such key") };
         let (last, length) = (plain(last), stream.entries.len() as u64);
         if last < stream.deleted {
@@ -540,7 +551,7 @@ impl Twin {
         Reply::Ok
     }
 
-    fn group_of_stream(&mut self, XGroup { key, group: name, action }: XGroup<'_>) -> Reply {
+    fn group_of_stream(&mut self, XGroupParts { key, group: name, action }: XGroupParts<'_>) -> Reply {
         let exists = self.stream(key).is_some();
         let has_group = self.stream(key).is_some_and(|stream| stream.groups.contains_key(name));
         let makes_stream = matches!(action, GroupAction::Create { makes_stream: true, .. });
@@ -588,8 +599,9 @@ impl Twin {
         }
     }
 
-    fn read_group(&mut self, operation: XReadGroup<'_>) -> Reply {
-        let XReadGroup { group: name, consumer, keys, starts, count, no_ack, now_ms: now, .. } = operation;
+    fn read_group(&mut self, operation: XReadGroupParts<'_>) -> Reply {
+        let XReadGroupParts { group: name, consumer, keys, starts, count, no_ack, now_ms: now, .. } =
+            operation;
         for key in keys {
             match self.stream(key) {
                 None if self.keys.contains_key(key) => {
@@ -642,8 +654,9 @@ impl Twin {
         if read.is_empty() { Reply::NilArray } else { Reply::Keyed(read) }
     }
 
-    fn claim(&mut self, operation: XClaim<'_>) -> Reply {
-        let XClaim { key, group: name, consumer, min_idle_ms, ids, now_ms: now, just_id, .. } = operation;
+    fn claim(&mut self, operation: XClaimParts<'_>) -> Reply {
+        let XClaimParts { key, group: name, consumer, min_idle_ms, ids, now_ms: now, just_id, .. } =
+            operation;
         if !self.stream(key).is_some_and(|stream| stream.groups.contains_key(name)) {
             return no_key_or_group(key, name, "");
         }
@@ -682,8 +695,8 @@ impl Twin {
         Reply::Array(claimed)
     }
 
-    fn claim_idle(&mut self, operation: XAutoClaim<'_>) -> Reply {
-        let XAutoClaim { key, group: name, consumer, min_idle_ms, from, count, just_id, now_ms: now } =
+    fn claim_idle(&mut self, operation: XAutoClaimParts<'_>) -> Reply {
+        let XAutoClaimParts { key, group: name, consumer, min_idle_ms, from, count, just_id, now_ms: now } =
             operation;
         if !self.stream(key).is_some_and(|stream| stream.groups.contains_key(name)) {
             return no_key_or_group(key, name, "");

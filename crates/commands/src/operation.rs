@@ -29,6 +29,8 @@ pub enum ScriptUse<'o, 'a> {
         text: &'a [u8],
         /// False if it is loaded already.
         loads: &'o mut bool,
+        /// It may touch keys that it does not declare.
+        owns_everything: &'o mut bool,
     },
     /// It runs the script that is called so.
     Name {
@@ -192,7 +194,9 @@ impl<'a> Operation<'a> {
     /// The script that it runs, if it runs one, and what whoever makes the operation has to know of the script.
     pub fn script_mut(&mut self) -> Option<ScriptUse<'_, 'a>> {
         match &mut self.command {
-            Command::Eval(Eval { call, loads, .. }) => Some(ScriptUse::Text { text: call.subject(), loads }),
+            Command::Eval(Eval { call, loads, owns_everything, .. }) => {
+                Some(ScriptUse::Text { text: call.subject(), loads, owns_everything })
+            }
             Command::EvalSha(EvalSha { call, owns_everything, .. })
             | Command::EvalShaRo(EvalShaRo { call, owns_everything, .. }) => {
                 Some(ScriptUse::Name { name: call.subject(), owns_everything })

@@ -59,8 +59,11 @@ fn parse_as<'a>(spec: &'static CommandSpec, words: &'a [&'a [u8]]) -> Result<Par
     }
 }
 
-/// True of HELP, where other subcommands are operations on data.
+/// True of HELP, where other subcommands are operations on data, unless it is one, too, as those about streams are.
 fn asks_for_help(spec: &CommandSpec, words: Words<'_>) -> bool {
+    if spec.group == "stream" {
+        return false;
+    }
     !spec.subcommands.is_empty() && spec.local.is_none() && words.len() == 2 && is(words[1], "help")
 }
 

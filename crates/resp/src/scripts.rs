@@ -17,12 +17,14 @@ const KNOWN_MAX: usize = 1_000;
 pub(crate) struct KnownScripts(Mutex<BTreeMap<Vec<u8>, bool>>);
 
 impl KnownScripts {
-    /// Tells an operation what it has to know of the script that it runs.
-    pub(crate) fn tell(&self, operation: &mut Operation<'_>) {
+    /// Tells an operation what it has to know of the script that it runs. If scripts `may_touch_any` key, everything is the
+    /// footprint of each; else of those alone that say so.
+    pub(crate) fn tell(&self, operation: &mut Operation<'_>, may_touch_any: bool) {
         let Some(used) = operation.script_mut() else { return };
         let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         match used {
-            ScriptUse::Text { text, loads } => {
+            ScriptUse::Text { text, loads, owns_everything } => {
+                *owns_everything = may_touch_any;
                 let name = sha1_hex(text).to_vec();
                 *loads = !known.contains_key(&name);
                 if *loads {
@@ -31,10 +33,11 @@ impl KnownScripts {
                 }
             }
             ScriptUse::Name { name, owns_everything } => {
-                *owns_everything = known.get(&name.to_ascii_lowercase()).copied().unwrap_or(false);
+                *owns_everything =
+                    may_touch_any || known.get(&name.to_ascii_lowercase()).copied().unwrap_or(false);
             }
             ScriptUse::Function { name, owns_everything } => {
-                *owns_everything = known.get(&function(name)).copied().unwrap_or(false);
+                *owns_everything = may_touch_any || known.get(&function(name)).copied().unwrap_or(false);
             }
             ScriptUse::Flush => known.clear(),
         }

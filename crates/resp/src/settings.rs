@@ -29,7 +29,7 @@ struct Changeable {
 }
 
 /// The settings that may change while the process runs, in the order of their names.
-const CHANGEABLE: [Changeable; 7] = [
+const CHANGEABLE: [Changeable; 8] = [
     Changeable {
         name: "latency-monitor-threshold",
         kind: Kind::Integer(0, i64::MAX),
@@ -45,6 +45,15 @@ const CHANGEABLE: [Changeable; 7] = [
         get: |shared, _| shared.settings.latency_tracking.load(Ordering::Relaxed).cast_signed(),
         set: |shared, _, value| {
             shared.settings.latency_tracking.store(value.cast_unsigned(), Ordering::Relaxed);
+            Ok(())
+        },
+    },
+    Changeable {
+        name: "lua-undeclared-keys",
+        kind: Kind::YesNo,
+        get: |shared, _| shared.settings.undeclared_keys.load(Ordering::Relaxed).cast_signed(),
+        set: |shared, _, value| {
+            shared.settings.undeclared_keys.store(value.cast_unsigned(), Ordering::Relaxed);
             Ok(())
         },
     },

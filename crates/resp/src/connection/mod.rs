@@ -22,6 +22,7 @@ use crate::schedule::{Completion, PART_BYTES, Schedule, Submission, Written};
 use crate::shared::{Shared, put_words, words_of};
 use crate::watch::{Watched, Watching};
 use crate::writer::{Protocol, write_error, write_integer, write_simple, write_verbatim};
+use core::sync::atomic::Ordering;
 use messages::{Inquiry, asks_registry};
 use requests::PendingRequest;
 use std::collections::VecDeque;
@@ -633,7 +634,8 @@ impl CommandPipeline {
             if let Some(now_ms) = operation.now_mut() {
                 *now_ms = context.now.as_millis();
             }
-            self.session.statistics.scripts.tell(operation);
+            let may_touch_any = self.session.shared.settings.undeclared_keys.load(Ordering::Relaxed) > 0;
+            self.session.statistics.scripts.tell(operation, may_touch_any);
         }
         let local = if let Ok(Parsed::Local(command)) = &parsed { Some(*command) } else { None };
         if self.refuse_to_subscriber(number, local, words) {

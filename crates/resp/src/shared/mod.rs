@@ -75,6 +75,8 @@ pub(crate) struct ConnectionSettings {
     pub(crate) latency_millis: AtomicU64,
     /// 1: the times of commands are counted.
     pub(crate) latency_tracking: AtomicU64,
+    /// Scripts may touch keys that they do not declare: 1 if so.
+    pub(crate) undeclared_keys: AtomicU64,
     /// A client that sends nothing for so many seconds is disconnected; none is if it is 0.
     pub(crate) idle_seconds: AtomicU64,
 }
@@ -87,6 +89,7 @@ impl Default for ConnectionSettings {
             slow_log_length: AtomicU64::new(128),
             latency_millis: AtomicU64::new(0),
             latency_tracking: AtomicU64::new(1),
+            undeclared_keys: AtomicU64::new(1),
             idle_seconds: AtomicU64::new(0),
         }
     }

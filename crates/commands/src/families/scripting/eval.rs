@@ -25,9 +25,13 @@ pub struct Eval<'a> {
     pub fuel: u64,
     /// The script is loaded, too, so that EVALSHA finds it. All keys are its footprint then.
     pub loads: bool,
+    /// The script may touch any key, whatever it declares.
+    pub owns_everything: bool,
 }
 
-fields!(Eval<'a> = 90 { call: ScriptCall<'a>, seed: Seed, fuel: Unsigned, loads: Flag });
+fields!(Eval<'a> = 90 {
+    call: ScriptCall<'a>, seed: Seed, fuel: Unsigned, loads: Flag, owns_everything: Flag
+});
 
 /// EVAL_RO: runs a script that changes nothing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -60,7 +64,8 @@ impl<'a> Definition<'a> for Eval<'a> {
         &[CommandSpec { name: "eval", summary: "Executes a server-side Lua script.", parser: parse, ..RUNS }];
 
     fn keys(&self) -> KeyNames<'a> {
-        footprint(self.loads || owns_everything(self.call.subject()), self.call.input())
+        let owns_everything = self.loads || self.owns_everything || owns_everything(self.call.subject());
+        footprint(owns_everything, self.call.input())
     }
 
     fn values(&self) -> u32 {
@@ -70,7 +75,7 @@ impl<'a> Definition<'a> for Eval<'a> {
 
 fn parse<'a>(_: &'static str, words: Words<'a>) -> Result<Command<'a>, CommandError> {
     let call = ScriptCall::parse(words, CommandError::NotInteger)?;
-    Ok(Eval { call, seed: 0, fuel: SCRIPT_FUEL, loads: true }.into())
+    Ok(Eval { call, seed: 0, fuel: SCRIPT_FUEL, loads: true, owns_everything: false }.into())
 }
 
 impl<'a> UpdateCommand<'a> for Eval<'a> {
@@ -113,7 +118,7 @@ impl<'a> UpdateCommand<'a> for Eval<'a> {
             input: self.call.input(),
             fuel: self.fuel,
             seed: self.seed,
-            owns_everything: self.loads || flags.undeclared_keys,
+            owns_everything: self.owns_everything || flags.undeclared_keys,
         };
         apply((databases, database), now_ms, run, reply)
     }

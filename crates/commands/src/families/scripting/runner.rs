@@ -110,7 +110,7 @@ pub(super) struct Run<'a> {
     /// Units of fuel.
     pub(super) fuel: u64,
     pub(super) seed: u64,
-    /// All keys are its footprint.
+    /// It may touch any key: all keys are its footprint.
     pub(super) owns_everything: bool,
 }
 
@@ -169,7 +169,7 @@ fn start<T: Target>(
         target,
         database,
         view,
-        declared: (!run.flags.undeclared_keys).then(|| keys.iter().copied().collect()),
+        declared: (!run.owns_everything).then(|| keys.iter().copied().collect()),
         is_read: is_read || run.flags.no_writes,
         seed: run.seed,
         calls: 0,

@@ -487,7 +487,7 @@ fn golden_of_scripts() -> Vec<(&'static str, Class, Vec<u8>)> {
     let with = |head: &[u8], middle: &[u8], tail: &[u8]| [head, middle, &FUEL, tail].concat();
     vec![
         ("EVAL s 1 k a", Update, with(&[90, 1, b's', 1, 1, b'k', 1, 1, b'a'], &[0; 8], &[1, 0])),
-        ("BLIND EVAL s 0", Merge, with(&[0xda, 1, b's', 0, 0], &[0; 8], &[1])),
+        ("BLIND EVAL s 0", Merge, with(&[0xda, 1, b's', 0, 0], &[0; 8], &[1, 0])),
         ("EVALSHA s 0 a", Update, with(&[91, 1, b's', 0, 1, 1, b'a'], &[0; 8], &[0])),
         ("FCALL f 1 k", Update, with(&[92, 1, b'f', 1, 1, b'k', 0], &[0; 8], &[0])),
         ("EVAL_RO s 1 k", Read, with(&[127, 237, 1, b's', 1, 1, b'k', 0], &[], &[])),

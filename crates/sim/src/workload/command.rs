@@ -109,7 +109,7 @@ fn last_millisecond(millis: u64) -> String {
 }
 
 /// From this bit on the number of a key has that of its database. Keys of one name in two databases differ in it.
-const DATABASE_BIT: u32 = 24;
+const DATABASE_BIT: u32 = 48;
 
 /// The bytes of a key.
 #[must_use]

@@ -108,13 +108,21 @@ fn last_millisecond(millis: u64) -> String {
     (millis - 1).to_string()
 }
 
-/// From this bit on the number of a key has that of its database. Keys of one name in two databases differ in it.
-const DATABASE_BIT: u32 = 48;
+/// From this bit on the number of a key has that of its database, if it is [`ELSEWHERE`].
+const DATABASE_BIT: u32 = 24;
+
+/// The highest bits of the 32 that a key's number has outside of the first database. No experiment has as many keys.
+const ELSEWHERE: u64 = 0xf000_0000;
+
+/// True if the number of a key has that of its database in it.
+const fn is_elsewhere(key: u64) -> bool {
+    key >> 28 == ELSEWHERE >> 28
+}
 
 /// The bytes of a key.
 #[must_use]
 pub fn key_name(key: u64) -> Vec<u8> {
-    let key = key & ((1 << DATABASE_BIT) - 1);
+    let key = if is_elsewhere(key) { key & ((1 << DATABASE_BIT) - 1) } else { key };
     let place = key.checked_sub(SHARED_PART_FIRST).and_then(|place| usize::try_from(place).ok());
     match place.and_then(|place| names_of_shared_part().get(place)) {
         Some(name) => name.clone(),
@@ -124,7 +132,8 @@ pub fn key_name(key: u64) -> Vec<u8> {
 
 /// The database of a key.
 fn database_of(key: u64) -> Database {
-    u8::try_from(key >> DATABASE_BIT).ok().and_then(Database::new).unwrap_or_default()
+    let number = if is_elsewhere(key) { key >> DATABASE_BIT & 0xf } else { 0 };
+    u8::try_from(number).ok().and_then(Database::new).unwrap_or_default()
 }
 
 /// Most keys that share a part of the table of removals.
@@ -153,7 +162,10 @@ pub fn key_of(name: &[u8]) -> Option<u64> {
 impl ClientCommand {
     /// The same on keys of the same names in this database. What concerns all keys stays as it is.
     pub(crate) fn in_database(mut self, database: Database) -> Self {
-        let bits = u64::from(database.number()) << DATABASE_BIT;
+        if database.is_first() {
+            return self;
+        }
+        let bits = ELSEWHERE | u64::from(database.number()) << DATABASE_BIT;
         match &mut self {
             Self::FlushAll | Self::DbSize | Self::Keys | Self::RecordVersions => {}
             Self::MGet(keys) | Self::Watch(keys) => keys.iter_mut().for_each(|key| *key |= bits),

@@ -9,6 +9,7 @@ use crate::limits::REPLY_BYTES_MAX;
 use crate::operation::Operation;
 use crate::primitive::Malformed;
 use crate::reply::{put_error, put_ok};
+use crate::script_execution;
 use syros_types::WallTime;
 use syros_types::limits::BODY_BYTES_MAX;
 
@@ -79,7 +80,8 @@ fn apply_one<D: DatabasesMut>(databases: &mut D, view: View, operation: &Operati
     let outcome = if start > view.reply_end && !operation.class().is_nilext() {
         Err(ExecutionError::ReplyTooLong)
     } else {
-        command.apply(databases, operation.database, view, reply)
+        script_execution::apply(databases, view.now, operation, reply)
+            .unwrap_or_else(|| command.apply(databases, operation.database, view, reply))
     };
     if operation.blind {
         reply.truncate(start);
@@ -95,7 +97,8 @@ fn read_one<D: Databases>(databases: &D, view: View, operation: &Operation<'_>, 
     let outcome = if start > view.reply_end {
         Err(ExecutionError::ReplyTooLong)
     } else {
-        operation.command.read(databases, operation.database, view, reply)
+        script_execution::read(databases, view, operation, reply)
+            .unwrap_or_else(|| operation.command.read(databases, operation.database, view, reply))
     };
     replace_error(outcome, start, reply);
 }

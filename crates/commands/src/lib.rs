@@ -31,6 +31,7 @@ mod primitive;
 mod programs;
 pub mod rdb;
 mod reply;
+mod script_execution;
 mod stream_error;
 mod table;
 mod words;

@@ -1,7 +1,6 @@
 //! One command of a client: as the workload makes it up, in the words of Redis, and as bytes of a body.
 
 use super::collections;
-use super::watching::SHARED_PART_FIRST;
 use std::sync::OnceLock;
 use syros_checker::collections::CollectionOperation;
 use syros_commands::families::{
@@ -135,6 +134,9 @@ fn database_of(key: u64) -> Database {
     let number = if is_elsewhere(key) { key >> DATABASE_BIT & 0xf } else { 0 };
     u8::try_from(number).ok().and_then(Database::new).unwrap_or_default()
 }
+
+/// The first of the keys that share a part of the table of removals. No ordinary key has so high a number.
+pub(crate) const SHARED_PART_FIRST: u64 = 1_000;
 
 /// Most keys that share a part of the table of removals.
 const SHARED_PART_MAX: u64 = 4;

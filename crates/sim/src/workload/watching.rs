@@ -2,6 +2,7 @@
 //!
 //! The judge takes a transaction that was executed for one whose first parts found what its client had seen of the keys.
 
+use super::command::SHARED_PART_FIRST;
 use super::{ClientCommand, Workload};
 use core::ops::Range;
 use syros_commands::Reply;
@@ -20,9 +21,6 @@ pub struct WatchSettings {
     /// Of a hundred other operations, so many are on those keys.
     pub updates_percent: u64,
 }
-
-/// The first of the keys that share a part of the table of removals. No ordinary key has so high a number.
-pub(crate) const SHARED_PART_FIRST: u64 = 1_000;
 
 /// A version that no key has: none are recorded.
 const UNKNOWN: i64 = -1;

@@ -1,18 +1,16 @@
 //! EVAL and EVAL_RO: scripts whose text stands in the operation.
 
-use super::runner::{Program, Run, apply, footprint, read};
+use super::footprint;
 use super::{READS, RUNS, ScriptCall};
-use crate::access::{Databases, DatabasesMut, Keys, KeysMut};
+use crate::access::{Keys, KeysMut};
 use crate::encoding::{Flag, Seed, Unsigned, fields};
 use crate::error::{CommandError, ExecutionError};
 use crate::families::Command;
 use crate::families::definition::{Definition, ExecutionResult, KeyNames, ReadCommand, UpdateCommand, View};
 use crate::families::specification::CommandSpec;
 use crate::limits::SCRIPT_FUEL;
-use crate::reply::put_error;
 use crate::words::Words;
 use syros_scripts::Flags;
-use syros_types::Database;
 
 /// EVAL: runs a script.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -87,40 +85,9 @@ impl<'a> UpdateCommand<'a> for Eval<'a> {
         Some(&mut self.seed)
     }
 
-    /// It concerns what is loaded, too: see [`UpdateCommand::apply_to`].
+    /// Any command may be called, so it is executed above the families: see `script_execution`.
     fn apply<K: KeysMut>(&self, _keys: &mut K, _now_ms: u64, _reply: &mut Vec<u8>) -> ExecutionResult {
         Err(ExecutionError::NotRead)
-    }
-
-    fn apply_to<D: DatabasesMut>(
-        &self,
-        databases: &mut D,
-        database: Database,
-        now_ms: u64,
-        reply: &mut Vec<u8>,
-    ) -> ExecutionResult {
-        let flags = match Flags::of_script(self.call.subject()) {
-            Ok(flags) => flags,
-            Err(problem) => {
-                put_error(reply, problem.as_bytes());
-                return Ok(());
-            }
-        };
-        if self.loads && syros_scripts::check(self.call.subject()).is_ok() {
-            let mut programs = databases.programs();
-            programs.load(self.call.subject());
-            databases.set_programs(programs);
-        }
-        let run = Run {
-            program: Program::Script(self.call.subject()),
-            called: b"",
-            flags,
-            input: self.call.input(),
-            fuel: self.fuel,
-            seed: self.seed,
-            owns_everything: self.owns_everything || flags.undeclared_keys,
-        };
-        apply((databases, database), now_ms, run, reply)
     }
 }
 
@@ -150,34 +117,8 @@ impl ReadCommand for EvalRo<'_> {
         if owns_everything(self.call.subject()) { 0 } else { work_of(self.call.subject()) }
     }
 
-    /// It concerns what is loaded, too: see [`ReadCommand::read_of`].
+    /// Any command may be called, so it is executed above the families: see `script_execution`.
     fn read<K: Keys>(&self, _keys: &K, _view: View, _reply: &mut Vec<u8>) -> ExecutionResult {
         Err(ExecutionError::NotRead)
-    }
-
-    fn read_of<D: Databases>(
-        &self,
-        databases: &D,
-        database: Database,
-        view: View,
-        reply: &mut Vec<u8>,
-    ) -> ExecutionResult {
-        let flags = match Flags::of_script(self.call.subject()) {
-            Ok(flags) => flags,
-            Err(problem) => {
-                put_error(reply, problem.as_bytes());
-                return Ok(());
-            }
-        };
-        let run = Run {
-            program: Program::Script(self.call.subject()),
-            called: b"",
-            flags,
-            input: self.call.input(),
-            fuel: self.fuel,
-            seed: view.draw,
-            owns_everything: flags.undeclared_keys,
-        };
-        read((databases, database), view, run, reply)
     }
 }

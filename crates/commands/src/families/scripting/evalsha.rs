@@ -1,19 +1,15 @@
 //! EVALSHA and EVALSHA_RO: scripts that have been loaded.
 
 use super::eval::SCRIPT_WORK;
-use super::runner::{Program, Run, apply, footprint, read};
+use super::footprint;
 use super::{READS, RUNS, ScriptCall};
-use crate::access::{Databases, DatabasesMut, Keys, KeysMut};
+use crate::access::{Keys, KeysMut};
 use crate::encoding::{Flag, Seed, Unsigned, fields};
 use crate::error::{CommandError, ExecutionError};
 use crate::families::definition::{Definition, ExecutionResult, KeyNames, ReadCommand, UpdateCommand, View};
 use crate::families::specification::CommandSpec;
 use crate::limits::SCRIPT_FUEL;
-use crate::programs::{Programs, ScriptName};
-use crate::reply::put_error;
-use std::sync::Arc;
-use syros_scripts::Flags;
-use syros_types::Database;
+use crate::programs::ScriptName;
 
 /// EVALSHA: runs a script that has been loaded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -44,7 +40,7 @@ pub struct EvalShaRo<'a> {
 fields!(EvalShaRo<'a> = 366 { call: ScriptCall<'a>, fuel: Unsigned, owns_everything: Flag });
 
 /// The script that a client calls so.
-pub(super) fn script_name(name: &[u8]) -> Option<ScriptName> {
+pub(crate) fn script_name(name: &[u8]) -> Option<ScriptName> {
     let digit = |digit: u8| Some(char::from(digit).to_digit(16)? as u8);
     let mut bytes = ScriptName::default();
     let (pairs, []) = name.as_chunks::<2>() else { return None };
@@ -55,22 +51,6 @@ pub(super) fn script_name(name: &[u8]) -> Option<ScriptName> {
         *byte = digit(*high)? << 4 | digit(*low)?;
     }
     Some(bytes)
-}
-
-/// The text of the script that a client calls so, and what it says about itself.
-fn find(programs: &Programs, name: &[u8], reply: &mut Vec<u8>) -> Option<(Arc<[u8]>, Flags)> {
-    let found = script_name(name).and_then(|name| programs.script(&name));
-    let Some(text) = found else {
-        put_error(reply, b"NOSCRIPT No matching script. Please use EVAL.");
-        return None;
-    };
-    match Flags::of_script(&text) {
-        Ok(flags) => Some((text, flags)),
-        Err(problem) => {
-            put_error(reply, problem.as_bytes());
-            None
-        }
-    }
 }
 
 impl<'a> Definition<'a> for EvalSha<'a> {
@@ -103,25 +83,9 @@ impl<'a> UpdateCommand<'a> for EvalSha<'a> {
         Some(&mut self.seed)
     }
 
-    /// It concerns what is loaded, too: see [`UpdateCommand::apply_to`].
+    /// Any command may be called, so it is executed above the families: see `script_execution`.
     fn apply<K: KeysMut>(&self, _keys: &mut K, _now_ms: u64, _reply: &mut Vec<u8>) -> ExecutionResult {
         Err(ExecutionError::NotRead)
-    }
-
-    fn apply_to<D: DatabasesMut>(
-        &self,
-        databases: &mut D,
-        database: Database,
-        now_ms: u64,
-        reply: &mut Vec<u8>,
-    ) -> ExecutionResult {
-        let Some((text, flags)) = find(&databases.programs(), self.call.subject(), reply) else {
-            return Ok(());
-        };
-        let (called, input) = (self.call.subject(), self.call.input());
-        let Self { fuel, seed, owns_everything, .. } = *self;
-        let run = Run { program: Program::Script(&text), called, flags, input, fuel, seed, owns_everything };
-        apply((databases, database), now_ms, run, reply)
     }
 }
 
@@ -152,25 +116,8 @@ impl ReadCommand for EvalShaRo<'_> {
         if self.owns_everything { 0 } else { SCRIPT_WORK }
     }
 
-    /// It concerns what is loaded, too: see [`ReadCommand::read_of`].
+    /// Any command may be called, so it is executed above the families: see `script_execution`.
     fn read<K: Keys>(&self, _keys: &K, _view: View, _reply: &mut Vec<u8>) -> ExecutionResult {
         Err(ExecutionError::NotRead)
-    }
-
-    fn read_of<D: Databases>(
-        &self,
-        databases: &D,
-        database: Database,
-        view: View,
-        reply: &mut Vec<u8>,
-    ) -> ExecutionResult {
-        let Some((text, flags)) = find(&databases.programs(), self.call.subject(), reply) else {
-            return Ok(());
-        };
-        let (called, input) = (self.call.subject(), self.call.input());
-        let Self { fuel, owns_everything, .. } = *self;
-        let program = Program::Script(&text);
-        let run = Run { program, called, flags, input, fuel, seed: view.draw, owns_everything };
-        read((databases, database), view, run, reply)
     }
 }

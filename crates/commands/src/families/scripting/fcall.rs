@@ -1,19 +1,14 @@
 //! FCALL and FCALL_RO: functions of libraries.
 
 use super::eval::SCRIPT_WORK;
-use super::runner::{Program, Run, apply, footprint, read};
+use super::footprint;
 use super::{READS, RUNS, ScriptCall};
-use crate::access::{Databases, DatabasesMut, Keys, KeysMut};
+use crate::access::{Keys, KeysMut};
 use crate::encoding::{Flag, Seed, Unsigned, fields};
 use crate::error::{CommandError, ExecutionError};
 use crate::families::definition::{Definition, ExecutionResult, KeyNames, ReadCommand, UpdateCommand, View};
 use crate::families::specification::CommandSpec;
 use crate::limits::SCRIPT_FUEL;
-use crate::programs::Programs;
-use crate::reply::put_error;
-use std::sync::Arc;
-use syros_scripts::Flags;
-use syros_types::Database;
 
 /// FCALL: calls a function.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -42,16 +37,6 @@ pub struct FCallRo<'a> {
 }
 
 fields!(FCallRo<'a> = 367 { call: ScriptCall<'a>, fuel: Unsigned, owns_everything: Flag });
-
-/// The text of the library with this function, the function's name and flags.
-fn find(programs: &Programs, name: &[u8], reply: &mut Vec<u8>) -> Option<(Arc<[u8]>, String, Flags)> {
-    let name = core::str::from_utf8(name).ok();
-    let Some((library, function)) = name.and_then(|name| programs.function(name)) else {
-        put_error(reply, b"ERR Function not found");
-        return None;
-    };
-    Some((Arc::clone(&library.text), function.name.clone(), function.flags()))
-}
 
 impl<'a> Definition<'a> for FCall<'a> {
     const SPECS: &'static [CommandSpec] = &[CommandSpec {
@@ -83,31 +68,9 @@ impl<'a> UpdateCommand<'a> for FCall<'a> {
         Some(&mut self.seed)
     }
 
-    /// It concerns what is loaded, too: see [`UpdateCommand::apply_to`].
+    /// Any command may be called, so it is executed above the families: see `script_execution`.
     fn apply<K: KeysMut>(&self, _keys: &mut K, _now_ms: u64, _reply: &mut Vec<u8>) -> ExecutionResult {
         Err(ExecutionError::NotRead)
-    }
-
-    fn apply_to<D: DatabasesMut>(
-        &self,
-        databases: &mut D,
-        database: Database,
-        now_ms: u64,
-        reply: &mut Vec<u8>,
-    ) -> ExecutionResult {
-        let Some((text, name, flags)) = find(&databases.programs(), self.call.subject(), reply) else {
-            return Ok(());
-        };
-        let Self { fuel, seed, owns_everything, .. } = *self;
-        let input = self.call.input();
-        let program = Program::Function(&text, &name);
-        let called = self.call.subject();
-        apply(
-            (databases, database),
-            now_ms,
-            Run { program, called, flags, input, fuel, seed, owns_everything },
-            reply,
-        )
     }
 }
 
@@ -137,33 +100,8 @@ impl ReadCommand for FCallRo<'_> {
         if self.owns_everything { 0 } else { SCRIPT_WORK }
     }
 
-    /// It concerns what is loaded, too: see [`ReadCommand::read_of`].
+    /// Any command may be called, so it is executed above the families: see `script_execution`.
     fn read<K: Keys>(&self, _keys: &K, _view: View, _reply: &mut Vec<u8>) -> ExecutionResult {
         Err(ExecutionError::NotRead)
-    }
-
-    fn read_of<D: Databases>(
-        &self,
-        databases: &D,
-        database: Database,
-        view: View,
-        reply: &mut Vec<u8>,
-    ) -> ExecutionResult {
-        let Some((text, name, flags)) = find(&databases.programs(), self.call.subject(), reply) else {
-            return Ok(());
-        };
-        let Self { fuel, owns_everything, .. } = *self;
-        let input = self.call.input();
-        let program = Program::Function(&text, &name);
-        let run = Run {
-            program,
-            called: self.call.subject(),
-            flags,
-            input,
-            fuel,
-            seed: view.draw,
-            owns_everything,
-        };
-        read((databases, database), view, run, reply)
     }
 }

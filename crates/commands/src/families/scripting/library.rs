@@ -74,8 +74,8 @@ impl<'a> Definition<'a> for LibraryChange<'a> {
         name: "function",
         kind: CommandKind::UPDATE,
         arity: -2,
-        flags: &["noscript"],
-        categories: &["@slow", "@scripting"],
+        flags: &[],
+        categories: &["@slow"],
         since: "7.0.0",
         summary: "A container for function commands.",
         subcommands: &[

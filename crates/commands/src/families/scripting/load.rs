@@ -44,8 +44,8 @@ impl<'a> Definition<'a> for ScriptLoad<'a> {
         name: "script",
         kind: CommandKind::UPDATE,
         arity: -2,
-        flags: &["noscript"],
-        categories: &["@slow", "@scripting"],
+        flags: &[],
+        categories: &["@slow"],
         summary: "A container for Lua scripts management commands.",
         subcommands: &[
             SubcommandSpec { name: "script|exists", arity: -3, ..SUBCOMMAND },

@@ -10,8 +10,8 @@ pub(crate) mod fcall;
 pub(crate) mod library;
 pub(crate) mod load;
 pub(crate) mod look;
-mod runner;
 
+use super::definition::KeyNames;
 use super::specification::{CommandKind, CommandSpec, KeyPositions};
 use crate::arguments::Arguments;
 use crate::encoding::{Field, Value};
@@ -80,6 +80,11 @@ impl<'a> Field<'a> for ScriptInput<'a> {
         };
         Ok(Self { keys: list(KEY_BYTES_MAX)?, arguments: list(VALUE_BYTES_MAX)? })
     }
+}
+
+/// The keys of something that is run: all, or those that it declares.
+const fn footprint<'a>(owns_everything: bool, input: ScriptInput<'a>) -> KeyNames<'a> {
+    if owns_everything { KeyNames::All } else { KeyNames::Declared(input.keys) }
 }
 
 /// What is run, and its keys and arguments: as they are written, because the largest operation decides how many bytes every

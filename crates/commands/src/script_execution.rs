@@ -1,20 +1,27 @@
-//! Executes what scripts call.
+//! Executes scripts and functions, and what they call.
+//!
+//! It stands above the families, because what a script calls may be any command: its words are parsed, and executed on the
+//! databases that the script runs on. Scripts do not run scripts.
 
-use super::ScriptInput;
 use crate::access::{Databases, DatabasesMut, Keys as _, KeysMut as _};
 use crate::error::ExecutionError;
-use crate::families::definition::{ExecutionResult, KeyNames, View};
+use crate::families::definition::{ExecutionResult, View};
+use crate::families::script_name;
 use crate::families::specification::CommandKind;
-use crate::families::{Command, ConnectionCommand};
+use crate::families::{
+    Command, ConnectionCommand, Eval, EvalRo, EvalSha, EvalShaRo, FCall, FCallRo, ScriptCall, ScriptInput,
+};
 use crate::limits::{REPLY_BYTES_MAX, UPDATE_REPLY_BYTES_MAX};
 use crate::operation::Operation;
 use crate::parse::{Parsed, parse};
+use crate::programs::Programs;
 use crate::reply::{
     Double, PairsRef, ReplyRef, put_array, put_big_number, put_boolean, put_bulk, put_double, put_error,
     put_integer, put_map, put_nil, put_pairs, put_set, put_simple, put_verbatim,
 };
 use crate::table::lookup;
 use std::collections::BTreeSet;
+use std::sync::Arc;
 use syros_scripts::{Flags, Host, Input, Limits, Outcome, Reply};
 use syros_types::{Database, WallTime, mix};
 
@@ -22,7 +29,7 @@ use syros_types::{Database, WallTime, mix};
 const BYTES_PER_UNIT: usize = 16;
 
 /// What a script runs on.
-pub(super) trait Target {
+trait Target {
     /// Executes an operation.
     fn execute(&mut self, command: &Command<'_>, view: View, reply: &mut Vec<u8>) -> ExecutionResult;
 
@@ -91,60 +98,149 @@ impl<D: Databases> Target for Reader<'_, D> {
 }
 
 /// What is to be run.
-#[derive(Clone, Copy)]
-pub(super) enum Program<'a> {
-    /// A script.
-    Script(&'a [u8]),
+enum Program<'a> {
+    /// A script that stands in the operation.
+    Text(&'a [u8]),
+    /// A script that has been loaded.
+    Script(Arc<[u8]>),
     /// A function of a library with this text.
-    Function(&'a [u8], &'a str),
+    Function(Arc<[u8]>, String),
 }
 
 /// How something is run.
-#[derive(Clone, Copy)]
-pub(super) struct Run<'a> {
-    pub(super) program: Program<'a>,
+struct Run<'a> {
+    program: Program<'a>,
     /// What the client calls it.
-    pub(super) called: &'a [u8],
-    pub(super) flags: Flags,
-    pub(super) input: ScriptInput<'a>,
+    called: &'a [u8],
+    flags: Flags,
+    input: ScriptInput<'a>,
     /// Units of fuel.
-    pub(super) fuel: u64,
-    pub(super) seed: u64,
+    fuel: u64,
+    seed: u64,
     /// It may touch any key: all keys are its footprint.
-    pub(super) owns_everything: bool,
+    owns_everything: bool,
 }
 
-/// Runs something that may change keys.
-pub(super) fn apply<D: DatabasesMut>(
-    (databases, database): (&mut D, Database),
-    now_ms: u64,
-    run: Run<'_>,
+/// Executes an operation that runs something which may change keys; `None` of all other operations.
+pub(crate) fn apply<D: DatabasesMut>(
+    databases: &mut D,
+    now: WallTime,
+    operation: &Operation<'_>,
     reply: &mut Vec<u8>,
-) -> ExecutionResult {
-    let now = WallTime(now_ms.saturating_mul(1_000));
-    let view = View { now, draw: 0, reply_end: REPLY_BYTES_MAX };
-    let writer = Writer { databases, database, has_begun: false };
-    start((writer, database), view, run, false, reply)
+) -> Option<ExecutionResult> {
+    let run = match operation.command {
+        Command::Eval(Eval { call, seed, fuel, loads, owns_everything }) => {
+            let text = call.subject();
+            let run = flags_of(text).map(|flags| {
+                let owns_everything = owns_everything || flags.undeclared_keys;
+                let (program, input) = (Program::Text(text), call.input());
+                Run { program, called: b"", flags, input, fuel, seed, owns_everything }
+            });
+            if loads && run.is_ok() && syros_scripts::check(text).is_ok() {
+                let mut programs = databases.programs();
+                programs.load(text);
+                databases.set_programs(programs);
+            }
+            run
+        }
+        Command::EvalSha(EvalSha { call, seed, fuel, owns_everything }) => {
+            loaded_script(&databases.programs(), call, (fuel, seed), owns_everything)
+        }
+        Command::FCall(FCall { call, seed, fuel, owns_everything }) => {
+            loaded_function(&databases.programs(), call, (fuel, seed), owns_everything)
+        }
+        _ => return None,
+    };
+    Some(match run {
+        Ok(run) => {
+            let view = View { now, draw: 0, reply_end: REPLY_BYTES_MAX };
+            let database = operation.database;
+            let writer = Writer { databases, database, has_begun: false };
+            start((writer, database), view, run, false, reply)
+        }
+        Err(problem) => {
+            put_error(reply, problem.as_bytes());
+            Ok(())
+        }
+    })
 }
 
-/// Runs something that must change nothing.
-pub(super) fn read<D: Databases>(
-    (databases, database): (&D, Database),
+/// Executes an operation that runs something which must change nothing; `None` of all other operations.
+pub(crate) fn read<D: Databases>(
+    databases: &D,
     view: View,
-    run: Run<'_>,
+    operation: &Operation<'_>,
     reply: &mut Vec<u8>,
-) -> ExecutionResult {
-    if run.flags.has_line && !run.flags.no_writes {
-        put_error(reply, b"ERR Can not execute a script with write flag using *_ro command.");
-        return Ok(());
-    }
-    let view = View { reply_end: REPLY_BYTES_MAX, ..view };
-    start((Reader { databases, database }, database), view, run, true, reply)
+) -> Option<ExecutionResult> {
+    let seed = view.draw;
+    let run = match operation.command {
+        Command::EvalRo(EvalRo { call, fuel }) => flags_of(call.subject()).map(|flags| Run {
+            program: Program::Text(call.subject()),
+            called: b"",
+            flags,
+            input: call.input(),
+            fuel,
+            seed,
+            owns_everything: flags.undeclared_keys,
+        }),
+        Command::EvalShaRo(EvalShaRo { call, fuel, owns_everything }) => {
+            loaded_script(&databases.programs(), call, (fuel, seed), owns_everything)
+        }
+        Command::FCallRo(FCallRo { call, fuel, owns_everything }) => {
+            loaded_function(&databases.programs(), call, (fuel, seed), owns_everything)
+        }
+        _ => return None,
+    };
+    Some(match run {
+        Ok(run) if run.flags.has_line && !run.flags.no_writes => {
+            put_error(reply, b"ERR Can not execute a script with write flag using *_ro command.");
+            Ok(())
+        }
+        Ok(run) => {
+            let view = View { reply_end: REPLY_BYTES_MAX, ..view };
+            let database = operation.database;
+            start((Reader { databases, database }, database), view, run, true, reply)
+        }
+        Err(problem) => {
+            put_error(reply, problem.as_bytes());
+            Ok(())
+        }
+    })
 }
 
-/// The keys of something that is run: all, or those that it declares.
-pub(super) const fn footprint<'a>(owns_everything: bool, input: ScriptInput<'a>) -> KeyNames<'a> {
-    if owns_everything { KeyNames::All } else { KeyNames::Declared(input.keys) }
+/// What a script says about itself, or what is wrong with that.
+fn flags_of(text: &[u8]) -> Result<Flags, String> {
+    Flags::of_script(text).map_err(|problem| problem.to_string())
+}
+
+/// The script that a client calls so; the text of an error if it has not been loaded.
+fn loaded_script<'a>(
+    programs: &Programs,
+    call: ScriptCall<'a>,
+    (fuel, seed): (u64, u64),
+    owns_everything: bool,
+) -> Result<Run<'a>, String> {
+    let called = call.subject();
+    let text = script_name(called).and_then(|name| programs.script(&name));
+    let text = text.ok_or_else(|| "NOSCRIPT No matching script. Please use EVAL.".to_owned())?;
+    let flags = flags_of(&text)?;
+    let program = Program::Script(text);
+    Ok(Run { program, called, flags, input: call.input(), fuel, seed, owns_everything })
+}
+
+/// The function that a client calls so; the text of an error if it has not been loaded.
+fn loaded_function<'a>(
+    programs: &Programs,
+    call: ScriptCall<'a>,
+    (fuel, seed): (u64, u64),
+    owns_everything: bool,
+) -> Result<Run<'a>, String> {
+    let called = call.subject();
+    let found = core::str::from_utf8(called).ok().and_then(|name| programs.function(name));
+    let (library, function) = found.ok_or_else(|| "ERR Function not found".to_owned())?;
+    let program = Program::Function(Arc::clone(&library.text), function.name.clone());
+    let flags = function.flags();
+    Ok(Run { program, called, flags, input: call.input(), fuel, seed, owns_everything })
 }
 
 fn start<T: Target>(
@@ -156,7 +252,8 @@ fn start<T: Target>(
 ) -> ExecutionResult {
     if run.flags.undeclared_keys && !run.owns_everything {
         // A node that sees this knows it the next time.
-        let kind: &[u8] = if matches!(run.program, Program::Script(_)) { b"script " } else { b"function " };
+        let is_function = matches!(run.program, Program::Function(..));
+        let kind: &[u8] = if is_function { b"function " } else { b"script " };
         let text: &[u8] = b" may touch any key, which this node did not know";
         put_error(reply, &[b"TRYAGAIN ", kind, run.called, text].concat());
         return Ok(());
@@ -175,7 +272,8 @@ fn start<T: Target>(
         calls: 0,
         doom: None,
     };
-    let outcome = match run.program {
+    let outcome = match &run.program {
+        Program::Text(text) => syros_scripts::run(text, input, limits, &mut runner),
         Program::Script(text) => syros_scripts::run(text, input, limits, &mut runner),
         Program::Function(text, name) => syros_scripts::call(text, name, input, limits, &mut runner),
     };
@@ -231,7 +329,7 @@ impl<T: Target> Host for Runner<'_, T> {
         if !spec.accepts(words.len()) {
             return refused(b"ERR Wrong number of args calling Redis command from script");
         }
-        if spec.flags.contains(&"noscript") || spec.kind == CommandKind::Blind {
+        if spec.flags.contains(&"noscript") || spec.group == "scripting" || spec.kind == CommandKind::Blind {
             return refused(NOT_ALLOWED);
         }
         match parse(words) {

@@ -52,6 +52,15 @@ pub(crate) fn put_opcode(out: &mut Vec<u8>, opcode: Opcode, blind: bool) {
     }
 }
 
+/// Appends what is before the fields of an operation: its database, unless that is the first, and its opcode.
+#[inline]
+pub(crate) fn put_head(out: &mut Vec<u8>, database: Database, opcode: Opcode, blind: bool) {
+    if !database.is_first() {
+        out.extend_from_slice(&[IN_DATABASE, database.number()]);
+    }
+    put_opcode(out, opcode, blind);
+}
+
 /// Takes an opcode off the front of `input`, and whether the operation is blind.
 #[inline]
 pub(crate) fn take_opcode(input: &mut &[u8]) -> Result<(Opcode, bool), Malformed> {

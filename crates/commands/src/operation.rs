@@ -2,7 +2,7 @@
 
 use crate::access::Databases;
 use crate::database_key::DatabaseKey;
-use crate::encoding::{IN_DATABASE, Opcode, put_opcode, take_opcode};
+use crate::encoding::{IN_DATABASE, put_head, take_opcode};
 use crate::families::definition::KeyNames;
 use crate::families::{Command, Eval, EvalSha, EvalShaRo, FCall, FCallRo};
 use crate::primitive::{Malformed, take_u8};
@@ -53,15 +53,6 @@ pub enum ScriptUse<'o, 'a> {
 /// The footprint of a script that declares no key: that of the key without a name. No key is touched, but an operation has a
 /// footprint, and which one that is matters to nobody else.
 const NO_KEY: &[u8] = b"";
-
-/// Appends what is before the fields of an operation: its database, unless that is the first, and its opcode.
-#[inline]
-pub(crate) fn put_head(out: &mut Vec<u8>, database: Database, opcode: Opcode, blind: bool) {
-    if !database.is_first() {
-        out.extend_from_slice(&[IN_DATABASE, database.number()]);
-    }
-    put_opcode(out, opcode, blind);
-}
 
 impl<'a> Operation<'a> {
     /// The operation in the first database that wants its reply.

@@ -245,11 +245,11 @@ fn server(report: &ServerReport, _: &Statistics, now: WallTime, text: &mut Strin
     line(text, "config_file", "");
 }
 
-fn clients(report: &ServerReport, _: &Statistics, _: WallTime, text: &mut String) {
+fn clients(report: &ServerReport, statistics: &Statistics, _: WallTime, text: &mut String) {
     line(text, "connected_clients", report.clients);
     line(text, "maxclients", report.clients_max);
     line(text, "cluster_connections", 0);
-    line(text, "blocked_clients", 0);
+    line(text, "blocked_clients", statistics.blocked());
     line(text, "tracking_clients", 0);
 }
 

@@ -155,6 +155,8 @@ pub struct Statistics {
     input_bytes: Counter,
     output_bytes: Counter,
     errors: Mutex<BTreeMap<Vec<u8>, u64>>,
+    /// Clients whose commands wait for elements.
+    blocked: AtomicU64,
     /// What is known of the scripts that clients run.
     pub(crate) scripts: KnownScripts,
     /// When two windows of the rates began; the older one first.
@@ -179,6 +181,7 @@ impl Default for Statistics {
             input_bytes: Counter::default(),
             output_bytes: Counter::default(),
             errors: Mutex::default(),
+            blocked: AtomicU64::new(0),
             scripts: KnownScripts::default(),
             windows: Default::default(),
         }
@@ -186,6 +189,16 @@ impl Default for Statistics {
 }
 
 impl Statistics {
+    /// So many clients have commands that wait for elements.
+    pub fn set_blocked(&self, clients: u64) {
+        self.blocked.store(clients, Ordering::Relaxed);
+    }
+
+    /// How many clients have commands that wait for elements.
+    pub(crate) fn blocked(&self) -> u64 {
+        self.blocked.load(Ordering::Relaxed)
+    }
+
     /// Starts all counters again from zero.
     pub fn reset(&self) {
         for counters in &self.commands {

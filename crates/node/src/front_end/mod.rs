@@ -382,6 +382,7 @@ impl RedisFrontEnd {
 
     /// What is to be done next, if anything is.
     pub fn poll(&mut self, now: Now) -> Option<FrontEndAction> {
+        self.shared.statistics.set_blocked(self.waits.len() as u64);
         while let Some(errand) = self.waits.next_errand(now) {
             self.run_errand(now, errand);
         }

@@ -186,6 +186,11 @@ impl Waits {
 
     // ---- Commands.
 
+    /// How many commands wait, or may have to.
+    pub(super) fn len(&self) -> usize {
+        self.waits.len()
+    }
+
     /// A command has come that may have to wait.
     pub(super) fn begin(
         &mut self,

@@ -263,15 +263,16 @@ fn write_subcommand(out: &mut Vec<u8>, command: &str, name: &[u8]) {
     out.extend_from_slice(format!("'. Try {} HELP.", command.to_ascii_uppercase()).as_bytes());
 }
 
+/// What Redis says of an integer of more than 32 bits.
+const NOT_32_BITS: &str = "ERR value is out of range, value must between -2147483648 and 2147483647";
+
 impl CommandError {
     /// The whole text of an error that has nothing to name; of the others, nothing.
     const fn fixed_text(&self) -> &'static str {
         match self {
             Self::Syntax => ExecutionError::Syntax.text(),
             Self::NotInteger => ExecutionError::NotInteger.text(),
-            Self::IntegerOutOfRange => {
-                "ERR value is out of range, value must between -2147483648 and 2147483647"
-            }
+            Self::IntegerOutOfRange => NOT_32_BITS,
             Self::DatabaseOutOfRange => "ERR DB index is out of range",
             Self::InvalidFirstDatabase => "ERR invalid first DB index",
             Self::InvalidSecondDatabase => "ERR invalid second DB index",

@@ -156,7 +156,7 @@ pub(crate) fn apply<D: DatabasesMut>(
             let view = View { now, draw: 0, reply_end: REPLY_BYTES_MAX };
             let database = operation.database;
             let writer = Writer { databases, database, has_begun: false };
-            start((writer, database), view, run, false, reply)
+            start((writer, database), view, &run, false, reply)
         }
         Err(problem) => {
             put_error(reply, problem.as_bytes());
@@ -199,7 +199,7 @@ pub(crate) fn read<D: Databases>(
         Ok(run) => {
             let view = View { reply_end: REPLY_BYTES_MAX, ..view };
             let database = operation.database;
-            start((Reader { databases, database }, database), view, run, true, reply)
+            start((Reader { databases, database }, database), view, &run, true, reply)
         }
         Err(problem) => {
             put_error(reply, problem.as_bytes());
@@ -246,7 +246,7 @@ fn loaded_function<'a>(
 fn start<T: Target>(
     (target, database): (T, Database),
     view: View,
-    run: Run<'_>,
+    run: &Run<'_>,
     is_read: bool,
     reply: &mut Vec<u8>,
 ) -> ExecutionResult {

@@ -388,6 +388,8 @@ impl Twin {
         if operation == SetOperation::Difference {
             let (mut first, others) = (sources[0].0.elements.clone(), &sources[1..]);
             first.retain(|(_, member)| others.iter().all(|(other, _)| other.score(member).is_none()));
+            // Those of a plain set are in no order.
+            first.sort_by(|left, right| left.partial_cmp(right).expect("scores are numbers"));
             return first;
         }
         sources.sort_by_key(|(members, _)| members.elements.len());

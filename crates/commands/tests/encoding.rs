@@ -613,6 +613,7 @@ fn every_prefix_is_truncated_and_every_byte_is_read() {
 }
 
 #[test]
+#[expect(clippy::too_many_lines, reason = "most of it is the list of bodies")]
 fn malformed_bodies_are_refused() {
     for (bytes, error) in [
         (&[][..], Malformed::Truncated),

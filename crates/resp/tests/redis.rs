@@ -253,6 +253,7 @@ fn local_commands_are_those_of_redis() {
 }
 
 #[test]
+#[expect(clippy::too_many_lines, reason = "most of it is the list of what is asked")]
 fn what_tools_ask_is_answered_as_by_redis() {
     let Some(redis) = Redis::start("tools") else { return };
     for line in [

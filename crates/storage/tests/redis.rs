@@ -892,7 +892,10 @@ fn random_value(prng: &mut Prng, step: u64) -> Vec<Vec<u8>> {
     let string = |prng: &mut Prng| match prng.below(8) {
         0 | 1 => (prng.next_u64() as i64 >> prng.below(64)).to_string().into_bytes(),
         2 => {
-            vec![b'a' + prng.below(26) as u8; prng.below(if step % 10 == 0 { 20_000 } else { 300 }) as usize]
+            vec![
+                b'a' + prng.below(26) as u8;
+                prng.below(if step.is_multiple_of(10) { 20_000 } else { 300 }) as usize
+            ]
         }
         3 => random_bytes(prng, b"0123456789.-", 12),
         4 => random_bytes(prng, b"ab", 200),
@@ -905,7 +908,7 @@ fn random_value(prng: &mut Prng, step: u64) -> Vec<Vec<u8>> {
         if name == "ZADD" {
             words.push((prng.below(4000) as f64 / 16.0 - 100.0).to_string().into_bytes());
         }
-        if name == "SADD" && step % 3 == 0 {
+        if name == "SADD" && step.is_multiple_of(3) {
             words.push((prng.next_u64() as i64 >> (step % 60)).to_string().into_bytes());
         } else {
             words.push(string(prng));

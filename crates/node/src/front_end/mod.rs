@@ -359,7 +359,7 @@ impl RedisFrontEnd {
             if submission.waits && group.knows(&submission.body) {
                 group.room.release(reserved);
                 let from = (address, submission.slot, connection.redis.id());
-                waits.begin(now.instant, from, submission.body, submission.footprint);
+                waits.begin(now.instant, from, &submission.body, submission.footprint);
                 continue;
             }
             if let Some((slot, completion)) = group.submit(now, address, submission, reserved) {

@@ -157,7 +157,7 @@ impl Cluster {
         let (now, address) = (self.now, self.clients);
         let node = &mut self.nodes[number];
         if node.is_up {
-            node.waits.begin(now, (address, 1, address), body, footprint);
+            node.waits.begin(now, (address, 1, address), &body, footprint);
         }
     }
 

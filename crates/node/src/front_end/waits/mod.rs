@@ -196,10 +196,10 @@ impl Waits {
         &mut self,
         now: Instant,
         (address, slot, client): (u64, u64, u64),
-        body: Body,
+        body: &Body,
         footprint: Footprint,
     ) {
-        let Some((take, database)) = take_of(&body) else { return };
+        let Some((take, database)) = take_of(body) else { return };
         let is_list = take.action.is_of_lists();
         let names: BTreeSet<&[u8]> = take.keys.iter().collect();
         let keys: Vec<WaitedKey> = names.iter().map(|name| (key_hash_in(database, name), is_list)).collect();

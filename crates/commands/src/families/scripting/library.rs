@@ -69,6 +69,13 @@ const SUBCOMMAND: SubcommandSpec = SubcommandSpec {
     tips: &[],
 };
 
+/// The same of those that change what is loaded.
+const CHANGE: SubcommandSpec = SubcommandSpec {
+    categories: &["@write", "@slow", "@scripting"],
+    tips: &["request_policy:all_shards", "response_policy:all_succeeded"],
+    ..SUBCOMMAND
+};
+
 impl<'a> Definition<'a> for LibraryChange<'a> {
     const SPECS: &'static [CommandSpec] = &[CommandSpec {
         name: "function",
@@ -79,17 +86,32 @@ impl<'a> Definition<'a> for LibraryChange<'a> {
         since: "7.0.0",
         summary: "A container for function commands.",
         subcommands: &[
-            SubcommandSpec { name: "function|delete", arity: 3, flags: &["write", "noscript"], ..SUBCOMMAND },
-            SubcommandSpec { name: "function|flush", arity: -2, flags: &["write", "noscript"], ..SUBCOMMAND },
-            SubcommandSpec { name: "function|kill", ..SUBCOMMAND },
-            SubcommandSpec { name: "function|list", arity: -2, ..SUBCOMMAND },
+            SubcommandSpec { name: "function|delete", arity: 3, flags: &["write", "noscript"], ..CHANGE },
+            SubcommandSpec { name: "function|flush", arity: -2, flags: &["write", "noscript"], ..CHANGE },
+            SubcommandSpec {
+                name: "function|kill",
+                flags: &["noscript", "allow_busy"],
+                tips: &["request_policy:all_shards", "response_policy:one_succeeded"],
+                ..SUBCOMMAND
+            },
+            SubcommandSpec {
+                name: "function|list",
+                arity: -2,
+                tips: &["nondeterministic_output_order"],
+                ..SUBCOMMAND
+            },
             SubcommandSpec {
                 name: "function|load",
                 arity: -3,
                 flags: &["write", "denyoom", "noscript"],
+                ..CHANGE
+            },
+            SubcommandSpec {
+                name: "function|stats",
+                flags: &["noscript", "allow_busy"],
+                tips: &["nondeterministic_output", "request_policy:all_shards", "response_policy:special"],
                 ..SUBCOMMAND
             },
-            SubcommandSpec { name: "function|stats", ..SUBCOMMAND },
         ],
         parser: parse,
         ..ROW

@@ -48,10 +48,31 @@ impl<'a> Definition<'a> for ScriptLoad<'a> {
         categories: &["@slow"],
         summary: "A container for Lua scripts management commands.",
         subcommands: &[
-            SubcommandSpec { name: "script|exists", arity: -3, ..SUBCOMMAND },
-            SubcommandSpec { name: "script|flush", arity: -2, ..SUBCOMMAND },
-            SubcommandSpec { name: "script|kill", ..SUBCOMMAND },
-            SubcommandSpec { name: "script|load", arity: 3, ..SUBCOMMAND },
+            SubcommandSpec {
+                name: "script|exists",
+                arity: -3,
+                tips: &["request_policy:all_shards", "response_policy:agg_logical_and"],
+                ..SUBCOMMAND
+            },
+            SubcommandSpec {
+                name: "script|flush",
+                arity: -2,
+                tips: &["request_policy:all_nodes", "response_policy:all_succeeded"],
+                ..SUBCOMMAND
+            },
+            SubcommandSpec {
+                name: "script|kill",
+                flags: &["noscript", "allow_busy"],
+                tips: &["request_policy:all_shards", "response_policy:one_succeeded"],
+                ..SUBCOMMAND
+            },
+            SubcommandSpec {
+                name: "script|load",
+                arity: 3,
+                flags: &["noscript", "stale"],
+                tips: &["request_policy:all_nodes", "response_policy:all_succeeded"],
+                ..SUBCOMMAND
+            },
             SubcommandSpec { name: "script|show", arity: 3, ..SUBCOMMAND },
         ],
         parser: parse,

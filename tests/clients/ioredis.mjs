@@ -3,7 +3,7 @@
 //     node ioredis.mjs --ports 7000,7001,7002
 //
 // Commands go to the nodes in turn, so that nearly every reply depends on what another node was told just
-// before. With --redis the server is a plain Redis 7.0 that was started with `--databases 1
+// before. With --redis the server is a plain Redis 7.0 that was started with `--databases 16
 // --proto-max-bulk-len 16mb`, and what Redis does not have is left out: this validates the expectations.
 //
 // Deletes all keys. Prints `N checks passed`, or says what was wrong at the first check that fails, with
@@ -26,7 +26,7 @@ async function connections(nodes) {
   await nodes.gives('some text', 'echo', 'some text');
   await nodes.gives('', 'echo', '');
   await nodes.gives('OK', 'select', 0);
-  await nodes.fails('ERR DB index is out of range', 'select', 1);
+  await nodes.fails('ERR DB index is out of range', 'select', 16);
   const [time, what] = await nodes.ask(nodes.nextClient(), 'time');
   const near = Array.isArray(time) && Math.abs(Number(time[0]) - Date.now() / 1000) < 30 && Number(time[1]) < 1e6;
   nodes.check(what, near, time, 'the time of day');

@@ -4,7 +4,7 @@
     redis_py.py --ports 7000,7001,7002
 
 Commands go to the nodes in turn, so that nearly every reply depends on what another node was told just
-before. With --redis the server is a plain Redis 7.0 that was started with `--databases 1
+before. With --redis the server is a plain Redis 7.0 that was started with `--databases 16
 --proto-max-bulk-len 16mb`, and what Redis does not have is left out: this validates the expectations.
 
 Deletes all keys. Prints `N checks passed`, or says what was wrong at the first check that fails, with
@@ -177,7 +177,7 @@ def server(nodes):
     # Redis has no limit unless it is told, Syros one that follows from the machine's memory.
     info, _ = nodes.ask(nodes.next_client(), "info", "memory")
     nodes.gives({"maxmemory": str(info.get("maxmemory"))}, "config_get", "maxmemory")
-    nodes.gives({"databases": "1", "timeout": "0"}, "config_get", "databases", "timeout")
+    nodes.gives({"databases": "16", "timeout": "0"}, "config_get", "databases", "timeout")
     nodes.gives({"proto-max-bulk-len": str(VALUE_BYTES_MAX)}, "config_get", "proto-max-*")
     nodes.gives({}, "config_get", "no-such-setting")
     nodes.gives(True, "config_resetstat")

@@ -68,6 +68,11 @@ fn messages_reach_every_node_and_gateway_also_after_a_node_has_failed() {
         (count == ":0" && receivers == "*2" && parts(&mut publishers[other], 2)[1] == ":3").then_some(())
     });
     subscribers.insert(failed, subscriber(ports[failed], "c"));
+    // The node may have answered before it was connected to the others again.
+    wait_for("the new subscriber to be known", || {
+        let receivers = publishers[other].ask(&["PUBSUB", "NUMSUB", "c"]);
+        (receivers == "*2" && parts(&mut publishers[other], 2)[1] == ":4").then_some(())
+    });
     assert_eq!(publishers[other].ask(&["PUBLISH", "c", "after"]), ":4");
     for subscriber in &mut subscribers {
         assert_eq!(message(subscriber, "c"), "after");

@@ -7,6 +7,7 @@ pub(super) const TEMPLATES: &[&str] = &[
     "COPY %key %key REPLACE",
     "COPY %any %any REPLACE",
     "COPY %any %any %copy",
+    "COPY %any %any DB 1 REPLACE",
     "TOUCH %keys",
     "SORT %list %sort",
     "SORT %set %sort",

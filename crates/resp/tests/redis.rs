@@ -227,6 +227,8 @@ fn local_commands_are_those_of_redis() {
         "CONFIG SET maxmemory much",
         "CONFIG SET maxmemory 1.5mb",
         "CONFIG SET maxmemory-policy noeviction",
+        "CONFIG SET notify-keyspace-events KEq",
+        "CONFIG GET notify-keyspace-events",
         "INFO nosuch",
         "NOSUCH",
         "NOSUCH a b",

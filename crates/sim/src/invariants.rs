@@ -2,6 +2,7 @@
 
 use core::fmt;
 use std::collections::BTreeMap;
+use syros_commands::access::{KeyEvent, Notification};
 use syros_protocol::message::{LogEntry, Payload};
 use syros_protocol::replica::Replica;
 use syros_storage::{Engine as _, MemoryEngine};
@@ -69,6 +70,8 @@ pub struct Invariants {
     told: Vec<View>,
     /// The view in which each replica lost its memory, until it has entered another.
     forgot: Vec<Option<View>>,
+    /// Digest of what each entry has done to keys, as the first replica has told it.
+    key_events: BTreeMap<u64, (u64, ReplicaId)>,
     /// The entries, if the judge wants them.
     log: Option<Vec<LogEntry>>,
     /// What replicas execute is not compared here: only their own digests tell.
@@ -144,6 +147,38 @@ impl Invariants {
     /// A replica that has lost its memory has answered a read: it knows no state that it could answer from.
     pub fn answered_without_memory(&mut self, replica: ReplicaId) {
         self.fail(format!("{replica} answers a read though it has no memory"));
+    }
+
+    /// A replica that tells what happens to keys has executed the entries behind the first number up to the second, and told
+    /// this. When a record goes whose key has expired is up to each.
+    pub fn told_events(
+        &mut self,
+        replica: ReplicaId,
+        (from, through): (OpNumber, OpNumber),
+        happened: &[Notification],
+    ) {
+        let mut digests: BTreeMap<u64, u64> = BTreeMap::new();
+        for Notification { entry, database, key, event } in happened {
+            if *event != KeyEvent::Expired {
+                let digest = digests.entry(*entry).or_default();
+                for value in [u64::from(database.number()), *event as u64, key_hash(key)] {
+                    *digest = fold(*digest, value);
+                }
+            }
+        }
+        let is_executed = |number: &u64| (from.0 + 1..=through.0).contains(number);
+        if let Some(number) = digests.keys().find(|number| !is_executed(number)) {
+            self.fail(format!("{replica} tells of entry {number}, which it has not just executed"));
+        }
+        for number in from.0 + 1..=through.0 {
+            let digest = digests.get(&number).copied().unwrap_or_default();
+            let (theirs, by) = *self.key_events.entry(number).or_insert((digest, replica));
+            if theirs != digest && !self.looks_away {
+                self.fail(format!(
+                    "{replica} and {by} tell different things of what entry {number} does to keys"
+                ));
+            }
+        }
     }
 
     /// The first invariant that was broken.

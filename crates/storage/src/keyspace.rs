@@ -11,6 +11,7 @@
 
 use crate::capture::Capture;
 use crate::entry::{ALLOCATION_BYTES, ENTRY_BYTES, Entry, Key, Table, is_due};
+use crate::events::EventLog;
 use crate::hash::KeyHashBuilder;
 use crate::leftovers::Leftovers;
 use crate::listing::Listing;
@@ -26,7 +27,7 @@ use indexmap::map::raw_entry_v1::{RawEntryApiV1, RawEntryMut};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use syros_commands::Programs;
-use syros_commands::access::{Expiry, Keys, KeysMut, Version, is_hidden};
+use syros_commands::access::{Expiry, KeyEvent, Keys, KeysMut, Version, is_hidden};
 use syros_types::{Database, Prng, WallTime};
 use syros_values::{Collection, Garbage, Kind, Value, WrongType};
 
@@ -98,6 +99,10 @@ pub(crate) struct Keyspace {
     leftovers: Box<Leftovers>,
     /// How what has been done since a script began can be undone.
     undo: Option<Box<Undo>>,
+    /// What has happened to keys, and has not been told.
+    events: EventLog,
+    /// How much of that there was when what may be undone began.
+    events_before_undo: usize,
 }
 
 /// What a key costs in the expiry index, at two thirds load of a B-tree's nodes.
@@ -123,6 +128,8 @@ impl Keyspace {
             garbage: Box::default(),
             leftovers: Box::default(),
             undo: None,
+            events: EventLog::default(),
+            events_before_undo: 0,
         }
     }
 
@@ -136,6 +143,7 @@ impl Keyspace {
         };
         sibling.set_time(self.time);
         sibling.record_from(self.recorded().map(|recorded| recorded.from));
+        sibling.events.set(self.events.is_on());
         sibling
     }
 
@@ -299,6 +307,7 @@ impl Keyspace {
 
     /// Notes that a key has been added at the end.
     fn note_addition(&mut self, key: &[u8]) {
+        self.notify(KeyEvent::New, key);
         if let Some(undo) = &mut self.undo {
             undo.added(key);
         }
@@ -525,6 +534,7 @@ impl Keyspace {
             self.uncount(expiry);
             self.content_bytes -= key.len();
             self.expired += 1;
+            self.notify(KeyEvent::Expired, &key);
             self.preserve_removed(&key);
             left -= 1;
             if let Some(entry) = self.entries.swap_remove(&*key) {
@@ -550,10 +560,21 @@ impl Keyspace {
 
     /// Removes the record of this key if it is due: the key is about to be added anew.
     fn remove_due(&mut self, key: &[u8]) {
-        if self.has_due && self.entries.get(key).is_some_and(|entry| self.is_due(entry)) {
+        if self.is_due_record(key) {
             self.discard(key);
             self.expired += 1;
+            self.notify(KeyEvent::Expired, key);
         }
+    }
+
+    /// True if there is a record of this key, and it is due.
+    fn is_due_record(&self, key: &[u8]) -> bool {
+        self.has_due && self.entries.get(key).is_some_and(|entry| self.is_due(entry))
+    }
+
+    /// What has happened to keys.
+    pub(crate) const fn events_mut(&mut self) -> &mut EventLog {
+        &mut self.events
     }
 
     /// About how many bytes of memory everything takes; what a value's memory has to spare, at most
@@ -775,6 +796,7 @@ impl KeysMut for Keyspace {
     }
 
     fn remove(&mut self, key: &[u8]) {
+        self.remove_due(key);
         self.discard(key);
         self.record_removal(key);
     }
@@ -813,8 +835,17 @@ impl KeysMut for Keyspace {
         self.content_bytes = 0;
     }
 
+    fn notifies(&self) -> bool {
+        self.events.is_on()
+    }
+
+    fn notify(&mut self, event: KeyEvent, key: &[u8]) {
+        self.events.push(event, (self.database, key), self.number);
+    }
+
     fn begin_undo(&mut self) {
         self.undo = Some(Box::default());
+        self.events_before_undo = self.events.len();
     }
 
     fn end_undo(&mut self, keeps: bool) {
@@ -824,6 +855,9 @@ impl KeysMut for Keyspace {
                 step if !keeps => self.undo_step(step),
                 step => step.give_back(&mut self.garbage),
             }
+        }
+        if !keeps {
+            self.events.truncate(self.events_before_undo);
         }
         self.look_for_due();
     }

@@ -1,12 +1,14 @@
 //! What commands need of a store of keys. Commands are executed over these traits; engines implement them.
 
 mod databases;
+mod event;
 mod hidden;
 mod names;
 mod operand;
 mod version;
 
 pub use databases::{Databases, DatabasesMut};
+pub use event::{KeyEvent, KeyEventClass, Notification};
 pub use hidden::{is_hidden, waiting_key};
 pub use names::Names;
 pub use operand::Operand;
@@ -170,6 +172,32 @@ pub trait KeysMut: Keys {
 
     /// Removes all keys.
     fn clear(&mut self);
+
+    /// True if it is asked what happens to keys: only then [`KeysMut::notify`] does something.
+    fn notifies(&self) -> bool {
+        false
+    }
+
+    /// Tells of something that an update has done to a key. What is undone has not been told of.
+    fn notify(&mut self, _event: KeyEvent, _key: &[u8]) {}
+
+    /// Tells that elements of a key's collection have been removed, and that the key is gone if they were the last ones.
+    fn notify_removal(&mut self, event: KeyEvent, key: &[u8]) {
+        if self.notifies() {
+            self.notify(event, key);
+            if self.get(key).is_none() {
+                self.notify(KeyEvent::Del, key);
+            }
+        }
+    }
+
+    /// Removes a key, and tells of it if it existed.
+    fn delete(&mut self, key: &[u8]) {
+        if self.notifies() && self.get(key).is_some() {
+            self.notify(KeyEvent::Del, key);
+        }
+        self.remove(key);
+    }
 
     /// From now on, what is done to keys can be undone. Ends with [`KeysMut::end_undo`], before the next entry.
     fn begin_undo(&mut self);

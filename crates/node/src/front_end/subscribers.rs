@@ -5,6 +5,7 @@ use std::time::Duration;
 use super::connections::RedisConnections;
 use super::messages::{Asked, MessagePeer, SubscriptionCounts};
 use super::{FrontEndAction, RedisFrontEnd};
+use crate::key_events::KeyEvents;
 use syros_resp::PushedMessage;
 use syros_types::{Instant, Now};
 use syros_wire::FrontEndMessage;
@@ -101,10 +102,25 @@ impl RedisFrontEnd {
 
     /// Takes a message of another front end.
     pub fn on_peer_message(&mut self, now: Now, from: MessagePeer, message: FrontEndMessage) {
-        let Self { messages, connections, answered, overrun, .. } = self;
+        let Self { messages, connections, answered, overrun, shared, .. } = self;
+        messages.set_key_events(shared.keyspace_events());
         let mut pusher = Pusher { connections, answered, overrun, now: now.instant };
         messages.on_message(now.instant, from, message, &mut |to, message| pusher.push(to, message));
         self.answer_confirmed();
+    }
+
+    /// Tells what executes the log in this process whether anybody listens to events of keys, and tells clients of those that
+    /// have happened: to be called before [`poll`](Self::poll) whenever something has been executed.
+    pub fn exchange_key_events(&mut self, now: Now, key_events: &mut KeyEvents) {
+        self.messages.set_key_events(self.shared.keyspace_events());
+        let happened = key_events.take();
+        key_events.set_wanted(self.messages.wants_key_events());
+        if happened.is_empty() {
+            return;
+        }
+        let Self { messages, connections, answered, overrun, .. } = self;
+        let mut pusher = Pusher { connections, answered, overrun, now: now.instant };
+        messages.tell_key_events(&happened, &mut |to, message| pusher.push(to, message));
     }
 
     /// Names that clients of this process subscribe to.

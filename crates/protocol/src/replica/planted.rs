@@ -167,6 +167,7 @@ planted_bugs! {
     CompletionToPlace = "completion-to-place": "The end of an operation goes to the connection that has the place of the one that asked for it, which may be gone.";
     MessageTwice = "message-twice": "A front end hands a published message on to subscribers that it has had before.";
     SubscriptionsForgotten = "subscriptions-forgotten": "A front end that has lost a connection to another one does not tell it anew what its clients subscribe to.";
+    KeyEventsForgotten = "key-events-forgotten": "Of several entries that a node executes in a row, it tells only of the last one what it has done to keys.";
     UnknownIsDone = "unknown-is-done": "A Redis client is told OK for an update of which nobody knows whether it was executed.";
     FormationByQuorum = "formation-by-quorum": "A group is formed when a quorum of new directories have heard of each other.";
 }

@@ -2,6 +2,7 @@
 
 mod databases;
 mod generator;
+mod notifications;
 mod scripts;
 mod sets;
 mod snapshots;
@@ -49,6 +50,7 @@ pub fn test_part<E: Engine>(make: impl Fn() -> E, load: impl Fn(&[Vec<u8>]) -> E
     test_digest(&make);
     sorted_sets::test(&make);
     databases::test(&make, &load);
+    notifications::test(&make);
     waiting::test(&make, &load, (2_000 / one_in) as usize);
     versions::test(&make, (3_000 / one_in) as usize);
     snapshots::test(&make, &load, 200 / one_in);

@@ -6,6 +6,7 @@ use super::layout::{
     value_record,
 };
 use super::reader::{Read, ReadPoint, each, random, scan};
+use crate::events::EventLog;
 use crate::hash::KeyHashBuilder;
 use crate::removals::{ALL, SWAPPED, part_of};
 use crate::stamp::Stamp;
@@ -17,7 +18,8 @@ use core::sync::atomic::Ordering;
 use std::sync::Arc;
 use syros_commands::Programs;
 use syros_commands::access::{
-    Databases, DatabasesMut, EntryRef as _, Expiry, Keys, KeysMut, Operand, Version, is_hidden,
+    Databases, DatabasesMut, EntryRef as _, Expiry, KeyEvent, Keys, KeysMut, Notification, Operand, Version,
+    is_hidden,
 };
 use syros_commands::execution;
 use syros_types::{Database, OpNumber, Prng, WallTime};
@@ -52,6 +54,8 @@ pub struct Lane<S: Store> {
     bytes: usize,
     /// How what has been done since a script began can be undone.
     undo: Option<Undo>,
+    /// What has happened to keys, and has not been told.
+    events: EventLog,
 }
 
 /// What a lane was when a script began. No script removes all keys.
@@ -60,6 +64,7 @@ struct Undo {
     steps: Vec<(StoreKey, Option<Change>)>,
     first_expiry: Expiry,
     bytes: usize,
+    events: usize,
 }
 
 impl<S: Store> fmt::Debug for Lane<S> {
@@ -109,6 +114,7 @@ impl<S: Store> Lane<S> {
             first_expiry: None,
             bytes: 0,
             undo: None,
+            events: EventLog::default(),
         }
     }
 
@@ -122,12 +128,18 @@ impl<S: Store> Lane<S> {
     /// Executes a body at this log time, and appends its replies: see [`Engine::apply`](crate::Engine::apply).
     pub fn execute(&mut self, time: WallTime, body: &[u8], reply: &mut Vec<u8>) {
         self.now_ms = time.as_millis();
+        self.events.set(self.shared.notifies());
         execution::apply(self, time, body, reply);
     }
 
     /// Bytes that have not been committed, about.
     pub const fn uncommitted_bytes(&self) -> usize {
         self.bytes
+    }
+
+    /// What has happened to keys since this was asked last, as far as it is asked: see [`Shared::set_notifying`].
+    pub fn take_notifications(&mut self) -> Vec<Notification> {
+        self.events.take()
     }
 
     /// Lets everybody see what was executed.
@@ -225,6 +237,7 @@ impl<S: Store> Lane<S> {
 
     /// Gives a key a record and the expiry that is in it.
     fn put(&mut self, key: &[u8], record: Vec<u8>, expiry: Expiry) {
+        self.notify_addition(key);
         if expiry.is_some() {
             self.record_removal(key);
         }
@@ -234,6 +247,38 @@ impl<S: Store> Lane<S> {
             self.first_expiry = Some(self.first_expiry.map_or(expiry, |first| first.min(expiry)));
         }
         self.change(data_key(space, key), Change::Put(record));
+    }
+
+    /// Tells what becomes of a key that is about to get a record: one that is not there is new, and one that has expired has
+    /// done so now at the latest.
+    fn notify_addition(&mut self, key: &[u8]) {
+        if self.events.is_on() && self.get(key).is_none() {
+            self.notify_expiry(key);
+            self.notify(KeyEvent::New, key);
+        }
+    }
+
+    /// Tells that a key has expired, if there is a record of it that is about to go.
+    fn notify_expiry(&mut self, key: &[u8]) {
+        if self.events.is_on() && self.get(key).is_none() && self.get_at(key, 0).is_some() {
+            self.notify(KeyEvent::Expired, key);
+        }
+    }
+
+    /// The record of a key that does not expire before this time, in milliseconds, or later.
+    fn get_at(&self, key: &[u8], now_ms: u64) -> Option<Read<Value<'_, S::Value>>> {
+        let store_key = data_key(self.space(), key);
+        let stored = || self.shared.succeeded(self.shared.store.get(&store_key)).flatten();
+        let value = match self.changes.get(&store_key) {
+            Some(Change::Put(record)) => Value::Changed(record),
+            Some(Change::Delete) => return None,
+            Some(Change::Merge(operands)) => {
+                let old = stored();
+                Value::Merged(merged(old.as_ref().map(AsRef::as_ref), operands.iter().map(Vec::as_slice)))
+            }
+            None => Value::Stored(stored()?),
+        };
+        Read::new(key, value, now_ms)
     }
 
     /// Gives a key another record, with the same expiry, whose own entry is there already.
@@ -322,18 +367,7 @@ impl<S: Store> Keys for Lane<S> {
     type EntryRef<'a> = Read<Value<'a, S::Value>>;
 
     fn get(&self, key: &[u8]) -> Option<Read<Value<'_, S::Value>>> {
-        let store_key = data_key(self.space(), key);
-        let stored = || self.shared.succeeded(self.shared.store.get(&store_key)).flatten();
-        let value = match self.changes.get(&store_key) {
-            Some(Change::Put(record)) => Value::Changed(record),
-            Some(Change::Delete) => return None,
-            Some(Change::Merge(operands)) => {
-                let old = stored();
-                Value::Merged(merged(old.as_ref().map(AsRef::as_ref), operands.iter().map(Vec::as_slice)))
-            }
-            None => Value::Stored(stored()?),
-        };
-        Read::new(key, value, self.now_ms)
+        self.get_at(key, self.now_ms)
     }
 
     fn version(&self, key: &[u8]) -> Version {
@@ -416,6 +450,7 @@ impl<S: Store> KeysMut for Lane<S> {
         let result = change(collection);
         match (collection.is_absent(), existed) {
             (false, _) => {
+                self.notify_addition(key);
                 self.shared.record_mark();
                 self.replace(key, value_record(key, self.stamp(expiry), &value));
             }
@@ -426,7 +461,7 @@ impl<S: Store> KeysMut for Lane<S> {
     }
 
     fn merge(&mut self, key: &[u8], now_ms: u64, operand: Operand<'_>) -> bool {
-        if is_long(key) {
+        if is_long(key) || self.events.is_on() {
             return false;
         }
         let key = data_key(self.space(), key);
@@ -460,6 +495,7 @@ impl<S: Store> KeysMut for Lane<S> {
     }
 
     fn remove(&mut self, key: &[u8]) {
+        self.notify_expiry(key);
         self.record_removal(key);
         // Of a key that does not exist a record may be left.
         self.change(data_key(self.space(), key), Change::Delete);
@@ -491,12 +527,23 @@ impl<S: Store> KeysMut for Lane<S> {
         }
     }
 
+    fn notifies(&self) -> bool {
+        self.events.is_on()
+    }
+
+    fn notify(&mut self, event: KeyEvent, key: &[u8]) {
+        self.events.push(event, (self.database.get(), key), self.number);
+    }
+
     fn begin_undo(&mut self) {
-        self.undo = Some(Undo { steps: Vec::new(), first_expiry: self.first_expiry, bytes: self.bytes });
+        let (first_expiry, bytes, events) = (self.first_expiry, self.bytes, self.events.len());
+        self.undo = Some(Undo { steps: Vec::new(), first_expiry, bytes, events });
     }
 
     fn end_undo(&mut self, keeps: bool) {
-        let Some(Undo { steps, first_expiry, bytes }) = self.undo.take().filter(|_| !keeps) else { return };
+        let undo = self.undo.take().filter(|_| !keeps);
+        let Some(Undo { steps, first_expiry, bytes, events }) = undo else { return };
+        self.events.truncate(events);
         (self.first_expiry, self.bytes) = (first_expiry, bytes);
         for (key, before) in steps.into_iter().rev() {
             match before {

@@ -15,7 +15,7 @@ use crate::removals::Recorded;
 use crate::{Digest, Engine};
 use core::hint::black_box;
 use smallvec::SmallVec;
-use syros_commands::access::{Databases as _, DatabasesMut as _, Keys as _};
+use syros_commands::access::{Databases as _, DatabasesMut as _, Keys as _, Notification};
 use syros_commands::execution;
 use syros_commands::families::Keys;
 use syros_commands::{Command, DatabaseKey, Programs, looks_at_little, operations, put_error};
@@ -309,6 +309,14 @@ impl Engine for MemoryEngine {
 
     fn advance(&mut self, time: WallTime) {
         self.databases.advance(time, || 0);
+    }
+
+    fn set_notifying(&mut self, is_on: bool) {
+        self.databases.set_notifying(is_on);
+    }
+
+    fn take_notifications(&mut self) -> Vec<Notification> {
+        self.databases.take_notifications()
     }
 
     fn time(&self) -> WallTime {

@@ -5,7 +5,7 @@
 
 use super::ROW;
 use super::sort_options::SortOptions;
-use crate::access::{Keys, KeysMut};
+use crate::access::{KeyEvent, Keys, KeysMut};
 use crate::arguments::Arguments;
 use crate::encoding::{Encoding, Field as _, Key, Opcode, OptionalElements};
 use crate::error::{CommandError, ExecutionError};
@@ -229,8 +229,9 @@ impl<'a> UpdateCommand<'a> for SortStore<'a> {
         // Whether there is a target is looked at in any case: what the answer depends on must not depend on the state.
         if !list.is_empty() {
             keys.set_collection(target, list);
+            keys.notify(KeyEvent::SortStore, target);
         } else if keys.get(target).is_some() {
-            keys.remove(target);
+            keys.delete(target);
         }
         Ok(())
     }

@@ -1,7 +1,7 @@
 //! HDEL.
 
 use super::ROW;
-use crate::access::KeysMut;
+use crate::access::{KeyEvent, KeysMut};
 use crate::arguments::Arguments;
 use crate::encoding::{Elements, Key, fields};
 use crate::families::definition::{Definition, ExecutionResult, KeyNames, UpdateCommand};
@@ -48,6 +48,9 @@ impl<'a> UpdateCommand<'a> for HDel<'a> {
         let removed = keys.edit_collection(self.key, |hash: &mut Hash| {
             self.fields.iter().filter(|field| hash.remove(field)).count()
         })?;
+        if removed > 0 {
+            keys.notify_removal(KeyEvent::HDel, self.key);
+        }
         put_integer(reply, removed as i64);
         Ok(())
     }

@@ -1,7 +1,7 @@
 //! HINCRBY.
 
 use super::GROWING_UPDATE;
-use crate::access::KeysMut;
+use crate::access::{KeyEvent, KeysMut};
 use crate::encoding::{Key, Signed, Value, fields};
 use crate::error::ExecutionError;
 use crate::families::definition::{Definition, ExecutionResult, KEY_BYTES, KeyNames, UpdateCommand};
@@ -55,6 +55,7 @@ impl<'a> UpdateCommand<'a> for HIncrBy<'a> {
             Ok::<_, ExecutionError>(sum)
         })?;
         put_integer(reply, sum?);
+        keys.notify(KeyEvent::HIncrBy, self.key);
         Ok(())
     }
 }

@@ -1,7 +1,7 @@
 //! HINCRBYFLOAT.
 
 use super::GROWING_UPDATE;
-use crate::access::KeysMut;
+use crate::access::{KeyEvent, KeysMut};
 use crate::encoding::{Key, Value, fields};
 use crate::error::{CommandError, ExecutionError};
 use crate::extended::Extended;
@@ -65,7 +65,9 @@ impl<'a> UpdateCommand<'a> for HIncrByFloat<'a> {
             sum.write(&mut value);
             hash.set(self.field, &value);
             put_bulk(reply, &value);
-            Ok(())
-        })?
+            Ok::<_, ExecutionError>(())
+        })??;
+        keys.notify(KeyEvent::HIncrByFloat, self.key);
+        Ok(())
     }
 }

@@ -1,7 +1,7 @@
 //! HSET, and HMSET, which is its old name with another answer.
 
 use super::GROWING_UPDATE;
-use crate::access::KeysMut;
+use crate::access::{KeyEvent, KeysMut};
 use crate::arguments::Arguments;
 use crate::encoding::{Elements, Encoding, Field as _, Key, Opcode};
 use crate::error::CommandError;
@@ -92,6 +92,7 @@ impl<'a> UpdateCommand<'a> for HSet<'a> {
         let new = keys.edit_collection(self.key, |hash: &mut Hash| {
             self.pairs.pairs().filter(|(field, value)| hash.set(field, value)).count()
         })?;
+        keys.notify(KeyEvent::HSet, self.key);
         if self.says_ok {
             put_ok(reply);
         } else {

@@ -1,7 +1,7 @@
 //! HSETNX.
 
 use super::{GROWING_UPDATE, hash_of};
-use crate::access::KeysMut;
+use crate::access::{KeyEvent, KeysMut};
 use crate::encoding::{Key, Value, fields};
 use crate::families::definition::{Definition, ExecutionResult, KEY_BYTES, KeyNames, UpdateCommand};
 use crate::families::elements::ELEMENT_BYTES;
@@ -48,6 +48,7 @@ impl<'a> UpdateCommand<'a> for HSetNx<'a> {
         drop(found);
         if is_free {
             keys.edit_collection(self.key, |hash: &mut Hash| hash.set(self.field, self.value))?;
+            keys.notify(KeyEvent::HSet, self.key);
         }
         put_integer(reply, i64::from(is_free));
         Ok(())

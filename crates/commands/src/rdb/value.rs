@@ -70,7 +70,7 @@ fn take_string(input: &mut Input<'_>) -> Result<Value, InvalidPayload> {
 
 /// A collection, which must have elements.
 fn filled<C: Collection>(collection: C) -> Result<Value, InvalidPayload> {
-    if collection.is_absent() { Err(InvalidPayload::Format) } else { Ok(collection.into()) }
+    if collection.is_absent(0) { Err(InvalidPayload::Format) } else { Ok(collection.into()) }
 }
 
 fn push(list: &mut List, elements: &[Element<'_>]) {

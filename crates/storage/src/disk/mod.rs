@@ -57,6 +57,15 @@ const PURGED_MAX: usize = 256;
 /// No key expires.
 const NEVER: u64 = u64::MAX;
 
+/// A key that was to expire by now, or a field of it.
+struct Due {
+    ms: u64,
+    space: Space,
+    name: Vec<u8>,
+    expiry_key: StoreKey,
+    data_key: StoreKey,
+}
+
 /// What all threads of a disk engine have in common.
 ///
 /// **Order.** [`Lane`]s execute different keys at the same time. Whatever concerns all keys, and everything here
@@ -161,7 +170,16 @@ impl<S: Store> Shared<S> {
         self.next_expiry_ms().map(moment)
     }
 
-    /// The same in milliseconds.
+    /// When something is gone that is there, at the earliest. A hash of which a field is gone says when the next one goes only
+    /// once that field has been removed.
+    fn next_change_ms(&self) -> Expiry {
+        if self.has_expired() {
+            return Some(NonZeroU64::MIN.saturating_add(self.time().as_millis()));
+        }
+        self.next_expiry_ms()
+    }
+
+    /// The same as [`next_expiry`](Self::next_expiry) in milliseconds.
     fn next_expiry_ms(&self) -> Expiry {
         NonZeroU64::new(self.next_expiry.load(Ordering::Acquire)).filter(|ms| ms.get() != NEVER)
     }
@@ -218,10 +236,10 @@ impl<S: Store> Shared<S> {
         self.purged_before.load(Ordering::Acquire) <= self.time().as_millis()
     }
 
-    /// Removes the records of some keys that have expired. No lane may be at work, and nothing uncommitted.
+    /// Removes the records of some keys that have expired, and fields that have. No lane may be at work, and nothing uncommitted.
     pub fn purge(&self) {
         let now_ms = self.time().as_millis();
-        let mut due: Vec<(u64, StoreKey, StoreKey)> = Vec::new();
+        let mut due: Vec<Due> = Vec::new();
         let mut rest = NEVER;
         for (_, space) in self.spaces_in_use() {
             let from = expiries_from(space, 0);
@@ -233,7 +251,13 @@ impl<S: Store> Shared<S> {
                     rest = rest.min(ms);
                     return ControlFlow::Break(());
                 }
-                due.push((ms, StoreKey::from_slice(key), named_data_key(space, position, name)));
+                due.push(Due {
+                    ms,
+                    space,
+                    name: name.to_vec(),
+                    expiry_key: StoreKey::from_slice(key),
+                    data_key: named_data_key(space, position, name),
+                });
                 ControlFlow::Continue(())
             });
             if self.succeeded(walked).is_none() {
@@ -241,18 +265,36 @@ impl<S: Store> Shared<S> {
             }
         }
         let mut changes = Vec::with_capacity(2 * due.len());
-        for (ms, expiry_key, data_key) in due {
+        let mut next = NEVER;
+        for Due { ms, space, name, expiry_key, data_key } in due {
             let Some(found) = self.succeeded(self.store.get(&data_key)) else { return };
+            changes.push((expiry_key, Change::Delete));
+            let Some(found) = found else { continue };
+            let record = found.as_ref();
+            let parsed = parse_record(record, is_long(&name));
+            let moments = parsed.moments(record);
             // It may have been set anew since, and got another expiry or none.
-            let expiry = |found: S::Value| parse_record(found.as_ref(), false).stamp.expiry;
-            if found.and_then(expiry).map(NonZeroU64::get) == Some(ms) {
+            if moments.gone.map(NonZeroU64::get) == Some(ms) {
                 changes.push((data_key, Change::Delete));
                 self.expired.fetch_add(1, Ordering::Relaxed);
+            } else if !parsed.is_gone(record, now_ms)
+                && moments.first.is_some_and(|first| first.get() <= now_ms)
+            {
+                let mut value = parsed.value(record).value();
+                value.drop_due(now_ms, u64::MAX);
+                let key = parsed.key(record, &name);
+                if let Some(first) = value.moments().first {
+                    next = next.min(first.get());
+                    changes.push((layout::expiry_key(space, first, key), Change::Put(Vec::new())));
+                }
+                changes.push((data_key, Change::Put(layout::value_record(key, parsed.stamp, &value))));
             }
-            changes.push((expiry_key, Change::Delete));
         }
         self.succeeded(self.store.write(changes.into_iter()));
         self.purged_before.store(rest, Ordering::Release);
+        if let Some(next) = NonZeroU64::new(next).filter(|_| next < NEVER) {
+            self.record_expiry(next);
+        }
     }
 
     /// How many keys have expired since the store was opened; of those that were set anew meanwhile nobody knows.
@@ -425,7 +467,7 @@ fn visit_record(
         return ControlFlow::Break(());
     };
     let parsed = parse_record(record, is_long(name));
-    if parsed.stamp.expiry.is_some_and(|expiry| expiry.get() <= now_ms) {
+    if parsed.is_gone(record, now_ms) {
         return ControlFlow::Continue(());
     }
     visit(position, parsed.key(record, name), parsed.value(record), parsed.stamp)
@@ -609,7 +651,7 @@ impl<S: Store> Engine for DiskEngine<S> {
         for (database, space) in shared.spaces_in_use() {
             digest.enter(database);
             let walked = shared.walk(None, (space, now_ms), &data_begin(space), |_, key, value, stamp| {
-                digest.add_stamped(key, value.fingerprint(), stamp);
+                digest.add_stamped(key, value.fingerprint_at(now_ms), stamp);
                 ControlFlow::Continue(())
             });
             shared.succeeded(walked);

@@ -13,6 +13,7 @@ use crate::stamp::Stamp;
 use crate::store::{Change, Store};
 use core::cell::Cell;
 use core::fmt;
+use core::num::NonZeroU64;
 use core::ops::ControlFlow;
 use core::sync::atomic::Ordering;
 use std::sync::Arc;
@@ -230,7 +231,10 @@ impl<S: Store> Lane<S> {
             self.record_removal(key);
         }
         let space = self.space();
-        for expiry in [moments.first, moments.gone].into_iter().flatten() {
+        // A field that is gone already is still to be removed.
+        let soon = NonZeroU64::MIN.saturating_add(self.now_ms);
+        let first = moments.first.map(|first| first.max(soon));
+        for expiry in [first, moments.gone].into_iter().flatten() {
             self.change(expiry_key(space, expiry, key), Change::Put(Vec::new()));
             self.first_expiry = Some(self.first_expiry.map_or(expiry, |first| first.min(expiry)));
         }

@@ -124,7 +124,12 @@ impl<S: Store> DiskLoader<S> {
                     self.has_marks |= stamp.entry > 0;
                     self.digest.add_stamped(key, key_hash(value), stamp);
                     let record = record(key, stamp, value);
-                    self.key((database, key), Moments { first: None, gone: stamp.expiry }, record, &mut changes);
+                    self.key(
+                        (database, key),
+                        Moments { first: None, gone: stamp.expiry },
+                        record,
+                        &mut changes,
+                    );
                 }
                 Record::Collection { key, value, stamp, .. } => {
                     self.has_marks = true;

@@ -38,21 +38,15 @@ fields!(HExpireParts<'a> = 328 {
 });
 
 /// What the rows have in common.
-const ROW: CommandSpec = CommandSpec {
-    arity: -6,
-    flags: &["write", "denyoom", "fast"],
-    since: "7.4.0",
-    ..FIELD_UPDATE
-};
+const ROW: CommandSpec =
+    CommandSpec { arity: -6, flags: &["write", "denyoom", "fast"], since: "7.4.0", ..FIELD_UPDATE };
 
 impl<'a> Definition<'a> for HExpireParts<'a> {
     const SPECS: &'static [CommandSpec] = &[
         CommandSpec {
             name: "hexpire",
             summary: "Sets the time to live of fields of a hash in seconds.",
-            parser: |_, words| {
-                Indirect::parse(words, |words| parse(ExpiryUnit::Seconds, "hexpire", words))
-            },
+            parser: |_, words| Indirect::parse(words, |words| parse(ExpiryUnit::Seconds, "hexpire", words)),
             ..ROW
         },
         CommandSpec {

@@ -127,7 +127,8 @@ impl ReadCommand for HTtl<'_> {
         for field in self.fields {
             let live = hash.as_ref().filter(|hash| hash.get(field).is_some());
             let time = live.map_or(NO_FIELD, |hash| {
-                let time = |expiry: core::num::NonZeroU64| self.time.of(expiry.get() - 1, view.now.as_millis());
+                let time =
+                    |expiry: core::num::NonZeroU64| self.time.of(expiry.get() - 1, view.now.as_millis());
                 // An expiry is far below the largest signed number.
                 hash.expiry(field).map_or(NO_EXPIRY, |expiry| time(expiry) as i64)
             });

@@ -21,7 +21,6 @@ pub(crate) mod hsetnx;
 pub(crate) mod hstrlen;
 pub(crate) mod httl;
 
-
 use super::elements::work_of_some;
 use super::specification::{CommandKind, CommandSpec, KeyPositions};
 use crate::access::{EntryRef, Keys};

@@ -46,7 +46,7 @@ pub(crate) enum ExpiryUnit {
 
 impl ExpiryUnit {
     /// The unit that this word of SET or GETEX names.
-    fn of_option(word: &[u8]) -> Option<Self> {
+    pub(crate) fn of_option(word: &[u8]) -> Option<Self> {
         const OPTIONS: [(&str, ExpiryUnit); 4] = [
             ("ex", ExpiryUnit::Seconds),
             ("px", ExpiryUnit::Milliseconds),

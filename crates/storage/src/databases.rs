@@ -157,6 +157,11 @@ impl MemoryDatabases {
         self.in_use().filter_map(Keyspace::first_expiry).min()
     }
 
+    /// See [`Keyspace::first_field_expiry`].
+    pub(crate) fn first_field_expiry(&self) -> Expiry {
+        self.in_use().filter_map(Keyspace::first_field_expiry).min()
+    }
+
     /// Number of keys in all databases.
     pub(crate) fn count(&self) -> usize {
         self.in_use().map(Keys::count).sum()

@@ -99,6 +99,7 @@ fn bodies(seed: u64) -> Bodies {
     let mut generator = Generator::new(seed, 1..4000, 1..2_000_000);
     generator.blind = true;
     generator.has_streams = true;
+    generator.has_field_expiry = true;
     let mut now = 0;
     let mut bodies = Vec::new();
     while bodies.len() < 300 {

@@ -39,7 +39,7 @@ pub trait EntryRef {
     /// If the value is of another kind.
     fn collection<C: Collection>(&self) -> Result<&C, WrongType>;
 
-    /// The fields of a hash.
+    /// The fields of a hash, and those that have expired: see [`Hash::at`].
     ///
     /// # Errors
     /// If the value is of another kind.
@@ -77,6 +77,11 @@ pub trait EntryRef {
     /// The expiry.
     fn expiry(&self) -> Expiry;
 
+    /// True if it may change by itself: it expires, or a field of it does.
+    fn is_expiring(&self) -> bool {
+        self.expiry().is_some() || (self.kind() == Kind::Hash && self.hash().is_ok_and(Hash::is_expiring))
+    }
+
     /// About how many bytes the value takes where it is kept, and what is kept of the key beside its name and its value.
     fn memory_bytes(&self) -> usize {
         KEY_BYTES + self.string().map_or_else(|_| self.to_value().memory_bytes(), <[u8]>::len)
@@ -95,6 +100,9 @@ pub trait Keys {
 
     /// The key's value and expiry, if it exists.
     fn get(&self, key: &[u8]) -> Option<Self::EntryRef<'_>>;
+
+    /// Log time, in milliseconds: what expires then or before is gone.
+    fn time_ms(&self) -> u64;
 
     /// The key's version; [`Version::UNKNOWN`] as long as none are recorded.
     fn version(&self, key: &[u8]) -> Version;

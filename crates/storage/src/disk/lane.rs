@@ -6,6 +6,7 @@ use super::layout::{
     value_record,
 };
 use super::reader::{Read, ReadPoint, each, random, scan};
+use crate::entry::earlier;
 use crate::events::EventLog;
 use crate::hash::KeyHashBuilder;
 use crate::removals::{ALL, SWAPPED, part_of};
@@ -13,6 +14,7 @@ use crate::stamp::Stamp;
 use crate::store::{Change, Store};
 use core::cell::Cell;
 use core::fmt;
+use core::num::NonZeroU64;
 use core::ops::ControlFlow;
 use core::sync::atomic::Ordering;
 use std::sync::Arc;
@@ -23,7 +25,7 @@ use syros_commands::access::{
 };
 use syros_commands::execution;
 use syros_types::{Database, OpNumber, Prng, WallTime};
-use syros_values::{Collection, Kind, WrongType};
+use syros_values::{Collection, Kind, Moments, WrongType};
 
 /// Executes bodies whose keys no other lane has anything to do with at the same time. What it has executed it sees
 /// itself at once, and everybody once it is committed.
@@ -235,14 +237,17 @@ impl<S: Store> Lane<S> {
         self.record_at(database, part_of(database, key));
     }
 
-    /// Gives a key a record and the expiry that is in it.
-    fn put(&mut self, key: &[u8], record: Vec<u8>, expiry: Expiry) {
+    /// Gives a key a record that is gone at these moments.
+    fn put(&mut self, key: &[u8], record: Vec<u8>, moments: Moments) {
         self.notify_addition(key);
-        if expiry.is_some() {
+        if moments.gone.is_some() {
             self.record_removal(key);
         }
         let space = self.space();
-        if let Some(expiry) = expiry {
+        // A field that is gone already is still to be removed.
+        let soon = NonZeroU64::MIN.saturating_add(self.now_ms);
+        let first = moments.first.map(|first| first.max(soon));
+        for expiry in [first, moments.gone].into_iter().flatten() {
             self.change(expiry_key(space, expiry, key), Change::Put(Vec::new()));
             self.first_expiry = Some(self.first_expiry.map_or(expiry, |first| first.min(expiry)));
         }
@@ -317,11 +322,11 @@ impl<S: Store> DatabasesMut for Lane<S> {
     fn move_key(&mut self, name: &[u8], from: Database, to: Database) {
         self.database_mut(from);
         if let Some(found) = self.get(name) {
-            let expiry = found.expiry();
-            let record = record_of(name, self.stamp(expiry), found.stored());
+            let moments = found.moments();
+            let record = record_of(name, self.stamp(found.expiry()), found.stored());
             drop(found);
             self.remove(name);
-            self.database_mut(to).put(name, record, expiry);
+            self.database_mut(to).put(name, record, moments);
         }
     }
 
@@ -370,6 +375,10 @@ impl<S: Store> Keys for Lane<S> {
         self.get_at(key, self.now_ms)
     }
 
+    fn time_ms(&self) -> u64 {
+        self.now_ms
+    }
+
     fn version(&self, key: &[u8]) -> Version {
         if self.recorded_from.is_none() && self.shared.recorded_from() == 0 {
             return Version::UNKNOWN;
@@ -414,12 +423,14 @@ impl<S: Store> Lane<S> {
 
 impl<S: Store> KeysMut for Lane<S> {
     fn set(&mut self, key: &[u8], value: &[u8], expiry: Expiry) {
-        self.put(key, record(key, self.stamp(expiry), value), expiry);
+        let moments = Moments { first: None, gone: expiry };
+        self.put(key, record(key, self.stamp(expiry), value), moments);
     }
 
     fn set_collection<C: Collection>(&mut self, key: &[u8], collection: C) {
         self.shared.record_mark();
-        self.put(key, value_record(key, self.stamp(None), &collection.into()), None);
+        let value: syros_values::Value = collection.into();
+        self.put(key, value_record(key, self.stamp(None), &value), value.moments());
     }
 
     fn edit<R>(
@@ -446,13 +457,21 @@ impl<S: Store> KeysMut for Lane<S> {
         drop(found);
         let existed = old.is_some();
         let (mut value, expiry) = old.unwrap_or_else(|| (C::default().into(), None));
+        // All of it is written anyway.
+        value.drop_due(self.now_ms, u64::MAX);
         let collection = C::of_mut(&mut value).ok_or(WrongType)?;
         let result = change(collection);
-        match (collection.is_absent(), existed) {
+        match (collection.is_absent(self.now_ms), existed) {
             (false, _) => {
                 self.notify_addition(key);
                 self.shared.record_mark();
-                self.replace(key, value_record(key, self.stamp(expiry), &value));
+                let record = value_record(key, self.stamp(expiry), &value);
+                let Moments { first, gone } = value.moments();
+                if first.is_some() {
+                    self.put(key, record, Moments { first, gone: earlier(expiry, gone) });
+                } else {
+                    self.replace(key, record);
+                }
             }
             (true, true) => self.remove(key),
             (true, false) => {}
@@ -489,8 +508,9 @@ impl<S: Store> KeysMut for Lane<S> {
     fn set_expiry(&mut self, key: &[u8], expiry: Expiry) {
         if let Some(found) = self.get(key) {
             let record = record_of(key, self.stamp(expiry), found.stored());
+            let Moments { first, gone } = found.stored().moments();
             drop(found);
-            self.put(key, record, expiry);
+            self.put(key, record, Moments { first, gone: earlier(expiry, gone) });
         }
     }
 
@@ -503,11 +523,11 @@ impl<S: Store> KeysMut for Lane<S> {
 
     fn rename(&mut self, from: &[u8], to: &[u8]) {
         if let Some(found) = self.get(from) {
-            let expiry = found.expiry();
-            let record = record_of(to, self.stamp(expiry), found.stored());
+            let moments = found.moments();
+            let record = record_of(to, self.stamp(found.expiry()), found.stored());
             drop(found);
             self.remove(from);
-            self.put(to, record, expiry);
+            self.put(to, record, moments);
         }
     }
 

@@ -57,6 +57,16 @@ const PURGED_MAX: usize = 256;
 /// No key expires.
 const NEVER: u64 = u64::MAX;
 
+/// A key that was to expire by now, or a field of it.
+struct Due {
+    database: Database,
+    ms: u64,
+    space: Space,
+    name: Vec<u8>,
+    expiry_key: StoreKey,
+    data_key: StoreKey,
+}
+
 /// What all threads of a disk engine have in common.
 ///
 /// **Order.** [`Lane`]s execute different keys at the same time. Whatever concerns all keys, and everything here
@@ -163,7 +173,16 @@ impl<S: Store> Shared<S> {
         self.next_expiry_ms().map(moment)
     }
 
-    /// The same in milliseconds.
+    /// When something is gone that is there, at the earliest. A hash of which a field is gone says when the next one goes only
+    /// once that field has been removed.
+    fn next_change_ms(&self) -> Expiry {
+        if self.has_expired() {
+            return Some(NonZeroU64::MIN.saturating_add(self.time().as_millis()));
+        }
+        self.next_expiry_ms()
+    }
+
+    /// The same as [`next_expiry`](Self::next_expiry) in milliseconds.
     fn next_expiry_ms(&self) -> Expiry {
         NonZeroU64::new(self.next_expiry.load(Ordering::Acquire)).filter(|ms| ms.get() != NEVER)
     }
@@ -230,12 +249,12 @@ impl<S: Store> Shared<S> {
         self.purged_before.load(Ordering::Acquire) <= self.time().as_millis()
     }
 
-    /// Removes the records of some keys that have expired. No lane may be at work, and nothing uncommitted. What has happened
-    /// to keys, if that is asked: of no log entry.
+    /// Removes the records of some keys that have expired, and fields that have. No lane may be at work, and nothing uncommitted.
+    /// What has happened to keys, if that is asked: of no log entry.
     pub fn purge(&self) -> Vec<Notification> {
         let mut expired = Vec::new();
         let now_ms = self.time().as_millis();
-        let mut due: Vec<(u64, StoreKey, (Database, Space, StoreKey))> = Vec::new();
+        let mut due: Vec<Due> = Vec::new();
         let mut rest = NEVER;
         for (database, space) in self.spaces_in_use() {
             let from = expiries_from(space, 0);
@@ -247,8 +266,14 @@ impl<S: Store> Shared<S> {
                     rest = rest.min(ms);
                     return ControlFlow::Break(());
                 }
-                let data_key = named_data_key(space, position, name);
-                due.push((ms, StoreKey::from_slice(key), (database, space, data_key)));
+                due.push(Due {
+                    ms,
+                    database,
+                    space,
+                    name: name.to_vec(),
+                    expiry_key: StoreKey::from_slice(key),
+                    data_key: named_data_key(space, position, name),
+                });
                 ControlFlow::Continue(())
             });
             if self.succeeded(walked).is_none() {
@@ -256,23 +281,39 @@ impl<S: Store> Shared<S> {
             }
         }
         let mut changes = Vec::with_capacity(2 * due.len());
-        for (ms, expiry_key, (database, space, data_key)) in due {
+        let mut next = NEVER;
+        for Due { ms, database, space, name, expiry_key, data_key } in due {
             let Some(found) = self.succeeded(self.store.get(&data_key)) else { return expired };
+            changes.push((expiry_key, Change::Delete));
+            let Some(found) = found else { continue };
+            let record = found.as_ref();
+            let parsed = parse_record(record, is_long(&name));
+            let moments = parsed.moments(record);
             // It may have been set anew since, and got another expiry or none.
-            let expiry = |found: &S::Value| parse_record(found.as_ref(), false).stamp.expiry;
-            if let Some(found) = found
-                && expiry(&found).map(NonZeroU64::get) == Some(ms)
-            {
+            if moments.gone.map(NonZeroU64::get) == Some(ms) {
                 if self.notifies() {
-                    expired.extend(expiry_of(database, (space, &data_key), found.as_ref()));
+                    expired.extend(expiry_of(database, parsed.key(record, &name)));
                 }
                 changes.push((data_key, Change::Delete));
                 self.expired.fetch_add(1, Ordering::Relaxed);
+            } else if !parsed.is_gone(record, now_ms)
+                && moments.first.is_some_and(|first| first.get() <= now_ms)
+            {
+                let mut value = parsed.value(record).value();
+                value.drop_due(now_ms, u64::MAX);
+                let key = parsed.key(record, &name);
+                if let Some(first) = value.moments().first {
+                    next = next.min(first.get());
+                    changes.push((layout::expiry_key(space, first, key), Change::Put(Vec::new())));
+                }
+                changes.push((data_key, Change::Put(layout::value_record(key, parsed.stamp, &value))));
             }
-            changes.push((expiry_key, Change::Delete));
         }
         self.succeeded(self.store.write(changes.into_iter()));
         self.purged_before.store(rest, Ordering::Release);
+        if let Some(next) = NonZeroU64::new(next).filter(|_| next < NEVER) {
+            self.record_expiry(next);
+        }
         expired
     }
 
@@ -435,11 +476,8 @@ fn read_programs<S: Store>(store: &S) -> Result<Programs, StoreError> {
 }
 
 /// That the key of this record has expired, unless no client knows of it.
-fn expiry_of(database: Database, (space, data_key): (Space, &[u8]), record: &[u8]) -> Option<Notification> {
-    let (_, name) = parse_data_key(space, data_key)?;
-    let key = parse_record(record, is_long(name)).key(record, name);
-    let event = KeyEvent::Expired;
-    (!is_hidden(key)).then(|| Notification { entry: 0, database, key: key.into(), event })
+fn expiry_of(database: Database, key: &[u8]) -> Option<Notification> {
+    (!is_hidden(key)).then(|| Notification { entry: 0, database, key: key.into(), event: KeyEvent::Expired })
 }
 
 /// Visits the record of a store's key if it is of a key of this space that exists at this time; breaks off behind the last
@@ -454,7 +492,7 @@ fn visit_record(
         return ControlFlow::Break(());
     };
     let parsed = parse_record(record, is_long(name));
-    if parsed.stamp.expiry.is_some_and(|expiry| expiry.get() <= now_ms) {
+    if parsed.is_gone(record, now_ms) {
         return ControlFlow::Continue(());
     }
     visit(position, parsed.key(record, name), parsed.value(record), parsed.stamp)
@@ -650,7 +688,7 @@ impl<S: Store> Engine for DiskEngine<S> {
         for (database, space) in shared.spaces_in_use() {
             digest.enter(database);
             let walked = shared.walk(None, (space, now_ms), &data_begin(space), |_, key, value, stamp| {
-                digest.add_stamped(key, value.fingerprint(), stamp);
+                digest.add_stamped(key, value.fingerprint_at(now_ms), stamp);
                 ControlFlow::Continue(())
             });
             shared.succeeded(walked);

@@ -141,7 +141,13 @@ fn check_number(word: &[u8], max: u64, error: CommandError) -> Result<(), Comman
 /// Gives a key the value of a payload, unless its deadline is past: then it goes.
 fn restore<K: KeysMut>(keys: &mut K, key: &[u8], deadline: Option<Deadline>, payload: &[u8], now_ms: u64) {
     let expiry = deadline.map(|deadline| future(deadline, now_ms));
-    let (value, expiry) = match (rdb::restore_checked(payload), expiry) {
+    let restored = rdb::restore_checked(payload).map(|mut value| {
+        value.drop_due(now_ms, u64::MAX);
+        value
+    });
+    let (value, expiry) = match (restored, expiry) {
+        // Each of its fields has expired.
+        (Ok(syros_values::Value::Hash(hash)), _) if hash.is_empty() => return keys.delete(key),
         (Ok(value), None) => (value, None),
         (Ok(value), Some(expiry @ Some(_))) => (value, expiry),
         (Ok(_), Some(None)) | (Err(_), _) => return keys.delete(key),

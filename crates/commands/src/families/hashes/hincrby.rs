@@ -44,14 +44,14 @@ impl<'a> UpdateCommand<'a> for HIncrBy<'a> {
         encoded + KEY_BYTES + ELEMENT_BYTES
     }
 
-    fn apply<K: KeysMut>(&self, keys: &mut K, _now_ms: u64, reply: &mut Vec<u8>) -> ExecutionResult {
+    fn apply<K: KeysMut>(&self, keys: &mut K, now_ms: u64, reply: &mut Vec<u8>) -> ExecutionResult {
         let sum = keys.edit_collection(self.key, |hash: &mut Hash| {
-            let old = hash.get(self.field).map_or(Some(0), parse_integer);
+            let old = hash.at(now_ms).get(self.field).map_or(Some(0), parse_integer);
             let old = old.ok_or(ExecutionError::FieldNotInteger)?;
             let sum = old.checked_add(self.delta).ok_or(ExecutionError::IncrementOverflow)?;
             let mut value = Vec::new();
             write_integer(&mut value, sum);
-            hash.set(self.field, &value);
+            hash.replace_at(self.field, &value, now_ms);
             Ok::<_, ExecutionError>(sum)
         })?;
         put_integer(reply, sum?);

@@ -56,14 +56,14 @@ impl<'a> UpdateCommand<'a> for HIncrByFloat<'a> {
         DECIMAL_WORK
     }
 
-    fn apply<K: KeysMut>(&self, keys: &mut K, _now_ms: u64, reply: &mut Vec<u8>) -> ExecutionResult {
+    fn apply<K: KeysMut>(&self, keys: &mut K, now_ms: u64, reply: &mut Vec<u8>) -> ExecutionResult {
         keys.edit_collection(self.key, |hash: &mut Hash| {
-            let old = hash.get(self.field).map_or(Some(Extended::ZERO), Extended::parse_argument);
+            let old = hash.at(now_ms).get(self.field).map_or(Some(Extended::ZERO), Extended::parse_argument);
             let old = old.ok_or(ExecutionError::FieldNotFloat)?;
             let sum = old.checked_add(self.delta).ok_or(ExecutionError::NotFinite)?;
             let mut value = Vec::new();
             sum.write(&mut value);
-            hash.set(self.field, &value);
+            hash.replace_at(self.field, &value, now_ms);
             put_bulk(reply, &value);
             Ok::<_, ExecutionError>(())
         })??;

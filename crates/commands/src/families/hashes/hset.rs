@@ -88,9 +88,9 @@ impl<'a> UpdateCommand<'a> for HSet<'a> {
         encoded + KEY_BYTES + self.pairs.len() / 2 * ELEMENT_BYTES
     }
 
-    fn apply<K: KeysMut>(&self, keys: &mut K, _now_ms: u64, reply: &mut Vec<u8>) -> ExecutionResult {
+    fn apply<K: KeysMut>(&self, keys: &mut K, now_ms: u64, reply: &mut Vec<u8>) -> ExecutionResult {
         let new = keys.edit_collection(self.key, |hash: &mut Hash| {
-            self.pairs.pairs().filter(|(field, value)| hash.set(field, value)).count()
+            self.pairs.pairs().filter(|(field, value)| hash.set_at(field, value, now_ms)).count()
         })?;
         keys.notify(KeyEvent::HSet, self.key);
         if self.says_ok {

@@ -2,10 +2,12 @@
 
 use crate::collections::{End, Items, Members, Scores};
 use crate::output::{Output, Text, count};
-use crate::sequential::KeyValues;
 use crate::value::{Content, Value};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
+
+/// Keys and values.
+type KeyValues = BTreeMap<u32, Value>;
 
 /// What goes from one key to another. A missing key counts as a collection without elements, and a key whose last element has
 /// gone is missing.

@@ -136,7 +136,8 @@ impl Asked {
         let number = |number: usize| number.to_string().into_bytes();
         let mut keys = Vec::new();
         if script.declares {
-            self.all().for_each(|step| step.for_each_key(&mut |key| keys.push(crate::workload::key_name(key))));
+            self.all()
+                .for_each(|step| step.for_each_key(&mut |key| keys.push(crate::workload::key_name(key))));
         }
         let mut words = match name.filter(|_| script.by_name) {
             Some(name) => vec![b"EVALSHA".to_vec(), name.to_vec()],

@@ -116,7 +116,10 @@ impl History {
         let operation = &mut self.operations[index];
         let may_be_sent_again = operation.is_wait();
         let before = operation.id.replace(id);
-        assert!(may_be_sent_again || before.is_none_or(|before| before == id), "an update travels under one id");
+        assert!(
+            may_be_sent_again || before.is_none_or(|before| before == id),
+            "an update travels under one id"
+        );
     }
 
     /// Nothing of an operation has been done, though it may have been executed.

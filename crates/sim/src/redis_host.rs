@@ -4,10 +4,10 @@
 //! says. Replies are matched with commands by their order alone. ECHO commands between them have an answer that nothing else
 //! has, so that a reply in a wrong place shows at once. What operations answer, the history's judge looks at.
 
+use crate::asked::{Asked, Ending, SCRIPT};
 use crate::clock::VirtualTime;
 use crate::history::OperationIndex;
 use crate::process::ReplicaProcess;
-use crate::asked::{Asked, Ending, SCRIPT};
 use crate::resp_client::{Received, command_of, parse};
 use crate::swarm::FrontEndWorld;
 use core::time::Duration;
@@ -260,8 +260,7 @@ impl RedisHost {
     /// Clients that are there, but for those that publish, subscribe or wait.
     pub(crate) fn clients(&self) -> Vec<u64> {
         let is_apart = |socket: &Socket| socket.is_talker || socket.is_waiter;
-        let is_there =
-            |socket: &Socket| !socket.is_abandoned && !socket.is_hung_up && !is_apart(socket);
+        let is_there = |socket: &Socket| !socket.is_abandoned && !socket.is_hung_up && !is_apart(socket);
         let sockets = self.sockets.iter().filter(|(_, socket)| is_there(socket));
         sockets.map(|(address, _)| *address).collect()
     }
@@ -296,7 +295,13 @@ impl RedisHost {
         }
         let encoding = asked.put(self.script.as_deref(), &mut bytes);
         socket.awaited.extend((0..asked.replies_before()).map(|_| Awaited::Queued));
-        socket.awaited.push_back(Awaited::Operation { operation, asked, encoding, slot: None, ends_pipeline });
+        socket.awaited.push_back(Awaited::Operation {
+            operation,
+            asked,
+            encoding,
+            slot: None,
+            ends_pipeline,
+        });
         bytes
     }
 
@@ -498,6 +503,8 @@ impl RedisHost {
                     }
                 }
             }
+            // Commands that wait are submitted when the front end is polled.
+            self.record_submitted();
             while let Some(address) = self.front_end.go_on(now) {
                 is_quiet = false;
                 self.feed(now, address);

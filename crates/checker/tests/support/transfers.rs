@@ -109,11 +109,7 @@ fn change(store: &mut PlainStore, key: u32, length: usize, other: Other) {
     }
 }
 
-fn move_element(
-    store: &mut PlainStore,
-    (from, from_end): (u32, End),
-    (to, to_end): (u32, End),
-) -> Output {
+fn move_element(store: &mut PlainStore, (from, from_end): (u32, End), (to, to_end): (u32, End)) -> Output {
     let Some(mut source) = list_of(store, from) else { return Output::WrongType };
     if source.is_empty() {
         return Output::Value(None);

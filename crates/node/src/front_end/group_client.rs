@@ -123,7 +123,13 @@ impl GroupClient {
             let number = self.waiting.push(waiter);
             debug_assert_eq!(token, number, "tokens count up");
             #[cfg(feature = "planted-bugs")]
-            self.submitted.push_back(Submitted { address, slot, token: Token(token), body: seen, made: None });
+            self.submitted.push_back(Submitted {
+                address,
+                slot,
+                token: Token(token),
+                body: seen,
+                made: None,
+            });
             return None;
         }
         self.room.release(reserved);

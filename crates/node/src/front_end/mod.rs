@@ -436,12 +436,12 @@ impl RedisFrontEnd {
         let kind = errand.kind;
         #[cfg(feature = "planted-bugs")]
         let body = errand.body.clone();
-        let Some(_token) = self.group.submit_errand(now, errand) else {
+        let token = self.group.submit_errand(now, errand);
+        if token.is_none() {
             self.end_errand(now, kind, Outcome::TimedOut);
-            return;
-        };
+        }
         #[cfg(feature = "planted-bugs")]
-        self.group.submitted.extend(self.waits.submitted(kind, _token, body));
+        self.group.submitted.extend(token.and_then(|token| self.waits.submitted(kind, token, body)));
     }
 
     /// Something that was submitted for commands that wait has ended; the address of the connection whose command has.

@@ -44,9 +44,8 @@ impl<E: InMemory> MemoryExecutor<E> {
         }
         let mut forced = Vec::new();
         for mut operation in operations(body).flatten() {
-            if let Some(
-                ScriptUse::Text { owns_everything, .. } | ScriptUse::Name { owns_everything, .. },
-            ) = operation.script_mut()
+            if let Some(ScriptUse::Text { owns_everything, .. } | ScriptUse::Name { owns_everything, .. }) =
+                operation.script_mut()
             {
                 *owns_everything = true;
             }

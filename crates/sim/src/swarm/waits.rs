@@ -29,5 +29,7 @@ impl Swarm {
         });
         settings.weights[1] += draw.of(&[1, 4, 10]);
         settings.weights[3] += draw.of(&[0, 0, 4]);
+        // What waits at a node that others have lost does not count: more nodes than elsewhere say which they are.
+        self.own_front_ends |= draw.one_in(2);
     }
 }

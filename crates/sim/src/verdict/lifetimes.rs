@@ -85,7 +85,8 @@ fn lasting(history: &History) -> Vec<Lasting<'_>> {
 fn renamed_keys(history: &History) -> BTreeSet<u32> {
     let steps = history.operations().iter().flat_map(|invocation| &invocation.steps);
     let renames = steps.filter_map(|step| match step {
-        ClientCommand::Rename(from, to) | ClientCommand::Transfer(from, to, Transfer::Copy { .. } | Transfer::Whole) => {
+        ClientCommand::Rename(from, to)
+        | ClientCommand::Transfer(from, to, Transfer::Copy { .. } | Transfer::Whole) => {
             Some([*from as u32, *to as u32])
         }
         _ => None,

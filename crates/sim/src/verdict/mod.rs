@@ -13,7 +13,7 @@ pub(crate) use lifetimes::Lifetimes;
 
 use crate::history::{Finished, History, Invocation};
 use crate::invariants::{Invariants, LogPosition};
-use crate::workload::{ClientCommand, collections, key_of};
+use crate::workload::{ClientCommand, collections, key_name, key_of};
 use syros_checker::collections::{CollectionOperation, SetOperation};
 use syros_checker::history::{History as Judged, Input, OperationIndex, Output};
 use syros_checker::linearizability::{Verdict, check, check_within};
@@ -335,7 +335,7 @@ fn translate(history: &History, invariants: &Invariants) -> Result<Vec<Translate
     let translated = history.operations().iter().enumerate().map(|(number, invocation)| {
         match invocation.steps.as_slice() {
             [ClientCommand::Wait(wait)] => {
-                return told_apart(invocation, number, invariants, |reply| wait.judged(reply));
+                return told_apart(invocation, number, invariants, |reply| wait.judged(reply, key_name));
             }
             [ClientCommand::PopMember(key)] => {
                 return told_apart(invocation, number, invariants, |reply| member_popped(*key as u32, reply));
@@ -567,10 +567,9 @@ fn answer(step: &ClientCommand, reply: Reply) -> Option<Output> {
 fn answer_to_transfer(transfer: &Transfer, reply: Reply) -> Option<Output> {
     Some(match (transfer, reply) {
         (Transfer::Element(..), reply) => Output::Value(value(reply)?),
-        (
-            Transfer::Member(_) | Transfer::Copy { .. } | Transfer::Whole,
-            Reply::Integer(flag @ (0 | 1)),
-        ) => Output::Flag(flag == 1),
+        (Transfer::Member(_) | Transfer::Copy { .. } | Transfer::Whole, Reply::Integer(flag @ (0 | 1))) => {
+            Output::Flag(flag == 1)
+        }
         (Transfer::Union | Transfer::Range | Transfer::Sorted, Reply::Integer(number)) => {
             Output::Number(number)
         }

@@ -365,7 +365,7 @@ impl ClientCommand {
             Self::Rename(from, to) => put("RENAME", from, &[&key_name(*to)]),
             Self::Transfer(from, to, transfer) => words.extend(words_of_transfer(*from, *to, transfer)),
             Self::PopMember(key) => put("SPOP", key, &[]),
-            Self::Wait(wait) => words.extend(wait.words()),
+            Self::Wait(wait) => words.extend(wait.words(key_name)),
             Self::Expire { key, millis, .. } => put("PEXPIRE", key, &[last_millisecond(*millis).as_bytes()]),
             Self::Persist { key, .. } => put("PERSIST", key, &[]),
             Self::FlushAll => words.push(b"FLUSHALL".to_vec()),
@@ -465,9 +465,7 @@ fn words_of_transfer(from: u64, to: u64, transfer: &Transfer) -> Vec<Vec<u8>> {
         Transfer::Whole => command("MOVE", from, vec![database()]),
         Transfer::Union => command("SUNIONSTORE", to, vec![key_name(from), key_name(to)]),
         Transfer::Range => command("ZRANGESTORE", to, vec![key_name(from), b"0".to_vec(), b"-1".to_vec()]),
-        Transfer::Sorted => {
-            command("SORT", from, vec![b"ALPHA".to_vec(), b"STORE".to_vec(), key_name(to)])
-        }
+        Transfer::Sorted => command("SORT", from, vec![b"ALPHA".to_vec(), b"STORE".to_vec(), key_name(to)]),
     }
 }
 

@@ -1,7 +1,6 @@
 //! Commands that wait for elements: what clients ask for, and what the answers say.
 
-use super::command::key_name;
-use super::{ClientCommand, Workload};
+use super::Workload;
 use syros_checker::collections::{CollectionOperation, End, ListOperation, SortedSetOperation};
 use syros_checker::history::{Input, Output};
 use syros_checker::transfer::Transfer;
@@ -56,14 +55,14 @@ impl WaitCommand {
         }
     }
 
-    /// The words of the command.
-    pub(super) fn words(&self) -> Vec<Vec<u8>> {
-        let names = || self.keys.iter().copied().map(key_name);
+    /// The words of the command, whose keys have these names.
+    pub(super) fn words(&self, name: fn(u64) -> Vec<u8>) -> Vec<Vec<u8>> {
+        let names = || self.keys.iter().copied().map(name);
         let timeout = format!("{}.{:03}", self.millis / 1000, self.millis % 1000).into_bytes();
         let end = |end: End| if end == End::Left { b"LEFT".to_vec() } else { b"RIGHT".to_vec() };
-        let simple = |name: &str| {
-            let name = core::iter::once(name.as_bytes().to_vec());
-            name.chain(names()).chain([timeout.clone()]).collect()
+        let simple = |command: &str| {
+            let command = core::iter::once(command.as_bytes().to_vec());
+            command.chain(names()).chain([timeout.clone()]).collect()
         };
         match &self.action {
             WaitAction::Pop(End::Left) => simple("BLPOP"),
@@ -77,7 +76,7 @@ impl WaitCommand {
             }
             WaitAction::Move { to, from_end, to_end } => {
                 let head = core::iter::once(b"BLMOVE".to_vec()).chain(names());
-                head.chain([key_name(*to), end(*from_end), end(*to_end), timeout.clone()]).collect()
+                head.chain([name(*to), end(*from_end), end(*to_end), timeout.clone()]).collect()
             }
         }
     }
@@ -94,10 +93,9 @@ impl WaitCommand {
             WaitAction::Pop(end) => {
                 Input::Collection(name(key), CollectionOperation::List(ListOperation::Pop(*end)))
             }
-            WaitAction::PopSome(end, _) => Input::Collection(
-                name(key),
-                CollectionOperation::List(ListOperation::PopSome(*end, taken)),
-            ),
+            WaitAction::PopSome(end, _) => {
+                Input::Collection(name(key), CollectionOperation::List(ListOperation::PopSome(*end, taken)))
+            }
             WaitAction::PopMin => {
                 Input::Collection(name(key), CollectionOperation::SortedSet(SortedSetOperation::PopMin))
             }
@@ -109,8 +107,8 @@ impl WaitCommand {
 
     /// What the command was to the judge, and what its client was told, by its answer: taking from one of its keys, or
     /// nothing. A client may get fewer elements than it wants, and than there are, because others have waited longer for the
-    /// rest. `None` if this is no answer.
-    pub(crate) fn judged(&self, reply: Reply) -> Option<(Input, Output)> {
+    /// rest. `None` if this is no answer, where keys have these names.
+    pub(crate) fn judged(&self, reply: Reply, name_of: fn(u64) -> Vec<u8>) -> Option<(Input, Output)> {
         let bulk = |reply: &Reply| if let Reply::Bulk(bytes) = reply { Some(bytes.clone()) } else { None };
         let nothing = (Input::Batch(Vec::new()), Output::Batch(Vec::new()));
         match reply {
@@ -130,13 +128,14 @@ impl WaitCommand {
             Reply::Array(parts) => {
                 let (name, rest) = parts.split_first()?;
                 let name = bulk(name)?;
-                let key = *self.keys.iter().find(|key| key_name(**key) == name)?;
+                let key = *self.keys.iter().find(|key| name_of(**key) == name)?;
                 match (&self.action, rest) {
                     (WaitAction::Pop(_), [element]) => {
                         Some((self.taking(key, 1), Output::Value(Some(bulk(element)?))))
                     }
                     (WaitAction::PopSome(_, count), [Reply::Array(elements)]) => {
-                        let values = elements.iter().map(|it| bulk(it).map(Some)).collect::<Option<Vec<_>>>()?;
+                        let values =
+                            elements.iter().map(|it| bulk(it).map(Some)).collect::<Option<Vec<_>>>()?;
                         let is_right = !values.is_empty() && values.len() as u64 <= *count;
                         is_right.then(|| (self.taking(key, values.len()), Output::Values(values)))
                     }
@@ -154,15 +153,14 @@ impl WaitCommand {
         }
     }
 
-    /// An update after which its first key has one more element than before; no other has made this number up.
-    pub(crate) fn feeding(&self, number: u64) -> ClientCommand {
+    /// An update of its first key that adds one element; no other has made this number up.
+    pub(crate) fn feeding(&self, number: u64) -> CollectionOperation {
         let element = format!("fed{number}").into_bytes();
-        let operation = if self.is_of_lists() {
+        if self.is_of_lists() {
             CollectionOperation::List(ListOperation::Push(End::Right, vec![element]))
         } else {
             CollectionOperation::SortedSet(SortedSetOperation::Add(vec![(1, element)]))
-        };
-        ClientCommand::Collection { key: self.keys[0], operation, blind: false }
+        }
     }
 }
 

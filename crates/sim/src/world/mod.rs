@@ -385,7 +385,8 @@ impl World {
             exhausting: u64::from(swarm.seed.is_multiple_of(8)),
             swarm,
         };
-        let has_sets = |settings: CollectionSettings| settings.weights[crate::workload::collections::SETS] > 0;
+        let has_sets =
+            |settings: CollectionSettings| settings.weights[crate::workload::collections::SETS] > 0;
         let takes_any = world.swarm.workload.collections.is_some_and(has_sets);
         if takes_any || world.swarm.front_ends.is_some_and(|world| world.waiters > 0) {
             world.invariants.keep_answers();

@@ -134,7 +134,8 @@ impl World {
         }
         if world.databases > 1 {
             for asked in &mut asked {
-                let (database, other) = (self.draw_database(world.databases), self.dice.asked.below(world.databases));
+                let (database, other) =
+                    (self.draw_database(world.databases), self.dice.asked.below(world.databases));
                 let other = Database::all().nth(other as usize).unwrap_or_default();
                 let moved = |step: ClientCommand| step.in_database(database).to_database(other);
                 asked.steps = core::mem::take(&mut asked.steps).into_iter().map(moved).collect();

@@ -205,7 +205,10 @@ impl World {
     pub(super) fn waited(&mut self, slot: usize, operation: OperationIndex) {
         let outcome = self.history.get(operation).finished.as_ref().map(|finished| &finished.outcome);
         let took = |body: &[u8]| {
-            !matches!(Reply::decode_all(body).as_deref(), Ok([Reply::Nil | Reply::NilArray | Reply::Error(_)]))
+            !matches!(
+                Reply::decode_all(body).as_deref(),
+                Ok([Reply::Nil | Reply::NilArray | Reply::Error(_)])
+            )
         };
         if matches!(outcome, Some(Outcome::Reply(body)) if took(body)) {
             self.tally.record(Occurrence::Served);
@@ -271,7 +274,8 @@ impl World {
         let step = if self.length_of(wait, wait.keys[0]).is_none() {
             ClientCommand::Del { key: wait.keys[0], blind: false }
         } else {
-            wait.feeding(self.waiting.fed)
+            let operation = wait.feeding(self.waiting.fed);
+            ClientCommand::Collection { key: wait.keys[0], operation, blind: false }
         };
         let slot = self.waiting.dice.below(self.clients.len() as u64) as usize;
         self.submit(slot, vec![step])
@@ -335,7 +339,9 @@ impl World {
                 if let Some(Reply::Array(numbers)) = self.look_at_state(&body)
                     && !matches!(numbers.first(), Some(Reply::Integer(0)))
                 {
-                    return Some(format!("{numbers:?} of {owner:x} stand in the queue of k{key}, and nobody waits"));
+                    return Some(format!(
+                        "{numbers:?} of {owner:x} stand in the queue of k{key}, and nobody waits"
+                    ));
                 }
             }
         }
@@ -390,7 +396,9 @@ impl World {
             }
             if self.is_waiting(operations[number]) {
                 let before = operations[number];
-                return Err(format!("operation {before} came first, and is not served first: {operations:?}"));
+                return Err(format!(
+                    "operation {before} came first, and is not served first: {operations:?}"
+                ));
             }
         }
         Ok(())

@@ -6,8 +6,8 @@ use syros_commands::families::{
     Versions, WaiterId,
 };
 use syros_commands::{
-    Arguments, Command, Generation, Malformed, Operation, Parsed, describe, limits, operations, overwrites,
-    parse,
+    Arguments, Command, Generation, Malformed, Operation, Parsed, ScriptUse, describe, limits, operations,
+    overwrites, parse,
 };
 use syros_types::limits::{BODY_BYTES_MAX, KEY_BYTES_MAX, KEYS_PER_OPERATION_MAX, VALUE_BYTES_MAX};
 use syros_types::{Class, Database, Footprint, Prng, key_hash, key_hash_in};
@@ -823,6 +823,21 @@ fn footprints_name_the_keys() {
     ] {
         assert_eq!(describe(&body(command)).unwrap().footprint, footprint, "{command}");
     }
+}
+
+#[test]
+fn scripts_that_declare_no_key_have_a_footprint_together_as_each_has_alone() {
+    let script: &[&[u8]] = &[b"EVAL", b"return 1", b"0"];
+    let Ok(Parsed::Data(mut operation)) = parse(script) else { panic!("a script is refused") };
+    if let Some(ScriptUse::Text { loads, .. }) = operation.script_mut() {
+        *loads = false;
+    }
+    let mut body = Vec::new();
+    operation.encode(&mut body);
+    let alone = describe(&body).unwrap().footprint;
+    assert_eq!(alone.keys().map(<[u64]>::len), Some(1));
+    operation.encode(&mut body);
+    assert_eq!(describe(&body).unwrap().footprint, alone);
 }
 
 /// The database of this number.

@@ -57,6 +57,10 @@ pub struct Invariants {
     reference: MemoryEngine,
     /// What it answered to the updates of each entry that return something.
     answers: BTreeMap<OpNumber, Vec<Vec<u8>>>,
+    /// Everything is executed in order on one more engine, for the answers.
+    keeps_answers: bool,
+    /// What was answered to each update, if that is kept.
+    answer_to: BTreeMap<OperationId, Vec<u8>>,
     /// Where each operation was executed: the entry, and its place in it.
     executed: BTreeMap<OperationId, LogPosition>,
     /// Below which sequence numbers what was executed acknowledges, session by session.
@@ -118,6 +122,29 @@ impl Invariants {
     /// Keeps the entries that are executed from now on: from the first one, if nothing has been executed.
     pub fn keep_log(&mut self) {
         self.log = Some(Vec::new());
+    }
+
+    /// Keeps the answers to all updates that are executed from now on: from the first one, if nothing has been executed.
+    pub fn keep_answers(&mut self) {
+        self.keeps_answers = true;
+    }
+
+    /// The answer to an update that was executed, if answers are kept.
+    #[must_use]
+    pub fn answer(&self, id: OperationId) -> Option<&[u8]> {
+        self.answer_to.get(&id).map(Vec::as_slice)
+    }
+
+    /// The state after everything that was executed, if answers are kept.
+    #[must_use]
+    pub fn state(&self) -> Option<&MemoryEngine> {
+        self.keeps_answers.then_some(&self.reference)
+    }
+
+    /// Log time of the last entry that somebody has executed.
+    #[must_use]
+    pub fn last_log_time(&self) -> WallTime {
+        self.times.last().copied().unwrap_or(WallTime(0))
     }
 
     /// The entries that were executed, if they are kept.
@@ -274,7 +301,12 @@ impl Invariants {
     pub fn executed(&mut self, replica: ReplicaId, number: OpNumber, entry: &LogEntry, engine: u64) {
         let log = self.log_digest(number, entry);
         match self.checkpoint(number) {
-            None => self.go_on(number, entry, Checkpoint { log, engine, by: replica }),
+            None => {
+                if self.keeps_answers {
+                    self.execute_for_answers(number, entry);
+                }
+                self.go_on(number, entry, Checkpoint { log, engine, by: replica });
+            }
             Some(_) if self.looks_away => {}
             Some(theirs) if theirs.log != log => self.disagree(replica, theirs, number),
             Some(theirs) if theirs.engine != engine => {
@@ -289,16 +321,7 @@ impl Invariants {
         let log = self.log_digest(number, entry);
         match self.checkpoint(number) {
             None => {
-                let mut answers = Vec::new();
-                self.reference.begin_entry(number);
-                for update in entry.updates() {
-                    let mut answer = Vec::new();
-                    self.reference.apply(entry.time, &update.request.body, &mut answer);
-                    if !update.class.is_nilext() {
-                        answers.push(answer);
-                    }
-                }
-                self.reference.advance(entry.time);
+                let answers = self.execute_for_answers(number, entry);
                 self.answers.insert(number, answers);
                 let engine = self.reference.digest();
                 self.go_on(number, entry, Checkpoint { log, engine, by: replica });
@@ -306,6 +329,24 @@ impl Invariants {
             Some(theirs) if theirs.log != log => self.disagree(replica, theirs, number),
             Some(_) => {}
         }
+    }
+
+    /// Executes an entry in order. The answers to its updates that return something.
+    fn execute_for_answers(&mut self, number: OpNumber, entry: &LogEntry) -> Vec<Vec<u8>> {
+        let mut answers = Vec::new();
+        self.reference.begin_entry(number);
+        for update in entry.updates() {
+            let mut answer = Vec::new();
+            self.reference.apply(entry.time, &update.request.body, &mut answer);
+            if !update.class.is_nilext() {
+                if self.keeps_answers {
+                    self.answer_to.insert(update.request.id, answer.clone());
+                }
+                answers.push(answer);
+            }
+        }
+        self.reference.advance(entry.time);
+        answers
     }
 
     /// A replica that executes entries at the same time as others has these answers, with the entries they are to.

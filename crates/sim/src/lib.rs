@@ -14,6 +14,7 @@
 #![forbid(unsafe_code)]
 
 mod adapter;
+mod asked;
 pub mod client;
 pub mod clock;
 mod engine_threads;

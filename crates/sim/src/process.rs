@@ -16,7 +16,7 @@ use syros_node::data::ViewFile;
 use syros_node::snapshots::{EngineFiles, SnapshotJob, SnapshotReport, SnapshotSizes, SnapshotWorker};
 use syros_node::{
     DiskExecutor, DriverObserver, DurableQueue, Execution, Notice, Observer, Output, RecordNumbering,
-    ReplicaDriver, Report,
+    ReplicaDriver, Report, WaitedKeys,
 };
 use syros_protocol::message::{LogEntry, Message, Peer, Prepared, RoleName};
 use syros_protocol::record::Ticket;
@@ -212,6 +212,19 @@ impl ReplicaProcess {
     #[must_use]
     pub const fn core(&self) -> &Replica {
         self.driver.replica()
+    }
+
+    /// What commands wait for at this node, and what has been executed of that.
+    pub(crate) const fn waited_mut(&mut self) -> &mut WaitedKeys {
+        self.driver.waited_mut()
+    }
+
+    /// The reply to a body of reads, if the engine is in memory.
+    pub(crate) fn read_at_once(&self, now: Now, body: &[u8]) -> Option<Vec<u8>> {
+        let memory = self.driver.memory()?;
+        let mut reply = Vec::new();
+        memory.engine().read(now.wall, body, &mut reply);
+        Some(reply)
     }
 
     /// One line on the core.

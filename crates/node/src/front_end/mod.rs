@@ -163,6 +163,8 @@ impl RedisFrontEnd {
         let messages = messages.planted(planted);
         // Two lives of a process differ in their seeds, as they must for their sessions.
         let waits = Waits::new(config.own_replica, mix(config.seed), now.instant);
+        #[cfg(feature = "planted-bugs")]
+        let waits = waits.planted(planted);
         Self {
             group: GroupClient::new(config, ReplyRoom::new(settings.client_memory), now),
             connections: RedisConnections::default(),
@@ -432,9 +434,14 @@ impl RedisFrontEnd {
     /// Submits something for commands that wait.
     fn run_errand(&mut self, now: Now, errand: Errand) {
         let kind = errand.kind;
-        if !self.group.submit_errand(now, errand) {
+        #[cfg(feature = "planted-bugs")]
+        let body = errand.body.clone();
+        let token = self.group.submit_errand(now, errand);
+        if token.is_none() {
             self.end_errand(now, kind, Outcome::TimedOut);
         }
+        #[cfg(feature = "planted-bugs")]
+        self.group.submitted.extend(token.and_then(|token| self.waits.submitted(kind, token, body)));
     }
 
     /// Something that was submitted for commands that wait has ended; the address of the connection whose command has.
@@ -497,6 +504,13 @@ impl RedisFrontEnd {
     #[cfg(feature = "planted-bugs")]
     pub fn next_submitted(&mut self) -> Option<Submitted> {
         self.group.submitted.pop_front()
+    }
+
+    /// What the group knows the commands by that wait here: what the judge of a simulation looks at.
+    #[cfg(feature = "planted-bugs")]
+    #[must_use]
+    pub const fn owner_of_waits(&self) -> u64 {
+        self.waits.owner()
     }
 
     /// Another turn of the owner's loop begins.

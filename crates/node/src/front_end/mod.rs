@@ -33,6 +33,7 @@ pub use messages::{
     SubscriptionCounts,
 };
 pub use reply_room::needs_room;
+use subscribers::Asking;
 pub use subscribers::{LAG_MAX, PUSHED_BYTES_LAG, PUSHED_BYTES_MAX};
 
 use std::sync::Arc;
@@ -140,6 +141,8 @@ pub struct RedisFrontEnd {
     /// So many followers have an update that has been acknowledged, at least.
     followers: u64,
     messages: Messages,
+    /// Connections that ask something of the registry of subscriptions in a later turn.
+    asking: Asking,
     /// Connections of subscribers that are to be closed, and bytes that wait for each.
     overrun: Vec<(u64, usize)>,
     /// Connections that may have something to submit, since one of their operations has ended or replies have been sent.
@@ -175,6 +178,7 @@ impl RedisFrontEnd {
             followers,
             messages,
             overrun: Vec::new(),
+            asking: Asking::default(),
             answered: Vec::new(),
             waits,
             #[cfg(feature = "planted-bugs")]
@@ -318,6 +322,12 @@ impl RedisFrontEnd {
                 return Some(address);
             }
         }
+        while let Some(address) = self.asking.pop_next() {
+            if self.connections.get_mut(address).is_some() {
+                self.ask(now, address);
+                return Some(address);
+            }
+        }
         while let Some(address) = self.group.room.pop_next() {
             if let Some(connection) = self.connections.get_mut(address) {
                 connection.waits_for_room = false;
@@ -331,7 +341,10 @@ impl RedisFrontEnd {
     /// True if [`go_on`](Self::go_on) has something to do in another turn.
     #[must_use]
     pub fn has_more(&self) -> bool {
-        !self.answered.is_empty() || self.group.room.has_next() || self.waits.has_work()
+        !self.answered.is_empty()
+            || self.asking.has_next()
+            || self.group.room.has_next()
+            || self.waits.has_work()
     }
 
     fn mark_answered(&mut self, address: u64) {
@@ -516,6 +529,7 @@ impl RedisFrontEnd {
     /// Another turn of the owner's loop begins.
     pub const fn begin_turn(&mut self) {
         self.group.room.begin_turn();
+        self.asking.begin_turn();
     }
 
     /// Bytes of room that are reserved for replies: they count as clients' memory.

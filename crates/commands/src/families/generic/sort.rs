@@ -11,7 +11,7 @@ use crate::encoding::{Encoding, Field as _, Key, Opcode, OptionalElements};
 use crate::error::{CommandError, ExecutionError};
 use crate::families::Command;
 use crate::families::definition::{
-    COLLECTION_WORK, Definition, ExecutionResult, KEY_BYTES, KeyNames, ReadCommand, UpdateCommand, View,
+    Definition, ExecutionResult, KEY_BYTES, KeyNames, RESULT_WORK, ReadCommand, UpdateCommand, View,
 };
 use crate::families::elements::{elements, work_of_all};
 use crate::families::specification::{CommandKind, CommandSpec, KeyPositions, KeyWord, KeysBehind};
@@ -208,7 +208,7 @@ impl<'a> UpdateCommand<'a> for SortStore<'a> {
     }
 
     fn work(&self) -> usize {
-        COLLECTION_WORK
+        RESULT_WORK
     }
 
     fn apply<K: KeysMut>(&self, keys: &mut K, _now_ms: u64, reply: &mut Vec<u8>) -> ExecutionResult {

@@ -125,6 +125,13 @@ pub(super) struct Messages {
     planted: Option<PlantedBug>,
 }
 
+/// Steps that a comparison of one message's channel with all patterns may take: some tenths of a second. Patterns can be
+/// made so that each byte of a channel is compared with each of a pattern.
+const STEPS_MAX: usize = 1 << 28;
+
+/// Steps that the smallest request takes.
+const STEPS_MIN: usize = 1 << 10;
+
 /// Takes a message for the subscriber at an address.
 pub(super) type Push<'a> = dyn FnMut(u64, &PushedMessage<'_>) + 'a;
 
@@ -178,6 +185,11 @@ impl Messages {
                 self.end_all(address);
                 MessageAnswer::Subscriptions { changes: Vec::new(), held: [0; 3] }
             }
+            MessageRequest::Publish { kind, channel, .. } if self.steps(kind, &channel) > STEPS_MAX => {
+                let text =
+                    "ERR this name of a channel is too long to be compared with all patterns of subscribers";
+                MessageAnswer::Refused(text.to_owned())
+            }
             MessageRequest::Publish { kind, channel, payload } => {
                 MessageAnswer::Count(self.publish(kind, &channel, &payload, push))
             }
@@ -198,6 +210,24 @@ impl Messages {
                 MessageAnswer::Count(self.names(SubscriptionKind::Pattern).len() as u64)
             }
         })
+    }
+
+    /// How many steps a request may take: bytes of patterns that are looked at.
+    pub(super) fn steps_of(&self, request: &MessageRequest) -> usize {
+        match request {
+            MessageRequest::Publish { kind, channel, .. } => self.steps(*kind, channel).min(STEPS_MAX),
+            _ => STEPS_MIN,
+        }
+    }
+
+    /// How many steps it may take to find the subscribers of a channel.
+    fn steps(&self, kind: SubscriptionKind, channel: &[u8]) -> usize {
+        if kind != SubscriptionKind::Channel {
+            return STEPS_MIN;
+        }
+        let others = self.peers.values().map(Peer::pattern_bytes).sum::<usize>();
+        let patterns = self.registry.pattern_bytes() + others;
+        STEPS_MIN.saturating_add(patterns.saturating_mul(channel.len()))
     }
 
     fn subscribe(&mut self, now: Instant, address: u64, kind: SubscriptionKind, names: &[Vec<u8>]) -> Asked {

@@ -376,3 +376,30 @@ mod key_events {
         assert_eq!(heard.len(), 2, "{heard:?}");
     }
 }
+
+/// Each byte of a long channel may be compared with each of a long pattern.
+#[test]
+fn a_channel_that_is_too_long_for_the_patterns_is_refused() {
+    let mut net = Net::new();
+    let pattern = format!("*{}b", "a".repeat(30_000));
+    net.subscribe(0, SubscriptionKind::Pattern, &pattern);
+    net.pump();
+    let ask = |net: &mut Net, process, length: usize| {
+        let (channel, payload) = (vec![b'a'; length], b"x".to_vec());
+        net.ask(process, MessageRequest::Publish { kind: SubscriptionKind::Channel, channel, payload })
+    };
+    for process in [0, 1] {
+        let begin = std::time::Instant::now();
+        assert!(matches!(ask(&mut net, process, 60_000), Asked::Now(MessageAnswer::Refused(_))), "{process}");
+        assert!(begin.elapsed() < Duration::from_secs(1));
+        assert!(matches!(ask(&mut net, process, 100), Asked::Now(MessageAnswer::Count(0))));
+        let request = |length: usize| MessageRequest::Publish {
+            kind: SubscriptionKind::Channel,
+            channel: vec![b'a'; length],
+            payload: Vec::new(),
+        };
+        let messages = &net.processes[process];
+        assert!(messages.steps_of(&request(1_000)) >= 30_000_000, "a turn has to end after it");
+        assert!(messages.steps_of(&request(1)) < 100_000);
+    }
+}

@@ -55,9 +55,9 @@ pub use parse::{Parsed, parse, parse_numbered};
 pub use primitive::Malformed;
 pub use programs::{Library, Programs, ScriptName};
 pub use reply::{
-    ArrayRef, Double, Head, PairsRef, Reply, ReplyRef, is_waits, put_array, put_big_number, put_boolean,
-    put_bulk, put_decimal, put_double, put_error, put_integer, put_keyed, put_map, put_nil, put_nil_array,
-    put_ok, put_pairs, put_set, put_simple, put_verbatim, put_waits,
+    ArrayRef, Double, Head, PairsRef, Reply, ReplyRef, is_nil_array, is_waits, put_array, put_big_number,
+    put_boolean, put_bulk, put_decimal, put_double, put_error, put_integer, put_keyed, put_map, put_nil,
+    put_nil_array, put_ok, put_pairs, put_set, put_simple, put_verbatim, put_waits,
 };
 pub use stream_error::StreamError;
 pub use table::{commands, lookup};

@@ -4,7 +4,8 @@ use crate::access::Databases;
 use crate::database_key::DatabaseKey;
 use crate::encoding::{IN_DATABASE, put_head, take_opcode};
 use crate::families::definition::KeyNames;
-use crate::families::{Command, Eval, EvalSha, EvalShaRo, FCall, FCallRo};
+use crate::families::{Command, Eval, EvalSha, EvalShaRo, FCall, FCallRo, XAwaitParts};
+use crate::limits::WAITED_KEYS_MAX;
 use crate::primitive::{Malformed, take_u8};
 use syros_types::{Class, Database, Footprint};
 
@@ -72,6 +73,36 @@ impl<'a> Operation<'a> {
     pub fn encode(&self, out: &mut Vec<u8>) {
         put_head(out, self.database, self.command.opcode(), self.blind);
         self.command.encode_fields(out);
+    }
+
+    /// True if it is a command that its client wants to wait for: BLPOP and its like, XREAD and XREADGROUP with BLOCK.
+    #[must_use]
+    pub fn may_wait(&self) -> bool {
+        !self.blind
+            && match &self.command {
+                Command::Take(_) => true,
+                Command::XRead(read) => read.get().block_ms.is_some(),
+                Command::XReadGroup(read) => read.get().block_ms.is_some(),
+                _ => false,
+            }
+    }
+
+    /// False of one that may wait for entries of more streams than a command may wait for. One that waits for elements is
+    /// refused when it has to wait.
+    #[must_use]
+    pub fn has_room_to_wait(&self) -> bool {
+        matches!(self.command, Command::Take(_)) || self.keys().len() <= WAITED_KEYS_MAX
+    }
+
+    /// Appends the encoding of the operation as it is submitted for a client that may have to wait: XREAD is to say from
+    /// where reading goes on if there is nothing. Its class and its keys are the same.
+    pub fn encode_to_wait(&self, out: &mut Vec<u8>) {
+        match &self.command {
+            Command::XRead(read) => {
+                XAwaitParts { is_renewed: false, read: read.get() }.encode_in(self.database, out);
+            }
+            _ => self.encode(out),
+        }
     }
 
     /// Takes one operation off the front of `input`, which is left behind it.

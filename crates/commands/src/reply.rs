@@ -167,6 +167,12 @@ pub fn put_nil_array(out: &mut Vec<u8>) {
     out.push(tag::NIL_ARRAY);
 }
 
+/// True if this encoded reply is [`Reply::NilArray`].
+#[must_use]
+pub const fn is_nil_array(reply: &[u8]) -> bool {
+    matches!(reply, [tag::NIL_ARRAY])
+}
+
 /// Appends the encoding of [`Reply::Waits`].
 pub fn put_waits(out: &mut Vec<u8>) {
     out.push(tag::WAITS);

@@ -339,6 +339,10 @@ impl<T: Target> Host for Runner<'_, T> {
                 if self.is_read && !operation.command.is_read() {
                     return refused(b"ERR Write commands are not allowed from read-only scripts.");
                 }
+                if spec.group == "stream" && operation.may_wait() {
+                    let text = b" command is not allowed with BLOCK option from scripts";
+                    return refused(&[b"ERR ", words[0], text].concat());
+                }
                 operation = operation.in_database(self.database);
                 if !operation.command.is_read() && !concerns_only(&operation, self.database) {
                     return refused(NOT_ALLOWED);

@@ -3,7 +3,7 @@
 use syros_commands::access::Version;
 use syros_commands::families::{
     Append, FlushAll, Get, Keys, Leave, Persist, RecordVersions, Rename, SetRange, Turns, Unchanged,
-    Versions, WaiterId,
+    Versions, WaiterId, XNews,
 };
 use syros_commands::{
     Arguments, Command, Generation, Malformed, Operation, Parsed, ScriptUse, describe, limits, operations,
@@ -18,6 +18,16 @@ fn body(command: &str) -> Vec<u8> {
     let Ok(Parsed::Data(operation)) = parse(&words) else { panic!("{command} is no operation") };
     let mut out = Vec::new();
     operation.encode(&mut out);
+    out
+}
+
+/// The body of a command that may wait, as it is submitted.
+fn to_wait(command: &str) -> Vec<u8> {
+    let words: Vec<&[u8]> = command.split(' ').map(str::as_bytes).collect();
+    let Ok(Parsed::Data(operation)) = parse(&words) else { panic!("{command} is no operation") };
+    assert!(operation.may_wait(), "{command}");
+    let mut out = Vec::new();
+    operation.encode_to_wait(&mut out);
     out
 }
 
@@ -564,6 +574,26 @@ fn operations_have_golden_bytes_and_classes() {
     }
 }
 
+#[test]
+fn commands_that_their_clients_want_to_wait_for_are_known() {
+    for (command, waits) in [
+        ("BLPOP k 0", true),
+        ("XREAD BLOCK 0 STREAMS k $", true),
+        ("XREAD STREAMS k $", false),
+        ("XREADGROUP GROUP g c BLOCK 5 STREAMS k >", true),
+        ("XREADGROUP GROUP g c STREAMS k >", false),
+        ("BLIND XREADGROUP GROUP g c BLOCK 5 STREAMS k >", false),
+        ("GET k", false),
+    ] {
+        let body = body(command);
+        let operation = operations(&body).next().unwrap().unwrap();
+        assert_eq!(operation.may_wait(), waits, "{command}");
+        let mut to_wait = Vec::new();
+        operation.encode_to_wait(&mut to_wait);
+        assert_eq!(to_wait != body, command.starts_with("XREAD BLOCK"), "{command}");
+    }
+}
+
 /// What a connection sends for WATCH and EXEC, or a front end for commands that wait, and no client.
 #[test]
 fn conditions_have_golden_bytes_and_classes() {
@@ -598,6 +628,18 @@ fn conditions_have_golden_bytes_and_classes() {
             Class::Read,
             Footprint::One(key_hash(b"k")),
             vec![127, 202, 1, 0, 0, 0, 0, 0, 0, 2, 4, 0, 1, b'k'],
+        ),
+        (
+            to_wait("XREAD COUNT 3 BLOCK 5 STREAMS k l $ 1-2"),
+            Class::Read,
+            both.clone(),
+            [&[127, 224, 0, 3, 6, 2, 1, b'k', 1, b'l', 2, 1, b'$', 3][..], b"1-2"].concat(),
+        ),
+        (
+            encoded(XNews { key: b"k", of_group: true, group: b"g" }),
+            Class::Read,
+            Footprint::One(key_hash(b"k")),
+            vec![127, 225, 1, b'k', 1, 1, b'g'],
         ),
     ] {
         assert_eq!(bytes, golden);

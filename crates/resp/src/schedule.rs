@@ -65,7 +65,8 @@ pub struct Submission {
     pub footprint: Footprint,
     /// How it is to be read, if the client has said so.
     pub read_policy: Option<ReadPolicy>,
-    /// It is one command that may have to wait ([`Take`](syros_commands::families::Take)), and has no id of one that waits yet.
+    /// It is one command that may have to wait: see [`Operation::may_wait`]. It is submitted once more under the same name if
+    /// it has been [postponed](crate::Connection::postpone).
     pub waits: bool,
 }
 
@@ -376,11 +377,13 @@ impl Schedule {
 
     /// Takes a command that may have to wait; returns the slot of its group. What it will be answered may come late: no
     /// room is kept for that.
-    pub(crate) fn add_waiting(&mut self, operation: &Operation<'_>) -> u64 {
+    pub(crate) fn add_waiting(&mut self, operation: &Operation<'_>, read_policy: Option<ReadPolicy>) -> u64 {
         let mut body = self.spare_bodies.pop().unwrap_or_default();
-        operation.encode(&mut body);
+        operation.encode_to_wait(&mut body);
         let load = Load { values: 0, ..Load::of(operation) };
-        let group = Group::new(body, (operation.class(), operation.footprint()), load, None);
+        let class = operation.class();
+        let read_policy = read_policy.filter(|_| class == Class::Read);
+        let group = Group::new(body, (class, operation.footprint()), load, read_policy);
         self.push(Group { may_wait: true, ..group })
     }
 
@@ -547,8 +550,8 @@ impl Schedule {
         self.values_in_flight > 0
     }
 
-    /// Takes back a submission of reads, which has not been executed: it is submitted again. False if there is no such
-    /// submission in flight.
+    /// Takes back a submission that has changed nothing and has not been answered: this body is submitted in its place. False
+    /// if there is no such submission in flight.
     pub(crate) fn postpone(&mut self, slot: u64, body: &[u8]) -> bool {
         let Some(group) = self.groups.get_mut(slot) else { return false };
         if !matches!(group.state, State::InFlight) {

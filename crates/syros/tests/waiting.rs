@@ -83,6 +83,59 @@ fn killed_nodes_take_nothing_and_those_who_wait_elsewhere_go_on() {
     drop(dev);
 }
 
+/// The id of the one entry that a client has waited for.
+fn entry(redis: &mut Redis) -> String {
+    // Streams, one of them; its name and its entries, one of them; its id and its fields.
+    for expected in ["*1", "*2", "s", "*1", "*2"] {
+        assert_eq!(redis.reply().unwrap(), expected);
+    }
+    let id = redis.reply().unwrap();
+    for expected in ["*2", "f", "v"] {
+        assert_eq!(redis.reply().unwrap(), expected);
+    }
+    id
+}
+
+#[test]
+fn entries_reach_readers_at_all_nodes_and_one_consumer_of_a_group() {
+    let (scratch, port) = (Scratch::new("waiting-streams"), free_ports());
+    let dev = common::Dev::start(&scratch.0.join("cluster"), port, &["--replicas", "5"]);
+    let leader = dev.leader().clone();
+    let followers: Vec<DevNode> = dev.nodes.iter().filter(|node| !node.leads).cloned().collect();
+    let mut adder = Redis::connect(followers[0].redis);
+    assert_eq!(adder.ask(&["XGROUP", "CREATE", "s", "g", "$", "MKSTREAM"]), "+OK");
+    let begin = |node: &DevNode, words: &[&str]| {
+        let mut redis = Redis::connect(node.redis);
+        redis.send(words).unwrap();
+        redis
+    };
+    let reader = ["XREAD", "BLOCK", "0", "STREAMS", "s", "$"];
+    let consumer = |name| ["XREADGROUP", "GROUP", "g", name, "BLOCK", "0", "STREAMS", "s", ">"];
+    let mut readers: Vec<Redis> = followers.iter().map(|node| begin(node, &reader)).collect();
+    let mut doomed = begin(&leader, &consumer("doomed"));
+    std::thread::sleep(SETTLED);
+    kill(leader.pid, Signal::KILL);
+    assert!(doomed.reply().is_err(), "its node has gone");
+    assert_eq!(adder.ask(&["XADD", "s", "1-1", "f", "v"]), "1-1");
+    for redis in &mut readers {
+        assert_eq!(entry(redis), "1-1");
+    }
+    let mut consumers = [begin(&followers[1], &consumer("one")), begin(&followers[1], &consumer("two"))];
+    assert_eq!(entry(&mut consumers[0]), "1-1", "the killed node has taken nothing");
+    std::thread::sleep(SETTLED);
+    let shown = Redis::connect(followers[1].redis).ask(&["CLIENT", "LIST"]);
+    assert!(shown.contains("flags=b") && shown.contains("cmd=xreadgroup"), "{shown}");
+    assert_eq!(adder.ask(&["XADD", "s", "1-2", "f", "v"]), "1-2");
+    assert_eq!(entry(&mut consumers[1]), "1-2");
+    // Time passes, a stream goes.
+    assert_eq!(adder.ask(&["XREAD", "BLOCK", "50", "STREAMS", "s", "$"]), "*-1");
+    let mut last = begin(&followers[2], &consumer("last"));
+    std::thread::sleep(SETTLED);
+    assert_eq!(adder.ask(&["DEL", "s"]), ":1");
+    assert!(last.reply().unwrap().starts_with("-NOGROUP"));
+    drop(dev);
+}
+
 #[test]
 fn clients_that_go_or_are_unblocked_take_nothing() {
     let (scratch, port) = (Scratch::new("waiting-gone"), free_ports());

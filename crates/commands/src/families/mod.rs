@@ -74,6 +74,7 @@ pub use streams::trim::{Trim, TrimUntil};
 pub use streams::xack::XAckParts;
 pub use streams::xadd::{NewId, XAddParts};
 pub use streams::xautoclaim::XAutoClaimParts;
+pub use streams::xawait::{XAwaitParts, stream_position};
 pub use streams::xclaim::{Delivered, XClaimParts};
 pub use streams::xgroup::{GroupAction, XGroupParts};
 pub use streams::xinfo::StreamSubject;
@@ -383,9 +384,11 @@ commands! {
         sorted_sets::zscan::ZScan<'a>,
         sorted_sets::zscan::ZScanMembers<'a>,
         sorted_sets::zscore::ZScore<'a>,
+        streams::xawait::XAwait<'a>,
         streams::xhelp::XHelp,
         streams::xinfo::XInfo<'a>,
         streams::xlen::XLen<'a>,
+        streams::xnews::XNews<'a>,
         streams::xpending::XPending<'a>,
         streams::xrange::XRange<'a>,
         streams::xread::XRead<'a>,

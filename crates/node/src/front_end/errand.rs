@@ -3,8 +3,33 @@
 use syros_protocol::message::Body;
 use syros_types::{Class, Footprint};
 
-/// A key that is waited for, and whether as a list or as a sorted set.
-pub(super) type WaitedKey = (u64, bool);
+/// A key that is waited for, and what it is waited for as.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct WaitedKey {
+    /// The key's hash.
+    pub(super) hash: u64,
+    pub(super) kind: WaitedKind,
+}
+
+/// What is waited for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum WaitedKind {
+    /// Elements of a list.
+    List,
+    /// Members of a sorted set.
+    SortedSet,
+    /// Entries of a stream.
+    Stream,
+    /// Entries of a stream that a group has not got; the hash of its name.
+    Group(u64),
+}
+
+impl WaitedKey {
+    /// All that can be waited for of the key with this hash.
+    pub(super) const fn all_of(hash: u64) -> std::ops::RangeInclusive<Self> {
+        Self { hash, kind: WaitedKind::List }..=Self { hash, kind: WaitedKind::Group(u64::MAX) }
+    }
+}
 
 /// Something to be submitted for commands that wait.
 #[derive(Debug)]

@@ -59,7 +59,7 @@ use syros_resp::Completion;
 use syros_resp::{Connection, DebugAccess, Identity, Shared, Unavailable};
 use syros_types::{Class, ConfigurationEpoch, Footprint, Instant, Now, OpNumber, ReplicaId, ReplicaSet, mix};
 use syros_wire::FrontEndMessage;
-use waits::{WaitEnd, Waits};
+use waits::{Resubmission, WaitEnd, Waits};
 
 use crate::waited_keys::WaitedKeys;
 
@@ -233,7 +233,7 @@ impl RedisFrontEnd {
         self.forget_requests(address);
         self.messages.end_all(address);
         // It leaves the queues as soon as something is submitted.
-        self.waits.give_up(Instant(0), address);
+        self.waits.forget(Instant(0), address);
         if let Some(connection) = self.connections.remove(address)
             && connection.waits_for_room
         {
@@ -372,12 +372,15 @@ impl RedisFrontEnd {
             has_submitted = true;
             has_turn &= reserved == 0;
             if submission.waits && group.knows(&submission.body) {
-                group.room.release(reserved);
                 let from = (address, submission.slot, connection.redis.id());
-                waits.begin(now.instant, from, &submission.body, submission.footprint);
-                continue;
+                if waits.begin(now.instant, from, &submission.body, &submission.footprint) {
+                    group.room.release(reserved);
+                    continue;
+                }
             }
-            if let Some((slot, completion)) = group.submit(now, address, submission, reserved) {
+            if let Some((slot, completion)) = group.submit(now, address, submission, reserved)
+                && let Some(completion) = waits.on_read(now.instant, (address, slot), completion)
+            {
                 connection.redis.complete(slot, completion);
             }
         }
@@ -400,6 +403,13 @@ impl RedisFrontEnd {
         self.shared.statistics.set_blocked(self.waits.len() as u64);
         while let Some(errand) = self.waits.next_errand(now) {
             self.run_errand(now, errand);
+        }
+        while let Some(Resubmission { address, slot, body }) = self.waits.next_resubmission(now) {
+            if let Some(connection) = self.connections.get_mut(address)
+                && connection.redis.postpone(slot, &body)
+            {
+                self.mark_answered(address);
+            }
         }
         if let Some(look) = self.waits.next_look() {
             let Errand { kind, body, footprint, .. } = look;
@@ -437,6 +447,10 @@ impl RedisFrontEnd {
         let completion = completion(outcome);
         #[cfg(feature = "planted-bugs")]
         let (waiter, completion) = self.confuse(waiter, completion);
+        let from = (waiter.address, waiter.slot);
+        let Some(completion) = self.waits.on_read(now.instant, from, completion) else {
+            return Some(waiter.address);
+        };
         let connection = self.connections.get_mut(waiter.address)?;
         let took = now.instant.since(waiter.submitted);
         connection.redis.complete_after(waiter.slot, completion, took, now.wall);

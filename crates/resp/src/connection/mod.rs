@@ -28,7 +28,7 @@ use requests::PendingRequest;
 use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
-use syros_commands::{Command, CommandError, ConnectionCommand, Operation, Parsed, commands, parse_numbered};
+use syros_commands::{CommandError, ConnectionCommand, Operation, Parsed, commands, parse_numbered};
 use syros_types::{Class, ReadPolicy, WallTime};
 use transactions::Transaction;
 
@@ -355,8 +355,9 @@ impl Connection {
         self.pipeline.schedule.has_values_in_flight()
     }
 
-    /// Takes back a submission that is a read, has this body, and has not been executed: it comes again when the client
-    /// has taken some of its replies. False if none with this slot is in flight; then nothing happens.
+    /// Takes back a submission that is a read which has not been executed, or a command that waits and has found nothing: this
+    /// body is submitted in its place when the client has taken some of its replies. False if none with this slot is in flight;
+    /// then nothing happens.
     pub fn postpone(&mut self, slot: u64, body: &[u8]) -> bool {
         self.pipeline.schedule.postpone(slot, body)
     }
@@ -605,6 +606,9 @@ impl CommandPipeline {
         }
         let number = number.unwrap_or_default();
         self.session.statistics.on_call(number);
+        if operation.may_wait() {
+            return self.wait((number, operation), policy);
+        }
         let blind = Operation { blind: true, ..*operation };
         let (operation, shown) = match (self.is_silent, operation.class()) {
             // Nobody is told what it finds.
@@ -647,9 +651,6 @@ impl CommandPipeline {
             }
             Err(error @ CommandError::Arity("exec")) => self.abort(number, &error),
             parsed if self.queue.is_some() => self.enqueue(number, parsed, words, context),
-            Ok(Parsed::Data(operation)) if matches!(operation.command, Command::Take(_)) => {
-                self.wait((number, &operation), context);
-            }
             Ok(Parsed::Data(operation)) => {
                 self.add((number, &operation), words, request_bytes, self.session.read_policy, context);
             }

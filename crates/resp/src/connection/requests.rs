@@ -140,7 +140,9 @@ impl CommandPipeline {
         let figures = connection_commands::ClientFigures {
             queued: self.queue.as_ref().map(|queue| queue.commands.len()),
             queue_bytes: self.queue.as_ref().map_or(0, crate::queue::Queue::memory_bytes),
-            is_blocked: self.requested.as_ref().is_some_and(|asked| asked.is_blocking) || self.is_postponed,
+            is_blocked: self.requested.as_ref().is_some_and(|asked| asked.is_blocking)
+                || self.is_postponed
+                || self.waiting.is_some(),
             unread_bytes: self.unread_bytes,
             output_bytes: self.output.len(),
             output_memory: self.output.memory_bytes() + self.held.memory_bytes(),

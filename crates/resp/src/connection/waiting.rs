@@ -1,12 +1,12 @@
-//! Commands that wait for elements, and CLIENT UNBLOCK.
+//! Commands that wait for elements or entries, and CLIENT UNBLOCK.
 //!
 //! A command that waits is a submission of its own ([`Submission::waits`](crate::Submission::waits)), and no further input is
 //! looked at before it has ended, as in Redis. Who submits it decides how long it waits.
 
 use super::{Answer, CommandPipeline, Shown, Slot};
-use crate::context::Context;
 use crate::writer::{write_error, write_integer};
-use syros_commands::{CommandError, Operation, parse_integer};
+use syros_commands::{CommandError, ExecutionError, Operation, parse_integer};
+use syros_types::ReadPolicy;
 
 /// A client whose command is to wait no longer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -19,17 +19,12 @@ pub struct Unblocking {
 
 impl CommandPipeline {
     /// Takes a command that may have to wait.
-    pub(super) fn wait(
-        &mut self,
-        (number, operation): (Option<usize>, &Operation<'_>),
-        context: &Context<'_>,
-    ) {
-        if let Some(unavailable) = context.unavailable {
-            return self.reply(|_, out| write_error(out, unavailable.text().as_bytes()));
+    pub(super) fn wait(&mut self, (number, operation): (usize, &Operation<'_>), policy: Option<ReadPolicy>) {
+        if !operation.has_room_to_wait() {
+            return self
+                .reply(|_, out| write_error(out, ExecutionError::TooManyWaitedKeys.text().as_bytes()));
         }
-        let number = number.unwrap_or_default();
-        self.session.statistics.on_call(number);
-        let slot = self.schedule.add_waiting(operation);
+        let slot = self.schedule.add_waiting(operation, policy);
         let shown = if self.is_silent { Shown::Nothing } else { Shown::Reply(self.session.protocol) };
         let command = u16::try_from(number).unwrap_or(u16::MAX);
         self.slots.push_back(Slot::Command(Answer::Group { slot, shown, command, kept: 0 }));

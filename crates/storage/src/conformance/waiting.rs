@@ -1,10 +1,12 @@
-//! Those who wait for elements: against a model of queues, and through snapshots.
+//! Those who wait for elements: against a model of queues, and through snapshots. Those who wait for entries of streams.
 
 use super::{apply, body, bulk, evaluate, ms, read};
 use crate::Engine;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
-use syros_commands::families::{Leave, ListEnd, ScoreEnd, TakeAction, TakeParts, Turns, WaiterId};
-use syros_commands::{Arguments, Operation, Reply};
+use syros_commands::families::{
+    Leave, ListEnd, ScoreEnd, TakeAction, TakeParts, Turns, WaiterId, XAwaitParts, XNews,
+};
+use syros_commands::{Arguments, Command, Operation, Parsed, Reply, parse};
 use syros_types::{Database, Prng};
 
 /// What engines have to pass.
@@ -16,6 +18,7 @@ pub(super) fn test<E: Engine>(make: &impl Fn() -> E, load: &impl Fn(&[Vec<u8>]) 
     test_kinds(make);
     test_those_who_have_gone(make);
     test_limits(make);
+    test_readers(make);
     for seed in 0..4 {
         test_at_random(make, load, seed, steps);
     }
@@ -27,7 +30,7 @@ const fn waiter(member: u8, life: u64, sequence: u64) -> WaiterId {
     WaiterId { owner: WaiterId::owner(Some(member), life << 8), sequence }
 }
 
-fn encoded<'a>(command: impl Into<syros_commands::Command<'a>>) -> Vec<u8> {
+fn encoded<'a>(command: impl Into<Command<'a>>) -> Vec<u8> {
     let mut body = Vec::new();
     Operation::new(command).encode(&mut body);
     body
@@ -189,6 +192,57 @@ fn test_limits<E: Engine>(make: &impl Fn() -> E) {
     let replies = apply(&mut engine, ms(1), &take(waiter(0, 1, 1), false, POP, &many));
     assert_eq!(replies, [Reply::Error(b"ERR a command can wait for 1024 keys at most".to_vec())]);
     assert_eq!(apply(&mut engine, ms(1), &take(waiter(0, 1, 1), false, POP, &many[1..])), [Reply::Waits]);
+}
+
+/// The body that is submitted for an XREAD which may have to wait, for the first time or again.
+fn await_entries(command: &str, is_renewed: bool) -> Vec<u8> {
+    let words: Vec<&[u8]> = command.split(' ').map(str::as_bytes).collect();
+    let Ok(Parsed::Data(Operation { command: Command::XRead(read), .. })) = parse(&words) else {
+        panic!("{command} is no XREAD")
+    };
+    let mut body = Vec::new();
+    XAwaitParts { is_renewed, read: read.get() }.encode_in(Database::FIRST, &mut body);
+    body
+}
+
+/// What a stream has for those who wait, of a group if one is named.
+fn news<E: Engine>(engine: &E, key: &str, group: Option<&str>) -> Vec<Reply> {
+    let (of_group, group) = (group.is_some(), group.unwrap_or_default().as_bytes());
+    read(engine, ms(1), &encoded(XNews { key: key.as_bytes(), of_group, group }))
+}
+
+/// XREAD that may have to wait answers from where it goes on, and whether a stream has something can be asked.
+fn test_readers<E: Engine>(make: &impl Fn() -> E) {
+    let mut engine = make();
+    let awaited =
+        |engine: &E, command: &str, is_renewed| read(engine, ms(1), &await_entries(command, is_renewed));
+    let ids = |ids: &[&str]| vec![Reply::Array(ids.iter().map(|id| bulk(id)).collect())];
+    let wrong_type =
+        [Reply::Error(b"WRONGTYPE Operation against a key holding the wrong kind of value".to_vec())];
+    let state = |number| vec![Reply::Integer(number)];
+    assert_eq!(awaited(&engine, "XREAD BLOCK 0 STREAMS s t u $ + 7", false), ids(&["0-0", "0-0", "7-0"]));
+    assert_eq!((news(&engine, "s", None), news(&engine, "s", Some("g"))), (vec![Reply::Nil], state(2)));
+    apply(&mut engine, ms(1), &body(&["XGROUP CREATE s g $ MKSTREAM", "XADD s 5-1 f v"]));
+    assert_eq!((news(&engine, "s", None), news(&engine, "s", Some("g"))), (vec![bulk("5-1")], state(1)));
+    assert_eq!(news(&engine, "s", Some("none")), state(2));
+    assert_eq!(awaited(&engine, "XREAD BLOCK 0 STREAMS s t $ $", false), ids(&["5-1", "0-0"]));
+    for start in ["5-0", "+"] {
+        let plain = read(&engine, ms(1), &body(&[&format!("XREAD STREAMS s {start}")]));
+        assert_eq!(awaited(&engine, &format!("XREAD BLOCK 0 STREAMS s {start}"), false), plain);
+    }
+    let delivered = apply(&mut engine, ms(1), &body(&["XREADGROUP GROUP g c BLOCK 0 STREAMS s >"]));
+    assert!(matches!(delivered[..], [Reply::Keyed(_)]), "{delivered:?}");
+    assert_eq!(news(&engine, "s", Some("g")), state(0));
+    let nothing = apply(&mut engine, ms(1), &body(&["XREADGROUP GROUP g c BLOCK 0 STREAMS s >"]));
+    assert_eq!(nothing, [Reply::NilArray]);
+    // An id outlives its entry.
+    apply(&mut engine, ms(1), &body(&["XDEL s 5-1"]));
+    assert_eq!(awaited(&engine, "XREAD BLOCK 0 STREAMS s $", false), ids(&["5-1"]));
+    assert_eq!((news(&engine, "s", None), news(&engine, "s", Some("g"))), (vec![Reply::Nil], state(0)));
+    apply(&mut engine, ms(1), &body(&["SET s x"]));
+    assert_eq!((news(&engine, "s", None), news(&engine, "s", Some("g"))), (vec![Reply::Nil], state(2)));
+    assert_eq!(awaited(&engine, "XREAD BLOCK 0 STREAMS s t 1 2", false), wrong_type);
+    assert_eq!(awaited(&engine, "XREAD BLOCK 0 STREAMS s t 1 2", true), ids(&["1-0", "2-0"]));
 }
 
 /// Lists, and queues of those who wait for their elements.

@@ -3,12 +3,14 @@
 pub(crate) mod xack;
 pub(crate) mod xadd;
 pub(crate) mod xautoclaim;
+pub(crate) mod xawait;
 pub(crate) mod xclaim;
 pub(crate) mod xdel;
 pub(crate) mod xgroup;
 pub(crate) mod xhelp;
 pub(crate) mod xinfo;
 pub(crate) mod xlen;
+pub(crate) mod xnews;
 pub(crate) mod xpending;
 pub(crate) mod xrange;
 pub(crate) mod xread;

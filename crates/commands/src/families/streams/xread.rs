@@ -103,20 +103,33 @@ fn entries_from(stream: &Stream, start: Start) -> StreamIter<'_> {
     }
 }
 
-impl ReadCommand for XReadParts<'_> {
-    fn read<K: Keys>(&self, keys: &K, view: View, reply: &mut Vec<u8>) -> ExecutionResult {
+impl XReadParts<'_> {
+    /// Appends the entries; false, without a change, if there are none anywhere.
+    ///
+    /// # Errors
+    /// If the value of a key is of another kind, unless such keys are passed over; if there are too many bytes.
+    pub(super) fn answer<K: Keys>(
+        &self,
+        keys: &K,
+        view: View,
+        passes_over: bool,
+        reply: &mut Vec<u8>,
+    ) -> Result<bool, ExecutionError> {
         let found: Vec<_> = self.keys.iter().map(|key| (key, keys.get(key))).collect();
         let mut answered = Vec::new();
         for ((key, found), start) in found.iter().zip(self.starts) {
-            let Some(stream) = stream_of(found.as_ref())? else { continue };
+            let stream = match stream_of(found.as_ref()) {
+                Err(_) if passes_over => None,
+                stream => stream?,
+            };
+            let Some(stream) = stream else { continue };
             let entries = entries_from(stream, Start::of_read(start)?);
             if entries.len() > 0 {
                 answered.push((key, entries));
             }
         }
         if answered.is_empty() {
-            put_nil_array(reply);
-            return Ok(());
+            return Ok(false);
         }
         put_keyed(reply, answered.len());
         for (key, entries) in answered {
@@ -129,6 +142,15 @@ impl ReadCommand for XReadParts<'_> {
                     return Err(ExecutionError::ReplyTooLong);
                 }
             }
+        }
+        Ok(true)
+    }
+}
+
+impl ReadCommand for XReadParts<'_> {
+    fn read<K: Keys>(&self, keys: &K, view: View, reply: &mut Vec<u8>) -> ExecutionResult {
+        if !self.answer(keys, view, false, reply)? {
+            put_nil_array(reply);
         }
         Ok(())
     }

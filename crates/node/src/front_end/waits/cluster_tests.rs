@@ -157,7 +157,7 @@ impl Cluster {
         let (now, address) = (self.now, self.clients);
         let node = &mut self.nodes[number];
         if node.is_up {
-            node.waits.begin(now, (address, 1, address), &body, footprint);
+            node.waits.begin(now, (address, 1, address), &body, &footprint);
         }
     }
 
@@ -320,8 +320,8 @@ impl Cluster {
             return Err(format!("{missing} is lost"));
         }
         for key in KEYS.iter().filter(|key| !self.elements(key).is_empty()) {
-            let hash = (syros_types::key_hash(key.as_bytes()), true);
-            let waits = |node: &Node| node.waits.waits.values().any(|wait| wait.keys.contains(&hash));
+            let waited = WaitedKey { hash: key_hash(key.as_bytes()), kind: WaitedKind::List };
+            let waits = |node: &Node| node.waits.waits.values().any(|wait| wait.keys.contains(&waited));
             if self.nodes.iter().filter(|node| node.is_up).any(waits) {
                 return Err(format!("a client waits for {key}, which has elements"));
             }

@@ -6,11 +6,16 @@
 //! on having heard of a change. A command ends when it is answered, when its time has passed, or when its client or this
 //! process wants it to. It is taken out of the queues then ([`Leave`]), in the background: nothing is lost if that takes
 //! long, for an element is taken only by submitting the command again.
+//!
+//! XREAD and XREADGROUP stand in no queue. Their connections submit them, for their replies may be long and need room; a
+//! reply that has nothing in it is kept back here, and the connection submits the command again when the state has something
+//! ([`XNews`]): XREAD from the ids on that this reply has named, for each client by itself; XREADGROUP for one client of a
+//! group at a time, the one that has waited longest.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::time::Duration;
 
-use syros_commands::families::{Leave, TakeParts, Turns, WaiterId};
+use syros_commands::families::{Leave, TakeParts, Turns, WaiterId, XNews};
 use syros_commands::{Arguments, Command, Operation, Reply, is_waits, operations, put_error};
 use syros_protocol::client::Outcome;
 #[cfg(feature = "planted-bugs")]
@@ -19,9 +24,11 @@ use syros_protocol::message::Body;
 #[cfg(feature = "planted-bugs")]
 use syros_protocol::replica::PlantedBug;
 use syros_resp::{Completion, Unblocking};
-use syros_types::{Class, Database, Footprint, Instant, Now, ReplicaId, ReplicaSet, key_hash_in};
+use syros_types::{Class, Database, Footprint, Instant, Now, ReplicaId, ReplicaSet, key_hash, key_hash_in};
 
-use super::errand::{Errand, ErrandKind, WaitedKey};
+use self::readers::Reader;
+pub(super) use self::readers::Resubmission;
+use super::errand::{Errand, ErrandKind, WaitedKey, WaitedKind};
 #[cfg(feature = "planted-bugs")]
 use super::group_client::Submitted;
 use super::group_client::completion;
@@ -88,14 +95,16 @@ struct Wait {
     slot: u64,
     /// The client, by the number that CLIENT ID answers.
     client: u64,
-    /// The operation as the connection has made it.
+    /// The operation as the connection has made it, or, of a reader, as it is to be submitted next.
     body: Body,
     footprint: Footprint,
     keys: Vec<WaitedKey>,
+    /// It waits for entries of streams, in no queue.
+    reader: Option<Reader>,
     until: Instant,
     /// It is on its way.
     is_asking: bool,
-    /// Since when it is in the queues; `None` if it has not been told to wait.
+    /// Since when it waits, in the queues if there are any; `None` if it has not been told to wait.
     stands_since: Option<Instant>,
     /// Not to be submitted again before.
     retry_at: Instant,
@@ -112,6 +121,8 @@ struct Wait {
 struct WaitedFor {
     database: Database,
     name: Vec<u8>,
+    /// The name of the group, if the consumers of one wait.
+    group: Vec<u8>,
     waits: BTreeSet<u64>,
     /// It is in the list of those to be looked at, or is being looked at.
     is_looked_at: bool,
@@ -149,6 +160,8 @@ pub(super) struct Waits {
     errands: VecDeque<Errand>,
     /// Keys to be looked at now.
     looks: VecDeque<WaitedKey>,
+    /// Readers that are to be submitted again by their connections.
+    resubmissions: VecDeque<u64>,
     /// What has changed of the keys that are waited for, and has not been said.
     news: Vec<(u64, bool)>,
     /// Somebody tells what is executed.
@@ -179,6 +192,7 @@ impl Waits {
             departing: BTreeSet::new(),
             errands: VecDeque::new(),
             looks: VecDeque::new(),
+            resubmissions: VecDeque::new(),
             news: Vec::new(),
             hears: false,
             reached: ReplicaSet(0),
@@ -227,36 +241,37 @@ impl Waits {
         self.waits.len()
     }
 
-    /// A command has come that may have to wait.
+    /// A command has come that may have to wait, or comes again. True if it is submitted from here, false if its connection
+    /// is to submit it; then [`Self::on_read`] is to be told what has become of it.
     pub(super) fn begin(
         &mut self,
         now: Instant,
         (address, slot, client): (u64, u64, u64),
         body: &Body,
-        footprint: Footprint,
-    ) {
-        let Some((take, database)) = take_of(body) else { return };
-        let is_list = take.action.is_of_lists();
-        let names: BTreeSet<&[u8]> = take.keys.iter().collect();
-        let keys: Vec<WaitedKey> = names.iter().map(|name| (key_hash_in(database, name), is_list)).collect();
-        let until = match take.timeout_ms {
+        footprint: &Footprint,
+    ) -> bool {
+        if self.by_address.contains_key(&address) {
+            return false;
+        }
+        let number = self.last + 1;
+        let Some(begun) = self.watch_all(now, body, number) else { return false };
+        self.last = number;
+        let Begun { keys, reader, timeout_ms } = begun;
+        let until = match timeout_ms {
             0 => Instant::NEVER,
             millis => now.after(Duration::from_millis(millis)),
         };
-        self.last += 1;
-        let number = self.last;
-        for (key, name) in keys.iter().zip(names) {
-            self.watch(now, *key, (database, name), number);
-        }
+        let is_reader = reader.is_some();
         let wait = Wait {
             address,
             slot,
             client,
             body: body.clone(),
-            footprint,
+            footprint: footprint.clone(),
             keys,
+            reader,
             until,
-            is_asking: false,
+            is_asking: is_reader,
             stands_since: None,
             retry_at: now,
             retries: 0,
@@ -267,16 +282,56 @@ impl Waits {
         self.waits.insert(number, wait);
         self.by_address.insert(address, number);
         self.ask(number);
+        !is_reader
+    }
+
+    /// Has a command wait for its keys, if it is one that may.
+    fn watch_all(&mut self, now: Instant, body: &[u8], number: u64) -> Option<Begun> {
+        let operation = operations(body).next()?.ok()?;
+        let database = operation.database;
+        let (names, (kind, group), reader, timeout_ms) = match &operation.command {
+            Command::Take(take) => {
+                let take = take.get();
+                let kind = if take.action.is_of_lists() { WaitedKind::List } else { WaitedKind::SortedSet };
+                (take.keys, (kind, &b""[..]), None, take.timeout_ms)
+            }
+            Command::XAwait(read) => {
+                let read = read.get().read;
+                let reader = Reader::Entries { behind: Vec::new() };
+                (read.keys, (WaitedKind::Stream, &b""[..]), Some(reader), read.block_ms?)
+            }
+            Command::XReadGroup(read) => {
+                let read = read.get();
+                let kind = WaitedKind::Group(key_hash(read.group));
+                (read.keys, (kind, read.group), Some(Reader::Group), read.block_ms?)
+            }
+            _ => return None,
+        };
+        let names: BTreeSet<&[u8]> = names.iter().collect();
+        let mut keys = Vec::with_capacity(names.len());
+        for name in names {
+            let key = WaitedKey { hash: key_hash_in(database, name), kind };
+            self.watch(now, key, (database, name, group), number);
+            keys.push(key);
+        }
+        Some(Begun { keys, reader, timeout_ms })
     }
 
     /// A command waits for a key.
-    fn watch(&mut self, now: Instant, key: WaitedKey, (database, name): (Database, &[u8]), number: u64) {
-        self.news.push((key.0, true));
+    fn watch(
+        &mut self,
+        now: Instant,
+        key: WaitedKey,
+        (database, name, group): (Database, &[u8], &[u8]),
+        number: u64,
+    ) {
+        self.news.push((key.hash, true));
         let (interval, hears) = (POLL_INTERVALS.0, self.hears);
         let look_at = now.after(if hears { LOOK_INTERVAL } else { interval });
         let entry = self.keys.entry(key).or_insert_with(|| WaitedFor {
             database,
             name: name.to_vec(),
+            group: group.to_vec(),
             waits: BTreeSet::new(),
             is_looked_at: false,
             again: false,
@@ -299,6 +354,10 @@ impl Waits {
         let id = self.confuse(id);
         let absent = self.absent;
         let Some(wait) = self.waits.get_mut(&number).filter(|wait| !wait.is_asking) else { return };
+        if wait.reader.is_some() {
+            wait.is_asking = true;
+            return self.resubmissions.push_back(number);
+        }
         let Some((take, database)) = take_of(&wait.body) else { return };
         wait.is_asking = true;
         let mut body = Vec::with_capacity(wait.body.len() + 16);
@@ -341,24 +400,7 @@ impl Waits {
         // Both may have been of one moment.
         self.moments.insert((wait.until, number));
         match outcome {
-            Outcome::Reply(reply) if is_waits(&reply) => {
-                wait.stands_since.get_or_insert(now);
-                if let Some(reason) = wait.ends {
-                    return self.end(now, number, reason);
-                }
-                if stood {
-                    let pause = RETRY_PAUSES.0 * (1 << wait.retries.min(16));
-                    wait.retries =
-                        if wait.retry_at.after(RETRIES_FORGOTTEN) < now { 0 } else { wait.retries + 1 };
-                    wait.retry_at = now.after(pause.min(RETRY_PAUSES.1));
-                    let at = wait.retry_at;
-                    self.look_before(number, at);
-                } else {
-                    // Elements may have come while it was on its way.
-                    self.look_before(number, now);
-                }
-                None
-            }
+            Outcome::Reply(reply) if is_waits(&reply) => self.on_nothing(now, number),
             Outcome::Reply(reply) => {
                 // An error has changed nothing, so its places are still kept.
                 let is_error = matches!(Reply::decode_all(&reply).as_deref(), Ok([Reply::Error(_)]));
@@ -370,14 +412,38 @@ impl Waits {
                 self.end(now, number, reason)
             }
             // It has had no effect.
-            _ if stood => {
-                wait.retry_at = now.after(RETRY_PAUSES.1);
-                let at = wait.retry_at;
-                self.look_before(number, at);
-                None
-            }
+            _ if stood => self.try_later(now, number),
             failure => self.finish(now, number, completion(failure), false),
         }
+    }
+
+    /// There is nothing for a command that was submitted: its end, if it is to wait no longer.
+    fn on_nothing(&mut self, now: Instant, number: u64) -> Option<WaitEnd> {
+        let wait = self.waits.get_mut(&number)?;
+        let has_stood = wait.stands_since.replace(wait.stands_since.unwrap_or(now)).is_some();
+        if let Some(reason) = wait.ends {
+            return self.end(now, number, reason);
+        }
+        if has_stood {
+            let pause = RETRY_PAUSES.0 * (1 << wait.retries.min(16));
+            wait.retries = if wait.retry_at.after(RETRIES_FORGOTTEN) < now { 0 } else { wait.retries + 1 };
+            wait.retry_at = now.after(pause.min(RETRY_PAUSES.1));
+            let at = wait.retry_at;
+            self.look_before(number, at);
+        } else {
+            // Elements may have come while it was on its way.
+            self.look_before(number, now);
+        }
+        None
+    }
+
+    /// A command that waits could not be submitted again.
+    fn try_later(&mut self, now: Instant, number: u64) -> Option<WaitEnd> {
+        let wait = self.waits.get_mut(&number)?;
+        wait.retry_at = now.after(RETRY_PAUSES.1);
+        let at = wait.retry_at;
+        self.look_before(number, at);
+        None
     }
 
     /// A command is to wait no longer: its end, unless that has to wait for what is on its way.
@@ -415,12 +481,15 @@ impl Waits {
             self.depart(now, number, Departure { database, keys, is_list: take.action.is_of_lists() });
         }
         for key in &wait.keys {
-            self.news.push((key.0, false));
+            self.news.push((key.hash, false));
             if let Some(waited) = self.keys.get_mut(key) {
                 waited.waits.remove(&number);
                 if waited.waits.is_empty() {
                     self.key_moments.remove(&(waited.look_at, *key));
                     self.keys.remove(key);
+                } else if matches!(key.kind, WaitedKind::Group(_)) {
+                    // The next one's turn may have come.
+                    self.look(*key);
                 }
             }
         }
@@ -528,8 +597,9 @@ impl Waits {
             }
         }
         for hash in waited.take_touched() {
-            self.look((hash, true));
-            self.look((hash, false));
+            let keys: Vec<WaitedKey> =
+                self.keys.range(WaitedKey::all_of(hash)).map(|(key, _)| *key).collect();
+            keys.into_iter().for_each(|key| self.look(key));
         }
     }
 
@@ -541,8 +611,7 @@ impl Waits {
                 continue;
             }
             let Some(waited) = self.keys.get(&key) else { continue };
-            let turns = Turns { owner: self.owner, absent: self.absent, is_list: key.1, key: &waited.name };
-            let operation = Operation::new(turns).in_database(waited.database);
+            let operation = self.question(key.kind, waited).in_database(waited.database);
             let mut body = Vec::new();
             operation.encode(&mut body);
             return Some(Errand {
@@ -555,13 +624,27 @@ impl Waits {
         None
     }
 
+    /// What is asked of a key.
+    fn question<'a>(&self, kind: WaitedKind, waited: &'a WaitedFor) -> Operation<'a> {
+        let (key, group) = (waited.name.as_slice(), waited.group.as_slice());
+        match kind {
+            WaitedKind::List | WaitedKind::SortedSet => {
+                let is_list = kind == WaitedKind::List;
+                Operation::new(Turns { owner: self.owner, absent: self.absent, is_list, key })
+            }
+            WaitedKind::Stream => Operation::new(XNews { key, of_group: false, group }),
+            WaitedKind::Group(_) => Operation::new(XNews { key, of_group: true, group }),
+        }
+    }
+
     /// What the state says of a key; `None` if there was no answer.
     pub(super) fn on_look(&mut self, now: Instant, key: WaitedKey, reply: Option<&[u8]>) {
         let hears = self.hears;
+        let (standing, turns) =
+            reply.and_then(|reply| self.turns_of(key, reply)).unwrap_or((u64::MAX, Vec::new()));
         let Some(waited) = self.keys.get_mut(&key) else { return };
         waited.is_looked_at = false;
         let has_changed = std::mem::take(&mut waited.again);
-        let (standing, turns) = reply.and_then(turns_of).unwrap_or((u64::MAX, Vec::new()));
         self.key_moments.remove(&(waited.look_at, key));
         waited.interval =
             if turns.is_empty() { (waited.interval * 2).min(POLL_INTERVALS.1) } else { POLL_INTERVALS.0 };
@@ -571,7 +654,7 @@ impl Waits {
         let lacking = (waited.waits.len() as u64 > standing).then(|| waited.waits.clone());
         let (database, name) = (waited.database, waited.name.clone());
         for number in turns {
-            self.on_turn(now, number, (database, &name), key.1);
+            self.on_turn(now, number, (database, &name), key.kind);
         }
         if let Some(numbers) = lacking {
             self.renew_missing(now, &numbers, standing);
@@ -582,7 +665,7 @@ impl Waits {
     }
 
     /// It is the turn of this command, as far as the state knows that was looked at.
-    fn on_turn(&mut self, now: Instant, number: u64, (database, name): (Database, &[u8]), is_list: bool) {
+    fn on_turn(&mut self, now: Instant, number: u64, (database, name): (Database, &[u8]), kind: WaitedKind) {
         match self.waits.get(&number) {
             Some(wait) if wait.is_asking => {}
             Some(wait) if wait.retry_at <= now => self.ask(number),
@@ -593,6 +676,7 @@ impl Waits {
             // It has ended, and stands before others.
             None if self.departures.contains_key(&number) => {}
             None => {
+                let is_list = kind == WaitedKind::List;
                 let departure = Departure { database, keys: vec![name.to_vec()], is_list };
                 self.depart(now, number, departure);
             }
@@ -643,7 +727,7 @@ impl Waits {
             self.absent = absent;
             let keys: Vec<WaitedKey> = self.keys.keys().copied().collect();
             for key in keys {
-                if has_lost {
+                if has_lost && matches!(key.kind, WaitedKind::List | WaitedKind::SortedSet) {
                     self.take_lost_out(key);
                 }
                 self.look(key);
@@ -706,8 +790,16 @@ impl Waits {
 
     /// True if something is to be submitted or looked at.
     pub(super) fn has_work(&self) -> bool {
-        !self.errands.is_empty() || !self.looks.is_empty()
+        !self.errands.is_empty() || !self.looks.is_empty() || !self.resubmissions.is_empty()
     }
+}
+
+/// A command that has begun to wait for its keys.
+struct Begun {
+    keys: Vec<WaitedKey>,
+    reader: Option<Reader>,
+    /// For how long its client wants to wait; 0 without end.
+    timeout_ms: u64,
 }
 
 /// The operation of a body that is one command which may have to wait, and its database.
@@ -720,7 +812,7 @@ fn take_of(body: &[u8]) -> Option<(TakeParts<'_>, Database)> {
 }
 
 /// The answer to [`Turns`]: how many stand in the queue, and whose turn it is.
-fn turns_of(reply: &[u8]) -> Option<(u64, Vec<u64>)> {
+fn turns_in(reply: &[u8]) -> Option<(u64, Vec<u64>)> {
     let replies = Reply::decode_all(reply).ok()?;
     let [Reply::Array(numbers)] = &replies[..] else { return None };
     let number = |reply: &Reply| match reply {
@@ -731,7 +823,11 @@ fn turns_of(reply: &[u8]) -> Option<(u64, Vec<u64>)> {
     Some((number(standing)?, turns.iter().filter_map(number).collect()))
 }
 
+mod readers;
+
 #[cfg(test)]
 mod cluster_tests;
+#[cfg(test)]
+mod reader_tests;
 #[cfg(test)]
 mod tests;

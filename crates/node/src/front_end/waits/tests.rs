@@ -29,7 +29,7 @@ impl Bench {
         let Ok(Parsed::Data(operation)) = parse(&words) else { panic!("{command} is no operation") };
         let mut body = Vec::new();
         operation.encode(&mut body);
-        self.waits.begin(self.now, (address, 1, address), &Body::from(body), operation.footprint());
+        self.waits.begin(self.now, (address, 1, address), &Body::from(body), &operation.footprint());
     }
 
     fn errand(&mut self) -> Option<Errand> {

@@ -188,7 +188,13 @@ fn bytes_that_are_no_value_are_refused() {
         (&[9, 0], I::Kind(9)),
         (&[0, 2, b'x'], I::Truncated),
         (&[1, 0, 1, 0, 0], I::Form(0)),
-        (&[1, 3, 1, 0, 0], I::Form(3)),
+        (&[1, 4, 1, 0, 0], I::Form(4)),
+        (&[3, 3, 1, 0, 0], I::Form(3)),
+        (&[1, 3, 0, 0, 1], I::Expiry),
+        (&[1, 3, 1, 0, 0], I::Count(0)),
+        (&[1, 3, 1, 1, 1, 0, 0, 0], I::Expiry),
+        (&[1, 3, 1, 1, 1, 0, 0, 1, 1], I::Expiry),
+        (&[1, 3, 1, 1, 1, 0, 0, 8, 1, 0, 0, 0, 0, 0, 0, 1], I::Expiry),
         (&[1, 1, 0], I::Count(0)),
         (&[1, 2, 0], I::Count(0)),
         (&[1, 1, 0x81, 1], I::Count(129)),
@@ -216,6 +222,9 @@ fn bytes_at_random_never_panic_and_are_written_back_as_they_were() {
         }
         if round % 2 == 0 {
             hash.set(&[1; 65], b"");
+        }
+        if round % 4 == 0 {
+            hash.set_expiry(&[1; 65], core::num::NonZeroU64::new(1 + prng.below(1000)));
         }
         let mut bytes = encoded(&hash.into());
         for _ in 0..prng.below(3) {

@@ -17,6 +17,7 @@ mod adapter;
 pub mod client;
 pub mod clock;
 mod engine_threads;
+pub mod families;
 pub mod geo;
 pub mod history;
 pub mod invariants;

@@ -442,9 +442,10 @@ fn input(step: &ClientCommand, number: usize, all_keys: &[u32]) -> Input {
         ClientCommand::Expire { key, .. } => Input::Lifetime(name(key), number as u32),
         ClientCommand::Persist { key, .. } => Input::Persist(name(key)),
         // Versions are no part of what keys hold.
-        ClientCommand::Watch(_) | ClientCommand::RecordVersions | ClientCommand::Unchanged { .. } => {
-            Input::Batch(Vec::new())
-        }
+        ClientCommand::Watch(_)
+        | ClientCommand::RecordVersions
+        | ClientCommand::Unchanged { .. }
+        | ClientCommand::Unjudged(_) => Input::Batch(Vec::new()),
     }
 }
 

@@ -99,6 +99,8 @@ pub enum ClientCommand {
         /// Their versions before.
         versions: Vec<i64>,
     },
+    /// The words of a command that the judge of histories knows nothing of: for experiments that ask for nothing else.
+    Unjudged(Vec<Vec<u8>>),
 }
 
 /// A lifetime as clients count it. The server counts to the first millisecond without the key (`Deadline`), its clients
@@ -169,7 +171,7 @@ impl ClientCommand {
         }
         let bits = ELSEWHERE | u64::from(database.number()) << DATABASE_BIT;
         match &mut self {
-            Self::FlushAll | Self::DbSize | Self::Keys | Self::RecordVersions => {}
+            Self::FlushAll | Self::DbSize | Self::Keys | Self::RecordVersions | Self::Unjudged(_) => {}
             Self::MGet(keys) | Self::Watch(keys) => keys.iter_mut().for_each(|key| *key |= bits),
             Self::Unchanged { seen, .. } => seen.iter_mut().for_each(|(key, _)| *key |= bits),
             Self::MSet(pairs) => pairs.iter_mut().for_each(|(key, _)| *key |= bits),
@@ -201,7 +203,7 @@ impl ClientCommand {
     #[must_use]
     pub fn key(&self) -> Option<u64> {
         match self {
-            Self::FlushAll | Self::DbSize | Self::Keys | Self::RecordVersions => None,
+            Self::FlushAll | Self::DbSize | Self::Keys | Self::RecordVersions | Self::Unjudged(_) => None,
             Self::Get(key)
             | Self::Set(key, _)
             | Self::SetFor(key, ..)
@@ -309,6 +311,7 @@ impl ClientCommand {
             Self::FlushAll => words.push(b"FLUSHALL".to_vec()),
             Self::DbSize => words.push(b"DBSIZE".to_vec()),
             Self::Keys => words.extend([b"KEYS".to_vec(), b"*".to_vec()]),
+            Self::Unjudged(all) => words.extend(all.iter().cloned()),
             // No client sends these: its connection does.
             Self::Watch(_) | Self::RecordVersions | Self::Unchanged { .. } => {}
         }
@@ -372,7 +375,11 @@ impl ClientCommand {
             Self::Del { key, blind } => {
                 put(Del { keys: Arguments::new(&[&key_name(*key)]) }.into(), *blind);
             }
-            Self::Collection { .. } | Self::Rename(..) | Self::Expire { .. } | Self::Persist { .. } => {
+            Self::Collection { .. }
+            | Self::Rename(..)
+            | Self::Expire { .. }
+            | Self::Persist { .. }
+            | Self::Unjudged(_) => {
                 put_parsed(&self.words(), database, out);
             }
         }

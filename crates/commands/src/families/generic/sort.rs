@@ -14,7 +14,7 @@ use crate::families::definition::{
     COLLECTION_WORK, Definition, ExecutionResult, KEY_BYTES, KeyNames, ReadCommand, UpdateCommand, View,
 };
 use crate::families::elements::{elements, work_of_all};
-use crate::families::specification::{CommandKind, CommandSpec, KeyPositions};
+use crate::families::specification::{CommandKind, CommandSpec, KeyPositions, KeyWord, KeysBehind};
 use crate::limits::SOURCE_BYTES_MAX;
 use crate::primitive::Malformed;
 use crate::reply::{put_array, put_bulk, put_integer, put_nil};
@@ -88,13 +88,34 @@ impl<'a> SortStore<'a> {
     }
 }
 
+/// Keys that are looked up, by names that follow from the elements.
+const PATTERNS: KeyWord = KeyWord {
+    word: "BY",
+    from: 2,
+    keys: KeysBehind::Pattern(
+        "For the optional BY/GET keyword. It is marked 'unknown' because the key names derive from the content of the key \
+         we sort",
+    ),
+};
+
+/// The key that is stored to.
+const STORE: KeyWord = KeyWord {
+    word: "STORE",
+    from: 2,
+    keys: KeysBehind::Untold(
+        "For the optional STORE keyword. It is marked 'unknown' because the keyword can appear anywhere in the argument \
+         array",
+    ),
+};
+
 impl<'a> Definition<'a> for Sort<'a> {
     const SPECS: &'static [CommandSpec] = &[CommandSpec {
         name: "sort_ro",
         kind: CommandKind::READ,
         arity: -2,
         keys: KeyPositions::ONE,
-        key_flags: &[&["RO", "access"]],
+        key_words: &[PATTERNS],
+        key_flags: &[&["RO", "access"], &["RO", "access"]],
         flags: &["readonly", "movablekeys"],
         categories: &["@read", "@set", "@sortedset", "@list", "@slow", "@dangerous"],
         since: "7.0.0",
@@ -119,7 +140,8 @@ impl<'a> Definition<'a> for SortStore<'a> {
         kind: CommandKind::UPDATE,
         arity: -2,
         keys: KeyPositions::ONE,
-        key_flags: &[&["RO", "access"]],
+        key_words: &[PATTERNS, STORE],
+        key_flags: &[&["RO", "access"], &["RO", "access"], &["OW", "update"]],
         flags: &["write", "denyoom", "movablekeys"],
         categories: &["@write", "@set", "@sortedset", "@list", "@slow", "@dangerous"],
         since: "1.0.0",

@@ -11,7 +11,7 @@ use crate::families::counts::OptionalCount;
 use crate::families::definition::{COLLECTION_WORK, Definition, ExecutionResult, KeyNames, UpdateCommand};
 use crate::families::elements::LOOKUP_WORK;
 use crate::families::indirect::Indirect;
-use crate::families::specification::{CommandSpec, KeyPositions};
+use crate::families::specification::{CommandSpec, KeyPositions, KeyWord, KeysBehind};
 use crate::limits::UPDATE_REPLY_BYTES_MAX;
 use crate::primitive::Malformed;
 use crate::reply::{put_array, put_bulk, put_keyed, put_nil_array};
@@ -76,7 +76,7 @@ impl<'a> Definition<'a> for XReadGroupParts<'a> {
         name: "xreadgroup",
         arity: -7,
         keys: KeyPositions::NONE,
-        key_word: Some(("STREAMS", 4)),
+        key_words: &[KeyWord { word: "STREAMS", from: 4, keys: KeysBehind::Half }],
         key_flags: &[&["RO", "access"]],
         flags: &["write", "blocking", "movablekeys"],
         categories: &["@write", "@stream", "@slow", "@blocking"],

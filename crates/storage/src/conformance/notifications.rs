@@ -225,7 +225,7 @@ fn test_events<E: Engine>(make: &impl Fn() -> E) {
 fn test_expiry<E: Engine>(make: &impl Fn() -> E) {
     let mut engine = make();
     engine.set_notifying(true);
-    apply(&mut engine, ms(1), &body(&["MSET a 1 b 2 c 3", "SADD d m", "SET e 1 EXAT 1", "SET e 1 PXAT 1"]));
+    apply(&mut engine, ms(1), &body(&["MSET a 1 b 2 c 3", "SADD d m", "SET e 1 PXAT 1", "SET e 1 EXAT 1"]));
     engine.take_notifications();
     let expires = ["PEXPIRE a 10", "PEXPIRE b 10", "PEXPIRE c 10", "PEXPIRE d 10", "EXPIRE e 1000"];
     apply(&mut engine, ms(1), &body(&expires));

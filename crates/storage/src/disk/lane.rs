@@ -492,7 +492,9 @@ impl<S: Store> KeysMut for Lane<S> {
     }
 
     fn begin_undo(&mut self) {
-        self.undo = Some(Undo { steps: Vec::new(), first_expiry: self.first_expiry, bytes: self.bytes });
+        // The steps of all databases are one list.
+        let begun = Undo { steps: Vec::new(), first_expiry: self.first_expiry, bytes: self.bytes };
+        self.undo.get_or_insert(begun);
     }
 
     fn end_undo(&mut self, keeps: bool) {

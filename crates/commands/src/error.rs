@@ -190,6 +190,10 @@ pub enum CommandError {
     PayloadVersionOrChecksum,
     /// RESTORE of a payload that is no value.
     PayloadFormat,
+    /// A payload is none of libraries.
+    PayloadNotFunctions,
+    /// FUNCTION RESTORE does not have this policy.
+    RestorePolicy,
     /// A command, as named, with a second word that it does not know.
     UnknownSubcommand {
         /// The name of the command.
@@ -222,7 +226,8 @@ pub enum CommandError {
 
 impl CommandError {
     /// The error of a command, as named, whose second word is none that it knows.
-    pub(crate) fn unknown_subcommand(command: &'static str, word: &[u8]) -> Self {
+    #[must_use]
+    pub fn unknown_subcommand(command: &'static str, word: &[u8]) -> Self {
         let end = word.iter().position(|byte| *byte == 0).unwrap_or(word.len()).min(SHOWN_BYTES_MAX);
         Self::UnknownSubcommand { command, word: word[..end].to_vec() }
     }
@@ -241,6 +246,12 @@ impl CommandError {
             Self::UnsupportedOption(option) => {
                 out.extend_from_slice(b"ERR Unsupported option ");
                 out.extend_from_slice(option);
+            }
+            // All that have subcommands have this one, which takes no words.
+            Self::UnknownSubcommand { command, word } if word.eq_ignore_ascii_case(b"help") => {
+                out.extend_from_slice(
+                    format!("ERR wrong number of arguments for '{command}|help' command").as_bytes(),
+                );
             }
             Self::UnknownSubcommand { command, word } => {
                 out.extend_from_slice(b"ERR unknown subcommand '");
@@ -368,6 +379,10 @@ impl CommandError {
             Self::InvalidFrequency => "ERR Invalid FREQ value, must be >= 0 and <= 255",
             Self::PayloadVersionOrChecksum => "ERR DUMP payload version or checksum are wrong",
             Self::PayloadFormat => "ERR Bad data format",
+            Self::PayloadNotFunctions => "ERR given type is not a function",
+            Self::RestorePolicy => {
+                "ERR Wrong restore policy given, value should be either FLUSH, APPEND or REPLACE."
+            }
             Self::Stream(error) => error.text(),
             Self::Unknown { .. }
             | Self::Arity(_)

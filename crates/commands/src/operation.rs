@@ -7,6 +7,7 @@ use crate::families::definition::KeyNames;
 use crate::families::{Command, Eval, EvalSha, EvalShaRo, FCall, FCallRo, XAwaitParts};
 use crate::limits::WAITED_KEYS_MAX;
 use crate::primitive::{Malformed, take_u8};
+use syros_scripts::Flags;
 use syros_types::{Class, Database, Footprint};
 
 /// One operation: a command and whether its reply is wanted.
@@ -229,6 +230,18 @@ impl<'a> Operation<'a> {
             }
             Command::ScriptFlush(_) => Some(ScriptUse::Flush),
             _ => None,
+        }
+    }
+
+    /// True if it runs a script or a function that may change keys, as far as it says: what is loaded is not looked at.
+    #[must_use]
+    pub fn runs_writer(&self) -> bool {
+        match self.command {
+            Command::Eval(Eval { call, .. }) => {
+                !Flags::of_script(call.subject()).is_ok_and(|flags| flags.no_writes)
+            }
+            Command::EvalSha(_) | Command::FCall(_) => true,
+            _ => false,
         }
     }
 

@@ -66,11 +66,12 @@ impl Programs {
         self.0.as_ref()?.scripts.get(name).map(|script| Arc::clone(&script.text))
     }
 
-    /// The library that has registered this function, and what it says about it.
+    /// The library that has registered this function, and what it says about it. As in Redis, small letters and capitals are
+    /// the same.
     #[must_use]
     pub fn function(&self, name: &str) -> Option<(&Library, &LibraryFunction)> {
         self.libraries().find_map(|(_, library)| {
-            let function = library.functions.iter().find(|function| function.name == name);
+            let function = library.functions.iter().find(|function| function.name.eq_ignore_ascii_case(name));
             function.map(|function| (library, function))
         })
     }

@@ -7,7 +7,7 @@ use crate::access::{Databases, DatabasesMut, Keys as _, KeysMut as _};
 use crate::error::ExecutionError;
 use crate::families::definition::{ExecutionResult, View};
 use crate::families::script_name;
-use crate::families::specification::CommandKind;
+use crate::families::specification::{CommandKind, CommandSpec};
 use crate::families::{
     Command, ConnectionCommand, Eval, EvalRo, EvalSha, EvalShaRo, FCall, FCallRo, ScriptCall, ScriptInput,
 };
@@ -20,6 +20,7 @@ use crate::reply::{
     put_integer, put_map, put_nil, put_pairs, put_set, put_simple, put_verbatim,
 };
 use crate::table::lookup;
+use crate::words::database as parse_database;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use syros_scripts::{Flags, Host, Input, Limits, Outcome, Reply};
@@ -30,8 +31,8 @@ const BYTES_PER_UNIT: usize = 16;
 
 /// What a script runs on.
 trait Target {
-    /// Executes an operation.
-    fn execute(&mut self, command: &Command<'_>, view: View, reply: &mut Vec<u8>) -> ExecutionResult;
+    /// Executes an operation in its database.
+    fn execute(&mut self, operation: &Operation<'_>, view: View, reply: &mut Vec<u8>) -> ExecutionResult;
 
     /// See [`Operation::work_on`].
     fn work_on(&self, operation: &Operation<'_>) -> usize;
@@ -43,21 +44,22 @@ trait Target {
     fn end(&mut self, keeps: bool);
 }
 
-/// The keys of a database, which a script can change.
+/// Keys that a script can change.
 struct Writer<'a, D> {
     databases: &'a mut D,
+    /// The database of the client that calls it.
     database: Database,
-    /// Something may have been changed.
-    has_begun: bool,
+    /// The databases in which something may have been changed.
+    changed: BTreeSet<Database>,
 }
 
 impl<D: DatabasesMut> Target for Writer<'_, D> {
-    fn execute(&mut self, command: &Command<'_>, view: View, reply: &mut Vec<u8>) -> ExecutionResult {
-        if !command.is_read() && !self.has_begun {
-            self.has_begun = true;
-            self.databases.database_mut(self.database).begin_undo();
+    fn execute(&mut self, operation: &Operation<'_>, view: View, reply: &mut Vec<u8>) -> ExecutionResult {
+        let Operation { command, database, .. } = operation;
+        if !command.is_read() && self.changed.insert(*database) {
+            self.databases.database_mut(*database).begin_undo();
         }
-        command.apply(self.databases, self.database, view, reply)
+        command.apply(self.databases, *database, view, reply)
     }
 
     fn work_on(&self, operation: &Operation<'_>) -> usize {
@@ -69,21 +71,21 @@ impl<D: DatabasesMut> Target for Writer<'_, D> {
     }
 
     fn end(&mut self, keeps: bool) {
-        if self.has_begun {
-            self.databases.database_mut(self.database).end_undo(keeps);
+        for database in &self.changed {
+            self.databases.database_mut(*database).end_undo(keeps);
         }
     }
 }
 
-/// The keys of a database, which a script can only read.
+/// Keys that a script can only read.
 struct Reader<'a, D> {
     databases: &'a D,
     database: Database,
 }
 
 impl<D: Databases> Target for Reader<'_, D> {
-    fn execute(&mut self, command: &Command<'_>, view: View, reply: &mut Vec<u8>) -> ExecutionResult {
-        command.read(self.databases, self.database, view, reply)
+    fn execute(&mut self, operation: &Operation<'_>, view: View, reply: &mut Vec<u8>) -> ExecutionResult {
+        operation.command.read(self.databases, operation.database, view, reply)
     }
 
     fn work_on(&self, operation: &Operation<'_>) -> usize {
@@ -155,7 +157,7 @@ pub(crate) fn apply<D: DatabasesMut>(
         Ok(run) => {
             let view = View { now, draw: 0, reply_end: REPLY_BYTES_MAX };
             let database = operation.database;
-            let writer = Writer { databases, database, has_begun: false };
+            let writer = Writer { databases, database, changed: BTreeSet::new() };
             start((writer, database), view, &run, false, reply)
         }
         Err(problem) => {
@@ -264,6 +266,7 @@ fn start<T: Target>(
     let limits = Limits { fuel: run.fuel, seed: run.seed };
     let mut runner = Runner {
         target,
+        home: database,
         database,
         view,
         declared: (!run.owns_everything).then(|| keys.iter().copied().collect()),
@@ -305,9 +308,12 @@ fn start<T: Target>(
 
 struct Runner<'a, T> {
     target: T,
+    /// The database of the client.
+    home: Database,
+    /// The one that the script has chosen: the client's at first.
     database: Database,
     view: View,
-    /// The keys that may be touched, if not all.
+    /// The keys of the client's database that may be touched, if not all of all databases.
     declared: Option<BTreeSet<&'a [u8]>>,
     is_read: bool,
     seed: u64,
@@ -324,12 +330,15 @@ fn refused(text: &[u8]) -> (Reply, u64) {
 impl<T: Target> Host for Runner<'_, T> {
     fn call(&mut self, words: &[&[u8]], is_newer: bool) -> (Reply, u64) {
         let Some(spec) = words.first().and_then(|name| lookup(name)) else {
-            return refused(b"ERR Unknown Redis command called from script");
+            return refused(b"ERR Unknown command called from script");
         };
         if !spec.accepts(words.len()) {
-            return refused(b"ERR Wrong number of args calling Redis command from script");
+            return refused(b"ERR Wrong number of args calling command from script");
         }
-        if spec.flags.contains(&"noscript") || spec.group == "scripting" || spec.kind == CommandKind::Blind {
+        // As by Valkey 8, commands that wait are executed. They do not wait.
+        let is_refused =
+            spec.flags.contains(&"noscript") && !spec.flags.contains(&"blocking") && !is_wait(spec);
+        if is_refused || spec.group == "scripting" || spec.kind == CommandKind::Blind {
             return refused(NOT_ALLOWED);
         }
         match parse(words) {
@@ -369,6 +378,12 @@ impl<T: Target> Host for Runner<'_, T> {
     }
 }
 
+/// True for WAIT and WAITAOF.
+fn is_wait(spec: &CommandSpec) -> bool {
+    let wait = [ConnectionCommand::Wait, ConnectionCommand::WaitAof];
+    wait.iter().any(|command| spec.kind == CommandKind::Local(*command))
+}
+
 /// True if an update names keys, and those are of this database: what scripts may undo.
 fn concerns_only(operation: &Operation<'_>, database: Database) -> bool {
     let mut is_of_one = true;
@@ -381,7 +396,7 @@ const NOT_ALLOWED: &[u8] = b"ERR This Redis command is not allowed from script";
 
 impl<T: Target> Runner<'_, T> {
     /// A command that a connection answers by itself.
-    fn local(&self, command: ConnectionCommand, words: &[&[u8]]) -> Reply {
+    fn local(&mut self, command: ConnectionCommand, words: &[&[u8]]) -> Reply {
         match (command, words) {
             (ConnectionCommand::Ping, [_]) => Reply::Status(b"PONG".to_vec()),
             (ConnectionCommand::Ping | ConnectionCommand::Echo, [_, text]) => Reply::Bulk(text.to_vec()),
@@ -391,7 +406,16 @@ impl<T: Target> Runner<'_, T> {
                 let part = |number: u64| Reply::Bulk(number.to_string().into_bytes());
                 Reply::Array(vec![part(micros / 1_000_000), part(micros % 1_000_000)])
             }
-            (ConnectionCommand::Select, [_, b"0"]) => Reply::Status(b"OK".to_vec()),
+            (ConnectionCommand::Select, [_, number]) => match parse_database(number) {
+                Ok(database) => {
+                    self.database = database;
+                    Reply::Status(b"OK".to_vec())
+                }
+                Err(error) => Reply::Error(error.text()),
+            },
+            // Nothing is known of other members while a script is executed.
+            (ConnectionCommand::Wait, _) => Reply::Integer(0),
+            (ConnectionCommand::WaitAof, _) => Reply::Array(vec![Reply::Integer(0), Reply::Integer(0)]),
             _ => Reply::Error(NOT_ALLOWED.to_vec()),
         }
     }
@@ -402,7 +426,8 @@ impl<T: Target> Runner<'_, T> {
         let declared = self.declared.as_ref()?;
         let mut missing = None;
         let names_keys = operation.each_key(|key| {
-            if missing.is_none() && !declared.contains(key.name) {
+            let is_declared = key.database == self.home && declared.contains(key.name);
+            if missing.is_none() && !is_declared {
                 missing = Some(key.name);
             }
         });
@@ -422,7 +447,7 @@ impl<T: Target> Runner<'_, T> {
         let work = operation.work().saturating_add(self.target.work_on(operation));
         let mut encoded = Vec::new();
         let view = View { draw, ..self.view };
-        let reply = match self.target.execute(&operation.command, view, &mut encoded) {
+        let reply = match self.target.execute(operation, view, &mut encoded) {
             Ok(()) => {
                 ReplyRef::decode(&mut &encoded[..]).map_or(Reply::Nil, |reply| to_reply(reply, is_newer))
             }

@@ -150,6 +150,15 @@ pub fn write_push(out: &mut Vec<u8>, protocol: Protocol, length: usize) {
     }
 }
 
+/// Appends the head of so many pairs that tell something of the reply that follows them, in RESP3. RESP2 has no such thing:
+/// nothing is written then, and the answer is false.
+pub(crate) fn write_attribute(out: &mut Vec<u8>, protocol: Protocol, count: usize) -> bool {
+    if protocol == Protocol::Resp3 {
+        write_header(out, b'|', count as i64);
+    }
+    protocol == Protocol::Resp3
+}
+
 /// Appends an error: code and message. Line breaks in it become blanks, for it ends at the first.
 pub fn write_error(out: &mut Vec<u8>, text: &[u8]) {
     out.push(b'-');

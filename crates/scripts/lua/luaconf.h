@@ -445,7 +445,8 @@
 ** functions to consume unlimited stack space. (must be smaller than
 ** -LUA_REGISTRYINDEX)
 */
-#define LUAI_MAXCSTACK	8000
+/* syros: room for 8000 arguments of a script beside those of our callbacks */
+#define LUAI_MAXCSTACK	9900
 
 
 

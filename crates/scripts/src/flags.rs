@@ -72,13 +72,14 @@ pub fn library_name(text: &[u8]) -> Result<String, String> {
     if line.len() == text.len() {
         return Err("ERR Invalid library metadata".to_owned());
     }
-    let mut parts = line.trim_start_matches("#!").split(' ').filter(|part| !part.is_empty());
+    let mut parts = line.trim_start_matches("#!").split(' ');
     let engine = parts.next().unwrap_or_default();
     let mut name = None;
-    for part in parts {
+    for part in parts.filter(|part| !part.is_empty()) {
         match part.split_once('=') {
             Some((option, value)) if option.eq_ignore_ascii_case("name") => {
-                if name.replace(value.to_owned()).is_some() {
+                let bare = value.strip_prefix('"').and_then(|value| value.strip_suffix('"'));
+                if name.replace(bare.unwrap_or(value).to_owned()).is_some() {
                     return Err(
                         "ERR Invalid metadata value, name argument was given multiple times".to_owned()
                     );

@@ -7,9 +7,12 @@ local globals, redis, of_globals, xpcall = kit.globals, kit.redis, kit.of_global
 -- The functions that the library has registered which is being loaded: names, and tables about them.
 local order, registered = {}, {}
 
+-- False while a function of the library is called, which may have kept what it found while it was being loaded.
+local is_loading = true
+
 -- What is wrong with the named arguments of register_function, if anything is.
 local function problem_of(named)
-  local of = 'redis.register_function'
+  local of = 'server.register_function'
   for key, value in next, named do
     if type(key) ~= 'string' then return 'ERR named argument key given to ' .. of .. ' is not a string' end
     if key == 'function_name' or key == 'description' then
@@ -29,7 +32,8 @@ local function problem_of(named)
 end
 
 local register = wrap(function(...)
-  local of = 'redis.register_function'
+  local of = 'server.register_function'
+  if not is_loading then return fail('ERR ' .. of .. ' can only be called on FUNCTION LOAD command') end
   local count, named, callback = select('#', ...), ...
   if count == 0 or count > 2 then return fail('ERR wrong number of arguments to ' .. of) end
   if count == 2 then
@@ -56,10 +60,11 @@ local register = wrap(function(...)
   return true
 end)
 
--- What a library finds while it is being loaded: it can call no command.
+-- What a library finds while it is being loaded: it can call no command, and there is no reply that it could shape.
+local hidden = { call = true, pcall = true, setresp = true, set_repl = true, acl_check_cmd = true }
 local loading = { register_function = register }
 for name, value in next, redis do
-  if name ~= 'call' and name ~= 'pcall' then loading[name] = value end
+  if not hidden[name] then loading[name] = value end
 end
 setmetatable(loading, of_globals)
 freeze(loading)
@@ -71,6 +76,7 @@ local function load(script, units, seed)
   begin(units, seed)
   local ok, failure = xpcall(script, failed)
   if not ok then return false, failure end
+  is_loading = false
   freeze(globals, false)
   globals.redis, globals.server = redis, redis
   freeze(globals)

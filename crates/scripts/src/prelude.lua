@@ -8,6 +8,16 @@ local error, pcall_, xpcall, type, tostring, rawget, setmetatable, select =
 local begin, freeze, fuel, wrap = syros_begin, syros_freeze, syros_fuel, syros_wrap
 syros_begin, syros_freeze, syros_fuel, syros_wrap = nil, nil, nil, nil
 
+-- Units of fuel that the script began with.
+local granted = 0
+local function start(units, seed)
+  granted = units
+  begin(units, seed)
+end
+
+-- Time is counted in fuel, so that all members find the same: ten nanoseconds a unit.
+local os = { clock = function() return (granted - fuel(0)) / 1e8 end }
+
 local function library(functions, fields)
   local made = fields or {}
   for name, f in next, functions do made[name] = wrap(f) end
@@ -122,7 +132,7 @@ if native.bit then libraries.bit = library(native.bit) end
 if native.struct then libraries.struct = library(native.struct) end
 
 local globals = _G
-globals.redis, globals.server = redis, redis
+globals.os, globals.redis, globals.server = os, redis, redis
 for name, made in next, libraries do globals[name] = freeze(made) or made end
 
 local of_globals = {
@@ -131,7 +141,7 @@ local of_globals = {
   end,
 }
 setmetatable(globals, of_globals)
-for _, each in next, { redis, string, table, math, coroutine, of_globals, getmetatable('') } do
+for _, each in next, { os, redis, string, table, math, coroutine, of_globals, getmetatable('') } do
   freeze(each)
 end
 
@@ -149,7 +159,7 @@ local function run(script, calls, keys, arguments, units, seed)
   host = calls
   globals.KEYS, globals.ARGV = keys, arguments
   freeze(globals)
-  begin(units, seed)
+  start(units, seed)
   return xpcall(script, failed)
 end
 
@@ -157,7 +167,7 @@ return {
   run = run, fuel = fuel, begin = begin,
   -- What the prelude of libraries needs.
   kit = {
-    begin = begin, failed = failed, fail = fail, freeze = freeze, globals = globals, of_globals = of_globals,
+    begin = start, failed = failed, fail = fail, freeze = freeze, globals = globals, of_globals = of_globals,
     redis = redis, wrap = wrap, xpcall = xpcall,
     set_host = function(calls) host = calls end,
   },

@@ -221,7 +221,7 @@ impl State {
                 Value::String(text) => text.as_bytes().to_vec(),
                 Value::Integer(integer) => general(*integer as f64, 17).into_bytes(),
                 Value::Number(number) => general(*number, 17).into_bytes(),
-                _ => return refuse("ERR Lua redis lib command arguments must be strings or integers"),
+                _ => return refuse("ERR Command arguments must be strings or integers"),
             });
         }
         let words: Vec<&[u8]> = taken.iter().map(Vec::as_slice).collect();

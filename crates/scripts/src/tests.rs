@@ -68,6 +68,7 @@ fn scripts_answer_as_in_redis() {
         ("return redis.sha1hex('')", "da39a3ee5e6b4b0d3255bfef95601890afd80709"),
         ("return tostring(0/0)", "-nan"),
         ("return {pcall(error, {err = 'q'})}", "Nil q"),
+        ("local a = {} for i = 1, 7999 do a[i] = i end return #redis.call('x', unpack(a))", "8000"),
     ] {
         assert_eq!(show(text), expected, "{text}");
     }
@@ -92,11 +93,70 @@ fn errors_have_the_words_of_redis() {
             "return cjson.decode('[1')",
             "-ERR user_script:1: Expected comma or array end but found T_END at character 3",
         ),
+        ("os.execute('ls')", "-ERR user_script:1: attempt to call field 'execute' (a nil value) script:"),
         ("return redis.log()", "-ERR redis.log() requires two arguments or more. script:"),
         ("retrun 1", "-ERR Error compiling script (new function): user_script:1: '=' expected near '1'"),
     ] {
         assert!(show(text).starts_with(expected), "{text}: {}", show(text));
     }
+}
+
+/// What a library has registered, or why it cannot be loaded.
+fn registered(text: &str) -> Result<Vec<String>, String> {
+    let functions = library(text.as_bytes(), Limits { fuel: 10_000_000, seed: 0 })?;
+    Ok(functions.into_iter().map(|function| function.name).collect())
+}
+
+#[test]
+fn libraries_are_loaded_as_by_valkey() {
+    let register = "server.register_function('f', function() return 1 end)";
+    for name in ["l", "\"l\""] {
+        assert_eq!(registered(&format!("#!lua name={name}\n{register}")), Ok(vec!["f".to_owned()]), "{name}");
+    }
+    for (text, expected) in [
+        ("#! name=l\n", "ERR Engine '' not found"),
+        ("#!lua name=\"l\n", "ERR Library names can only contain"),
+    ] {
+        let refused = library_name(text.as_bytes()).unwrap_err();
+        assert!(refused.contains(expected), "{text}: {refused}");
+    }
+    assert_eq!(library_name(b"#!lua name=\"l\"\n").as_deref(), Ok("l"));
+    for (text, expected) in [
+        ("#!lua name=l\nredis.setresp(3)", "nonexistent global variable 'setresp'"),
+        ("#!lua name=l\nredis.set_repl(1)", "nonexistent global variable 'set_repl'"),
+        ("#!lua name=l\nredis.acl_check_cmd('get')", "nonexistent global variable 'acl_check_cmd'"),
+        (
+            "#!lua name=l\nredis.register_function()",
+            "ERR wrong number of arguments to server.register_function",
+        ),
+    ] {
+        let refused = registered(text).unwrap_err();
+        assert!(refused.contains(expected), "{text}: {refused}");
+    }
+}
+
+#[test]
+fn functions_register_no_others() {
+    let text = "#!lua name=l\nlocal api = redis\n\
+                api.register_function('f', function() api.register_function('g', function() end) end)";
+    let input = Input { keys: &[], arguments: &[] };
+    let outcome =
+        call(text.as_bytes(), "f", input, Limits { fuel: 10_000_000, seed: 0 }, &mut Echo::default());
+    let Outcome::Reply(Reply::Error(text)) = outcome else { panic!("{outcome:?}") };
+    let expected = "ERR server.register_function can only be called on FUNCTION LOAD command";
+    assert!(String::from_utf8_lossy(&text).starts_with(expected));
+}
+
+/// Time is what a script has used up, equal everywhere.
+#[test]
+fn the_clock_is_fuel() {
+    let text = "local t = os.clock() for i = 1, 1000 do end return tostring((os.clock() - t) * 1e8)";
+    let first = show(text);
+    let units: f64 = first.parse().unwrap();
+    assert!((1_000.0..2_000.0).contains(&units), "{first}");
+    assert_eq!(show(text), first);
+    assert_eq!(show("while os.clock() < 0.05 do end return 1"), "1");
+    assert_eq!(show("while os.clock() < 1 do end return 1"), "out of fuel");
 }
 
 #[test]

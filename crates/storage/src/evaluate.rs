@@ -330,7 +330,8 @@ impl<D: Databases> KeysMut for WriteOverlay<'_, D> {
     }
 
     fn begin_undo(&mut self) {
-        self.undo = Some((self.changes.clone(), self.changes_elsewhere.clone()));
+        // What there was is kept of all databases.
+        self.undo.get_or_insert_with(|| (self.changes.clone(), self.changes_elsewhere.clone()));
     }
 
     fn end_undo(&mut self, keeps: bool) {

@@ -1,5 +1,6 @@
 //! Scripts and functions on both engines: what they answer, what is left of them, and that equal bodies leave equal states.
 
+use syros_commands::rdb::{dump_libraries, restore_libraries};
 use syros_commands::{Operation, Parsed, Reply, parse};
 use syros_storage::{DiskEngine, Engine, MemoryEngine, MemoryStore};
 use syros_types::{OpNumber, Prng, WallTime};
@@ -64,7 +65,7 @@ fn scripts_call_commands() {
         ("return redis.call('get', KEYS[1])", "nil"),
         ("return redis.call('time')", "[1 1000]"),
         ("redis.call('set', KEYS[1], 'v', 'EX', 10) return redis.call('pttl', KEYS[1])", "10000"),
-        ("return redis.pcall('lpush').err", "ERR Wrong number of args calling Redis command from script"),
+        ("return redis.pcall('lpush').err", "ERR Wrong number of args calling command from script"),
     ] {
         assert_eq!(both(&[&format!("eval|{script}|1|k|a")]), expected, "{script}");
     }
@@ -134,6 +135,60 @@ fn a_script_stays_in_its_database_and_removes_no_other_keys_than_it_names() {
     }
 }
 
+const ANY: &str = "#!lua flags=allow-undeclared-keys\n";
+
+#[test]
+fn a_script_chooses_databases_and_the_caller_keeps_its_own() {
+    let script = format!(
+        "eval|{ANY}redis.call('set', 'a', 1) redis.call('select', 3) redis.call('set', 'a', 2) return redis.call('get', \
+         'a')|0"
+    );
+    assert_eq!(both(&[&script]), "2");
+    assert_eq!(both(&[&script, "get|a"]), "1");
+    assert_eq!(both(&[&script, "swapdb|0|3", "get|a"]), "2");
+    // It is undone in all of them.
+    let endless = format!(
+        "eval|{ANY}for i = 0, 15 do redis.call('select', i) redis.call('set', 'a', i + 7) end while true do end|0"
+    );
+    for (database, expected) in [(0, "1"), (3, "2"), (5, "nil")] {
+        let swap = format!("swapdb|0|{database}");
+        assert_eq!(both(&[&script, &endless, &swap, "get|a"]), expected, "{database}");
+    }
+    for (number, expected) in
+        [("16", "ERR DB index is out of range"), ("x", "ERR value is not an integer or out of range")]
+    {
+        let script = format!("eval|{ANY}return redis.pcall('select', '{number}').err|0");
+        assert_eq!(both(&[&script]), expected);
+    }
+}
+
+/// What it has declared are keys of the caller's database.
+#[test]
+fn a_declared_key_is_not_one_of_another_database() {
+    let script = "eval|redis.call('select', 1) return redis.call('set', KEYS[1], 1)|1|k";
+    assert!(both(&[script]).starts_with("-ERR script tried to access key 'k', which was not declared"));
+}
+
+#[test]
+fn commands_that_wait_do_not_wait_in_scripts() {
+    for (call, expected) in [
+        ("'blpop', 'l', 0", "nil"),
+        ("'brpop', 'l', 0", "nil"),
+        ("'brpoplpush', 'l', 'm', 0", "nil"),
+        ("'blmove', 'l', 'm', 'LEFT', 'RIGHT', 0", "nil"),
+        ("'bzpopmin', 'l', 0", "nil"),
+        ("'bzpopmax', 'l', 0", "nil"),
+        ("'wait', 1, 0", "0"),
+        ("'waitaof', 0, 1, 0", "[0 0]"),
+    ] {
+        let script = format!("eval|{ANY}return redis.pcall({call})|0");
+        assert_eq!(both(&[&script]), expected, "{call}");
+    }
+    let pop = "eval|return redis.call('blpop', KEYS[1], 0)|1|l";
+    assert_eq!(both(&["rpush|l|a|b", pop]), "[l a]");
+    assert_eq!(both(&["rpush|l|a|b", pop, "lrange|l|0|-1"]), "[b]");
+}
+
 #[test]
 fn an_error_of_the_script_keeps_what_it_has_done() {
     assert_eq!(both(&["eval|redis.call('set', KEYS[1], 1) error('x')|1|k", "get|k"]), "1");
@@ -177,6 +232,61 @@ fn functions_are_loaded_and_called() {
         both(&[library, "fcall|f|1|k|x"]),
         "-ERR value is not an integer or out of range script: f, on @user_function:2."
     );
+}
+
+/// Applies FUNCTION RESTORE of these texts after the commands; what it answers, and what FUNCTION DUMP then has.
+fn restore(commands: &[&str], texts: &[&str], policy: &str) -> (String, Vec<String>) {
+    let payload = dump_libraries(texts.iter().map(|text| text.as_bytes()));
+    let (mut memory, mut disk) = (MemoryEngine::new(), disk());
+    for (number, command) in (1..).zip(commands) {
+        let body = body(&command.split('|').collect::<Vec<_>>(), number);
+        apply(&mut memory, number, &body);
+        apply(&mut disk, number, &body);
+    }
+    let words: [&[u8]; 4] = [b"function", b"restore", &payload, policy.as_bytes()];
+    let Ok(Parsed::Data(operation)) = parse(&words) else { panic!("{policy} is no policy") };
+    let mut restore = Vec::new();
+    operation.encode(&mut restore);
+    let answer = apply(&mut memory, 9, &restore);
+    assert_eq!(apply(&mut disk, 9, &restore), answer);
+    let mut reply = Vec::new();
+    memory.read(WallTime(0), &body(&["function", "dump"], 0), &mut reply);
+    let [Reply::Bulk(dumped)] = &Reply::decode_all(&reply).expect("a reply")[..] else { panic!("{reply:?}") };
+    let texts = restore_libraries(dumped).expect("libraries");
+    (answer, texts.iter().map(|text| String::from_utf8_lossy(text).into_owned()).collect())
+}
+
+#[test]
+fn libraries_are_dumped_and_restored() {
+    let library = |name: &str, function: &str, answer: u8| {
+        format!("#!lua name={name}\nredis.register_function('{function}', function() return {answer} end)")
+    };
+    let (first, second) = (library("a", "f", 1), library("b", "g", 2));
+    let load = |text: &str| format!("function|load|{text}");
+    let texts = [&*first, &*second];
+    assert_eq!(restore(&[], &texts, "append"), ("OK".to_owned(), vec![first.clone(), second.clone()]));
+    // One is there: all stay as they are.
+    let other = library("b", "h", 3);
+    let (answer, left) = restore(&[&load(&other)], &texts, "append");
+    assert_eq!((&*answer, left), ("-ERR Library b already exists", vec![other.clone()]));
+    let (answer, left) = restore(&[&load(&other)], &texts, "replace");
+    assert_eq!((&*answer, left), ("OK", vec![first.clone(), second.clone()]));
+    let (answer, left) = restore(&[&load(&library("c", "f", 4))], &texts, "flush");
+    assert_eq!((&*answer, left), ("OK", vec![first.clone(), second.clone()]));
+    let taken = library("c", "F", 4);
+    let (answer, left) = restore(&[&load(&taken)], &texts, "replace");
+    assert_eq!((&*answer, left), ("-ERR Function f already exists", vec![taken]));
+    let (answer, left) = restore(&[&load(&other)], &[&first, "#!lua name=x\nerror('x')"], "flush");
+    assert!(answer.starts_with("-ERR "), "{answer}");
+    assert_eq!(left, [other]);
+}
+
+#[test]
+fn functions_are_called_in_any_case() {
+    let library = "function|load|#!lua name=l\nredis.register_function('Name', function() return 7 end)";
+    for name in ["Name", "NAME", "name"] {
+        assert_eq!(both(&[library, &format!("fcall|{name}|0")]), "7");
+    }
 }
 
 /// What is loaded is a part of snapshots, and of what a disk engine keeps.

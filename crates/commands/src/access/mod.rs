@@ -207,7 +207,8 @@ pub trait KeysMut: Keys {
         self.remove(key);
     }
 
-    /// From now on, what is done to keys can be undone. Ends with [`KeysMut::end_undo`], before the next entry.
+    /// From now on, what is done to keys of this database can be undone. Ends with [`KeysMut::end_undo`] of each database
+    /// for which it was called, before the next entry.
     fn begin_undo(&mut self);
 
     /// What has been done since [`KeysMut::begin_undo`] stays, or is undone: then keys, values, expiries, versions and the

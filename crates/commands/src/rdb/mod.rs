@@ -9,11 +9,14 @@
 mod checksum;
 mod containers;
 mod input;
+mod libraries;
 mod listpack;
 mod lzf;
 mod output;
 mod value;
 mod ziplist;
+
+pub use libraries::{dump_libraries, restore_libraries};
 
 use checksum::checksum;
 use input::Input;
@@ -65,13 +68,29 @@ mod type_number {
 /// The payload of a value; `None` if it would be longer than `bytes_max`. Equal values have equal payloads.
 #[must_use]
 pub fn dump(value: &Value, bytes_max: usize) -> Option<Vec<u8>> {
-    let mut payload = output::value(value, bytes_max)?;
+    output::value(value, bytes_max).map(closed)
+}
+
+/// The payload that begins so: with version and checksum.
+fn closed(mut payload: Vec<u8>) -> Vec<u8> {
     let has_expiries = value.moments().first.is_some();
     let version = if has_expiries { VERSION_OF_FIELD_EXPIRY } else { VERSION };
     payload.extend_from_slice(&version.to_le_bytes());
     let checksum = checksum(&payload);
     payload.extend_from_slice(&checksum.to_le_bytes());
-    Some(payload)
+    payload
+}
+
+/// A payload without version and checksum, which are right.
+fn checked(payload: &[u8]) -> Result<&[u8], InvalidPayload> {
+    let (checked, sum) = payload.split_last_chunk::<8>().ok_or(InvalidPayload::VersionOrChecksum)?;
+    let (typed, version) = checked.split_last_chunk::<2>().ok_or(InvalidPayload::VersionOrChecksum)?;
+    // No checksum is a checksum, as in Redis.
+    let sum = u64::from_le_bytes(*sum);
+    if u16::from_le_bytes(*version) > VERSION_MAX || (sum != 0 && sum != checksum(checked)) {
+        return Err(InvalidPayload::VersionOrChecksum);
+    }
+    Ok(typed)
 }
 
 /// The value of a payload.
@@ -79,13 +98,7 @@ pub fn dump(value: &Value, bytes_max: usize) -> Option<Vec<u8>> {
 /// # Errors
 /// [`InvalidPayload`]
 pub fn restore(payload: &[u8]) -> Result<Value, InvalidPayload> {
-    let (checked, sum) = payload.split_last_chunk::<8>().ok_or(InvalidPayload::VersionOrChecksum)?;
-    let (_, version) = checked.split_last_chunk::<2>().ok_or(InvalidPayload::VersionOrChecksum)?;
-    // No checksum is a checksum, as in Redis.
-    let sum = u64::from_le_bytes(*sum);
-    if u16::from_le_bytes(*version) > VERSION_MAX || (sum != 0 && sum != checksum(checked)) {
-        return Err(InvalidPayload::VersionOrChecksum);
-    }
+    checked(payload)?;
     restore_checked(payload)
 }
 

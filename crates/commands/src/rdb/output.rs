@@ -50,6 +50,16 @@ pub(super) fn value(value: &Value, bytes_max: usize) -> Option<Vec<u8>> {
     (out.bytes.len() <= bytes_max).then_some(out.bytes)
 }
 
+/// Texts, each behind this number.
+pub(super) fn texts<'a>(number: u8, texts: impl Iterator<Item = &'a [u8]>) -> Vec<u8> {
+    let mut out = Output { bytes: Vec::new(), bytes_max: usize::MAX };
+    for text in texts {
+        out.put_head(number, text.len() as u64);
+        out.bytes.extend_from_slice(text);
+    }
+    out.bytes
+}
+
 struct Output {
     bytes: Vec<u8>,
     bytes_max: usize,

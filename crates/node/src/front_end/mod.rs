@@ -261,6 +261,7 @@ impl RedisFrontEnd {
         self.serve_request(now, address);
         let has_asked = self.ask(now, address);
         self.unblock(now, address);
+        self.note_postponed(address);
         has_asked && self.connection(address).is_some_and(|redis| !redis.is_paused())
     }
 
@@ -400,7 +401,7 @@ impl RedisFrontEnd {
 
     /// What is to be done next, if anything is.
     pub fn poll(&mut self, now: Now) -> Option<FrontEndAction> {
-        self.shared.statistics.set_blocked(self.waits.len() as u64);
+        self.shared.statistics.set_blocked((self.waits.len() + self.postponed()) as u64);
         while let Some(errand) = self.waits.next_errand(now) {
             self.run_errand(now, errand);
         }

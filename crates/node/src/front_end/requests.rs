@@ -1,7 +1,7 @@
 //! What connections ask the front end about other connections, and what takes time: CLIENT LIST, KILL, PAUSE and UNPAUSE,
 //! MONITOR, WAIT, DEBUG SLEEP, and clients that are idle for too long.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::time::Duration;
 
 use syros_resp::{ClientFilter, PauseMode, ProcessAnswer, ProcessRequest, WaitRequest};
@@ -56,6 +56,8 @@ pub(super) struct Requests {
     timed: BTreeMap<(Instant, u64), Timed>,
     /// Until when these commands of all clients wait.
     pause: Option<(Instant, PauseMode)>,
+    /// Connections with a command that waits for that.
+    postponed: BTreeSet<u64>,
     /// Connections that see the commands of all clients.
     monitors: Vec<u64>,
     /// When idle connections are looked for, and where.
@@ -99,6 +101,7 @@ impl RedisFrontEnd {
     pub(super) fn forget_requests(&mut self, address: u64) {
         let Self { requests, shared, connections, .. } = self;
         requests.scans.retain(|scan| scan.address != address);
+        requests.postponed.remove(&address);
         if let Some(at) = connections.get(address).and_then(|connection| connection.answered_at) {
             requests.timed.remove(&(at, address));
         }
@@ -188,14 +191,24 @@ impl RedisFrontEnd {
     fn end_pause(&mut self) {
         self.requests.pause = None;
         self.shared.set_pause(None);
-        for place in 0..self.connections.places() {
-            if let Some((address, connection)) = self.connections.at_mut(place)
-                && connection.redis.is_postponed()
-            {
+        for address in std::mem::take(&mut self.requests.postponed) {
+            if let Some(connection) = self.connections.get_mut(address) {
                 connection.redis.resume();
                 self.mark_answered(address);
             }
         }
+    }
+
+    /// Takes note of a connection whose command waits because clients are paused.
+    pub(super) fn note_postponed(&mut self, address: u64) {
+        if self.connections.get(address).is_some_and(|connection| connection.redis.is_postponed()) {
+            self.requests.postponed.insert(address);
+        }
+    }
+
+    /// How many clients have commands that wait because clients are paused.
+    pub(super) fn postponed(&self) -> usize {
+        self.requests.postponed.len()
     }
 
     // ---- Looking at all connections.
@@ -485,6 +498,35 @@ mod tests {
     }
 
     #[test]
+    fn scripts_wait_like_what_they_may_do() {
+        for (line, waits) in [
+            ("EVAL return 0", true),
+            ("EVALSHA 0123456789012345678901234567890123456789 0", true),
+            ("FCALL f 0", true),
+            ("EVAL_RO return 0", false),
+            // Refused.
+            ("EVAL return", false),
+            ("SET k", false),
+            ("NOSUCH", false),
+        ] {
+            let mut clients = Clients::new(2);
+            clients.send(0, "CLIENT PAUSE 1000 WRITE");
+            clients.send(1, line);
+            assert_eq!(clients.front_end.postponed(), usize::from(waits), "{line}");
+            let mut clients = Clients::new(2);
+            clients.send(0, "CLIENT PAUSE 1000 WRITE");
+            clients.send(1, &format!("MULTI\r\n{line}\r\nEXEC"));
+            assert_eq!(clients.front_end.postponed(), usize::from(waits), "{line} in a transaction");
+        }
+        let mut clients = Clients::new(2);
+        clients.send(0, "CLIENT PAUSE 1000 ALL");
+        for line in ["SET k", "NOSUCH"] {
+            clients.send(1, line);
+            assert!(clients.got(1).starts_with("-ERR "), "{line}");
+        }
+    }
+
+    #[test]
     fn commands_wait_while_clients_are_paused() {
         let mut clients = Clients::new(3);
         clients.send(0, "CLIENT PAUSE 1000 WRITE");
@@ -495,6 +537,7 @@ mod tests {
         let is_postponed =
             |clients: &Clients, client| clients.front_end.connection(client).unwrap().is_postponed();
         assert!(is_postponed(&clients, 1) && is_postponed(&clients, 2));
+        assert_eq!(clients.front_end.postponed(), 2);
         // A shorter one that lets more through changes neither.
         clients.send(0, "CLIENT PAUSE 10 ALL");
         clients.send(0, "PING");
@@ -503,9 +546,17 @@ mod tests {
         assert!(is_postponed(&clients, 1) && is_postponed(&clients, 0));
         clients.pass(1);
         assert!(!is_postponed(&clients, 1) && !is_postponed(&clients, 2));
+        assert_eq!(clients.front_end.postponed(), 0);
         assert_eq!(clients.got(0), "+PONG\r\n");
         // The SET has been submitted, and the PING waits for its turn.
         assert_eq!(clients.front_end.connection(1).unwrap().outstanding(), 2);
+        clients.send(0, "CLIENT PAUSE 1000 ALL");
+        clients.send(2, "PING");
+        assert_eq!(clients.front_end.postponed(), 1);
+        clients.front_end.close(2);
+        assert_eq!(clients.front_end.postponed(), 0);
+        assert_eq!(clients.got(0), "+OK\r\n");
+        clients.pass(1000);
         clients.send(0, "CLIENT PAUSE 1000 WRITE\r\nCLIENT UNPAUSE\r\nSET k v");
         assert_eq!(clients.got(0), "+OK\r\n+OK\r\n");
         assert_eq!(clients.front_end.connection(0).unwrap().outstanding(), 1);

@@ -110,6 +110,9 @@ struct CommandPipeline {
     has_unknown_update: bool,
     /// When the client has sent something last.
     last_input: WallTime,
+    /// Bytes of requests that have been looked at, and of replies that have been sent.
+    received_bytes: u64,
+    sent_bytes: u64,
     /// The latest time that the connection knows of.
     now: WallTime,
     /// Bytes received that were not looked at the last time.
@@ -201,6 +204,8 @@ impl Connection {
                 shown: Vec::new(),
                 has_unknown_update: false,
                 last_input: now,
+                received_bytes: 0,
+                sent_bytes: 0,
                 now,
                 unread_bytes: 0,
                 last_command: None,
@@ -411,6 +416,7 @@ impl Connection {
     /// So many bytes of the output have been sent.
     pub fn sent(&mut self, bytes: usize) {
         self.pipeline.session.statistics.on_output(bytes);
+        self.pipeline.sent_bytes += bytes as u64;
         self.pipeline.output.take(bytes);
         if self.pipeline.is_partial {
             self.pipeline.answer();
@@ -528,6 +534,7 @@ impl CommandPipeline {
             self.is_postponed = true;
             return 0;
         }
+        self.received_bytes += request_bytes as u64;
         self.begin_command();
         self.command(words, request_bytes, context);
         request_bytes

@@ -8,7 +8,7 @@ use crate::shared::{PauseMode, SlowCommand, put_words, words_of};
 use crate::writer::{write_array, write_error, write_integer, write_simple, write_verbatim};
 use core::sync::atomic::Ordering;
 use std::time::Duration;
-use syros_commands::{ConnectionCommand, commands};
+use syros_commands::{ConnectionCommand, Parsed, commands, operations, parse};
 use syros_types::WallTime;
 
 /// A request that has not been answered.
@@ -149,6 +149,10 @@ impl CommandPipeline {
             memory_bytes: self.memory_bytes(),
             idle: Duration::from_micros(now.0.saturating_sub(self.last_input.0)),
             last_command: self.last_command,
+            watched: self.watched.len(),
+            received_bytes: self.received_bytes,
+            sent_bytes: self.sent_bytes,
+            commands: self.commands,
         };
         connection_commands::put_client_line(&self.session, &figures, now, out);
     }
@@ -187,11 +191,11 @@ impl CommandPipeline {
 
     /// True if a command has to wait because clients are paused.
     pub(super) fn has_to_wait(&self, words: &[&[u8]]) -> bool {
-        match self.session.shared.pause() {
-            None => false,
-            Some(PauseMode::All) => true,
-            Some(PauseMode::Write) => self.may_write(words),
-        }
+        let Some(pause) = self.session.shared.pause() else { return false };
+        // What is refused anyway is refused at once.
+        let spec = words.first().and_then(|name| syros_commands::lookup(name));
+        spec.is_some_and(|spec| spec.accepts(words.len()))
+            && (pause == PauseMode::All || self.may_write(words))
     }
 
     /// True if a command may change data.
@@ -206,8 +210,10 @@ impl CommandPipeline {
                         .commands
                         .iter()
                         .any(|queued| commands().get(queued.number).is_some_and(|spec| writes(spec.flags)))
+                        || operations(&queue.body).flatten().any(|operation| operation.runs_writer())
                 })
             }
+            _ if spec.group == "scripting" && runs_writer(words) => true,
             syros_commands::CommandKind::Blind => self.may_write(rest),
             _ => {
                 let full = connection_commands::full_name(spec, words);
@@ -264,4 +270,9 @@ impl CommandPipeline {
         put_words(words, self.kept_words.tail());
         u16::try_from(self.kept_words.len() - before).unwrap_or(u16::MAX)
     }
+}
+
+/// True if these words run a script that may change data.
+fn runs_writer(words: &[&[u8]]) -> bool {
+    matches!(parse(words), Ok(Parsed::Data(operation)) if operation.runs_writer())
 }

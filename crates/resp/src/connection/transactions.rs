@@ -24,8 +24,9 @@ use std::collections::VecDeque;
 use syros_commands::{CommandError, ConnectionCommand, Operation, Parsed, commands, operations};
 use syros_types::Class;
 
-/// What Redis says of commands that would leave the array without one of its elements, or with one too many.
-const NOT_ALLOWED: &[u8] = b"ERR Command not allowed inside a transaction";
+/// What is said of commands that would leave the array without one of its elements, or with one too many, and, as by Valkey
+/// 8, of MULTI and WATCH.
+pub(super) const NOT_ALLOWED: &[u8] = b"ERR Command not allowed inside a transaction";
 
 /// A transaction that has been submitted and whose reply has not been written.
 #[derive(Debug)]
@@ -110,10 +111,10 @@ impl CommandPipeline {
     }
 
     fn begin(&mut self, number: usize) {
-        self.session.statistics.on_call(number);
         if self.queue.is_some() {
-            return self.reply(|_, out| write_error(out, b"ERR MULTI calls can not be nested"));
+            return self.refuse(Some(number), NOT_ALLOWED);
         }
+        self.session.statistics.on_call(number);
         self.queue = Some(Queue::watching(self.session.database, self.watched.len(), self.watched.bytes()));
         self.reply(|_, out| write_simple(out, b"OK"));
     }
@@ -136,7 +137,7 @@ impl CommandPipeline {
         self.refuse(number, &aborted(&error.text()));
     }
 
-    /// Refuses a command that may not stand between MULTI and EXEC.
+    /// Refuses a command that must not stand between MULTI and EXEC.
     pub(super) fn refuse_in_transaction(&mut self) {
         self.refuse(None, NOT_ALLOWED);
     }

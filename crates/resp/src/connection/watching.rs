@@ -4,6 +4,7 @@
 //! whatever the client reads afterwards is at least as new, and EXEC knows what to compare. The first WATCH of all finds
 //! that no versions are recorded. It has them recorded, which is an update of all keys, and asks again.
 
+use super::transactions::NOT_ALLOWED;
 use super::{CommandPipeline, Slot};
 use crate::context::Context;
 use crate::schedule::{Completion, Load, Written, write_failure};
@@ -17,7 +18,7 @@ impl CommandPipeline {
     /// WATCH.
     pub(super) fn watch(&mut self, number: usize, keys: &[&[u8]], context: &Context<'_>) {
         if self.queue.is_some() {
-            return self.reply(|_, out| write_error(out, b"ERR WATCH inside MULTI is not allowed"));
+            return self.refuse(Some(number), NOT_ALLOWED);
         }
         if let Some(unavailable) = context.unavailable {
             return self.reply(|_, out| write_error(out, unavailable.text().as_bytes()));

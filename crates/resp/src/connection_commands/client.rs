@@ -199,6 +199,14 @@ pub(crate) struct ClientFigures {
     pub(crate) idle: Duration,
     /// The last command.
     pub(crate) last_command: Option<&'static str>,
+    /// Keys that it watches.
+    pub(crate) watched: usize,
+    /// Bytes of requests that have been looked at.
+    pub(crate) received_bytes: u64,
+    /// Bytes of replies that have been sent.
+    pub(crate) sent_bytes: u64,
+    /// Commands, of which this is one.
+    pub(crate) commands: u64,
 }
 
 /// Appends a line of CLIENT LIST: all of Redis's fields, because client libraries look up the ones that they know.
@@ -207,6 +215,7 @@ pub(crate) fn put_client_line(session: &Session, figures: &ClientFigures, now: W
     let age = now.0.saturating_sub(session.connected_at.0) / 1_000_000;
     let (protocol, database) = (session.protocol.number(), session.database.number());
     let ClientFigures { queue_bytes, unread_bytes, output_bytes, output_memory, memory_bytes, .. } = figures;
+    let ClientFigures { watched, received_bytes, sent_bytes, commands, .. } = figures;
     let idle = figures.idle.as_secs();
     let multi = figures.queued.map_or(-1, |count| count as i64);
     let [sub, psub, ssub] = session.subscriptions;
@@ -222,7 +231,9 @@ pub(crate) fn put_client_line(session: &Session, figures: &ClientFigures, now: W
     if flags.is_empty() {
         flags.push('N');
     }
-    let (replies, events) = (u8::from(*output_bytes > 0), if *output_bytes > 0 { "rw" } else { "r" });
+    // Buffers that are kept for later replies count as memory, and not as replies.
+    let (replies, events, output_memory) =
+        if *output_bytes > 0 { (1, "rw", *output_memory) } else { (0, "r", 0) };
     let command = figures.last_command.unwrap_or("NULL");
     // The number of the file is the system's business. Neither the words of commands nor replies are in buffers of a
     // fixed size.
@@ -230,12 +241,12 @@ pub(crate) fn put_client_line(session: &Session, figures: &ClientFigures, now: W
     out.extend_from_slice(&session.name);
     let _ = write!(
         out,
-        " age={age} idle={idle} flags={flags} db={database} sub={sub} psub={psub} ssub={ssub} multi={multi} qbuf={unread_bytes} \
-         qbuf-free=0 argv-mem=0 multi-mem={queue_bytes} rbs=0 rbp=0 obl=0 oll={replies} omem={output_memory} \
+        " age={age} idle={idle} flags={flags} db={database} sub={sub} psub={psub} ssub={ssub} multi={multi} \
+         watch={watched} qbuf={unread_bytes} qbuf-free=0 argv-mem=0 multi-mem={queue_bytes} rbs=0 rbp=0 obl=0 oll={replies} omem={output_memory} \
          tot-mem={memory_bytes} events={events} cmd={command} user=default redir=-1 resp={protocol} lib-name="
     );
     out.extend_from_slice(&session.library_name);
     out.extend_from_slice(b" lib-ver=");
     out.extend_from_slice(&session.library_version);
-    out.push(b'\n');
+    let _ = writeln!(out, " tot-net-in={received_bytes} tot-net-out={sent_bytes} tot-cmds={commands}");
 }

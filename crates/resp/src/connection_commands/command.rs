@@ -397,7 +397,10 @@ fn placed_keys<'a>(spec: &CommandSpec, words: &[&'a [u8]]) -> Vec<(usize, &'a [u
 fn movable_keys<'a>(spec: &CommandSpec, words: &[&'a [u8]]) -> Option<Vec<(usize, &'a [u8])>> {
     if spec.key_count > 0 {
         let number = spec.key_flags.len() - 1;
-        return Some(counted_keys(spec, words)?.iter().map(|key| (number, *key)).collect());
+        // Of a script without keys Redis says so, and of one with the wrong number of them the same.
+        let none = (spec.group == "scripting").then_some(&[][..]);
+        let keys = counted_keys(spec, words).or(none)?;
+        return Some(keys.iter().map(|key| (number, *key)).collect());
     }
     let mut found = Vec::new();
     for (key_word, number) in spec.key_words.iter().zip(first_word_specification(spec)..) {
@@ -415,7 +418,13 @@ fn movable_keys<'a>(spec: &CommandSpec, words: &[&'a [u8]]) -> Option<Vec<(usize
 fn keys_behind<'a, 'b>(key_word: &KeyWord, words: &'b [&'a [u8]]) -> &'b [&'a [u8]] {
     let from = usize::from(key_word.from);
     let is_word = |other: &&[u8]| other.eq_ignore_ascii_case(key_word.word.as_bytes());
-    let Some(at) = words.iter().skip(from).position(is_word) else { return &[] };
+    let mut options = words.get(from..).unwrap_or_default().iter();
+    let found = match key_word.keys {
+        // Where Redis looks at the options themselves, the last one counts.
+        KeysBehind::Untold(_) => options.rposition(is_word),
+        _ => options.position(is_word),
+    };
+    let Some(at) = found else { return &[] };
     let behind = words.get(from + at + 1..).unwrap_or_default();
     let keys = match key_word.keys {
         KeysBehind::Pattern(_) => 0,

@@ -2,10 +2,13 @@
 
 use super::{Session, Subcommand, write_help, write_wrong_words};
 use crate::shared::DebugAccess;
-use crate::writer::{write_error, write_integer, write_simple};
+use crate::writer::{
+    Protocol, write_array, write_attribute, write_bulk, write_error, write_integer, write_map, write_nil,
+    write_push, write_reply, write_set, write_simple, write_verbatim,
+};
 use std::net::SocketAddr;
 use std::time::Duration;
-use syros_commands::{glob_matches, parse_integer};
+use syros_commands::{Double, ReplyRef, glob_matches, parse_integer};
 
 /// The longest sleep: nobody means more.
 const SLEEP_MAX: Duration = Duration::from_secs(3600);
@@ -18,11 +21,22 @@ const NOT_ALLOWED: &[u8] = b"ERR DEBUG command not allowed. If the enable-debug-
 run it from a local connection, otherwise you need to set this option in the configuration file, and then restart the \
 server.";
 
-const SUBCOMMANDS: [Subcommand; 4] = [
+const NO_TYPE: &[u8] = b"ERR Wrong protocol type name. Please use one of the following: \
+string|integer|double|bignum|null|array|set|map|attrib|push|verbatim|true|false";
+
+const SUBCOMMANDS: [Subcommand; 5] = [
     Subcommand {
         name: "error",
         arity: 3,
         help: &["ERROR <string>", "    Return an error with <string> as its text."],
+    },
+    Subcommand {
+        name: "protocol",
+        arity: 3,
+        help: &[
+            "PROTOCOL <type>",
+            "    Answer with a value of the type, so that clients can try how they read it.",
+        ],
     },
     Subcommand {
         name: "set-active-expire",
@@ -75,6 +89,7 @@ pub(super) fn answer(words: &[&[u8]], session: &Session, out: &mut Vec<u8>) {
     match words {
         [_, _] if is("help") => write_help("debug", &SUBCOMMANDS, out),
         [_, _, text] if is("error") => write_error(out, text),
+        [_, _, kind] if is("protocol") => write_example(kind, session.protocol, out),
         [_, _, _] if is("set-active-expire") => write_simple(out, b"OK"),
         [_, _, length, pattern] if is("stringmatch-len") => {
             let length = parse_integer(length).and_then(|length| usize::try_from(length).ok());
@@ -90,5 +105,116 @@ pub(super) fn answer(words: &[&[u8]], session: &Session, out: &mut Vec<u8>) {
             }
         }
         _ => write_wrong_words("debug", words[1], out),
+    }
+}
+
+/// Appends a value of a type. Its values are Redis's: tests of clients expect them.
+#[expect(clippy::approx_constant, reason = "it is Redis's example of a double, not a rounded pi")]
+fn write_example(kind: &[u8], protocol: Protocol, out: &mut Vec<u8>) {
+    match kind.to_ascii_lowercase().as_slice() {
+        b"string" => write_bulk(out, b"Hello World"),
+        b"integer" => write_integer(out, 12345),
+        b"double" => write_reply(out, protocol, ReplyRef::Double(Double::new(3.141))),
+        b"bignum" => {
+            write_reply(out, protocol, ReplyRef::BigNumber(b"1234567999999999999999999999999999999"))
+        }
+        b"null" => write_nil(out, protocol),
+        b"array" => {
+            write_array(out, 3);
+            (0..3).for_each(|number| write_integer(out, number));
+        }
+        b"set" => {
+            write_set(out, protocol, 3);
+            (0..3).for_each(|number| write_integer(out, number));
+        }
+        b"map" => {
+            write_map(out, protocol, 3);
+            for number in 0..3 {
+                write_integer(out, number);
+                write_reply(out, protocol, ReplyRef::Boolean(number == 1));
+            }
+        }
+        b"attrib" => {
+            if write_attribute(out, protocol, 1) {
+                write_bulk(out, b"key-popularity");
+                write_array(out, 2);
+                write_bulk(out, b"key:123");
+                write_integer(out, 90);
+            }
+            write_bulk(out, b"Some real reply following the attribute");
+        }
+        b"push" if protocol == Protocol::Resp2 => {
+            write_error(out, b"ERR RESP2 is not supported by this command")
+        }
+        b"push" => {
+            write_push(out, protocol, 2);
+            write_bulk(out, b"server-cpu-usage");
+            write_integer(out, 42);
+            write_bulk(out, b"Some real reply following the push reply");
+        }
+        b"verbatim" => write_verbatim(out, protocol, b"This is a verbatim\nstring"),
+        b"true" => write_reply(out, protocol, ReplyRef::Boolean(true)),
+        b"false" => write_reply(out, protocol, ReplyRef::Boolean(false)),
+        _ => write_error(out, NO_TYPE),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Identity, Shared};
+    use std::sync::Arc;
+    use syros_types::WallTime;
+
+    /// Kinds with what redis-server 7.0.15 answers in RESP2 and RESP3.
+    const EXAMPLES: [(&str, &str, &str); 14] = [
+        ("string", "$11\r\nHello World\r\n", "$11\r\nHello World\r\n"),
+        ("integer", ":12345\r\n", ":12345\r\n"),
+        ("double", "$5\r\n3.141\r\n", ",3.141\r\n"),
+        (
+            "bignum",
+            "$37\r\n1234567999999999999999999999999999999\r\n",
+            "(1234567999999999999999999999999999999\r\n",
+        ),
+        ("null", "$-1\r\n", "_\r\n"),
+        ("array", "*3\r\n:0\r\n:1\r\n:2\r\n", "*3\r\n:0\r\n:1\r\n:2\r\n"),
+        ("set", "*3\r\n:0\r\n:1\r\n:2\r\n", "~3\r\n:0\r\n:1\r\n:2\r\n"),
+        ("map", "*6\r\n:0\r\n:0\r\n:1\r\n:1\r\n:2\r\n:0\r\n", "%3\r\n:0\r\n#f\r\n:1\r\n#t\r\n:2\r\n#f\r\n"),
+        (
+            "attrib",
+            "$39\r\nSome real reply following the attribute\r\n",
+            "|1\r\n$14\r\nkey-popularity\r\n*2\r\n$7\r\nkey:123\r\n:90\r\n$39\r\nSome real reply following the attribute\r\n",
+        ),
+        (
+            "push",
+            "-ERR RESP2 is not supported by this command\r\n",
+            ">2\r\n$16\r\nserver-cpu-usage\r\n:42\r\n$40\r\nSome real reply following the push reply\r\n",
+        ),
+        ("VERBATIM", "$25\r\nThis is a verbatim\nstring\r\n", "=29\r\ntxt:This is a verbatim\nstring\r\n"),
+        ("true", ":1\r\n", "#t\r\n"),
+        ("false", ":0\r\n", "#f\r\n"),
+        (
+            "nosuch",
+            "-ERR Wrong protocol type name. Please use one of the following: \
+             string|integer|double|bignum|null|array|set|map|attrib|push|verbatim|true|false\r\n",
+            "-ERR Wrong protocol type name. Please use one of the following: \
+             string|integer|double|bignum|null|array|set|map|attrib|push|verbatim|true|false\r\n",
+        ),
+    ];
+
+    #[test]
+    fn examples_are_those_of_redis() {
+        let identity =
+            Identity { id: 1, address: "10.0.0.1:1".to_owned(), local_address: "10.0.0.2:6379".to_owned() };
+        let shared = Arc::new(Shared::new(DebugAccess::Everybody));
+        let mut session = Session::new(identity, WallTime(0), shared);
+        for (kind, old, new) in EXAMPLES {
+            for (protocol, expected) in [(Protocol::Resp2, old), (Protocol::Resp3, new)] {
+                session.protocol = protocol;
+                let mut out = Vec::new();
+                answer(&[b"debug", b"protocol", kind.as_bytes()], &session, &mut out);
+                assert_eq!(String::from_utf8(out).unwrap(), expected, "{kind}");
+            }
+        }
     }
 }

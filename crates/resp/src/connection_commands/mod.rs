@@ -155,7 +155,7 @@ pub(crate) fn answer(
             return true;
         }
         ConnectionCommand::Unwatch => write_simple(out, b"OK"),
-        ConnectionCommand::Help => help::answer(out),
+        ConnectionCommand::Help => help::answer(words, out),
         ConnectionCommand::Acl => acl::answer(words, session.protocol, out),
         ConnectionCommand::Auth => acl::authenticate(words, out),
         ConnectionCommand::Cluster => replication::cluster(words, out),
@@ -274,7 +274,7 @@ pub(crate) fn subcommand(
     let Some(found) =
         subcommands.iter().find(|candidate| name.eq_ignore_ascii_case(candidate.name.as_bytes()))
     else {
-        write_error(out, &unknown_subcommand(group, name));
+        write_command_error(out, &CommandError::unknown_subcommand(group, name));
         return None;
     };
     let arity = usize::from(found.arity.unsigned_abs());
@@ -300,18 +300,8 @@ pub(crate) fn subcommand_error(spec: &CommandSpec, words: &[&[u8]]) -> Option<Ve
         _ if spec.subcommands.is_empty() => None,
         Some(found) if found.accepts(words.len()) => None,
         Some(found) => Some(CommandError::Arity(found.name).text()),
-        None => Some(unknown_subcommand(spec.name, name)),
+        None => Some(CommandError::unknown_subcommand(spec.name, name).text()),
     }
-}
-
-fn unknown_subcommand(group: &str, name: &[u8]) -> Vec<u8> {
-    let end = name.iter().position(|byte| *byte == 0).unwrap_or(name.len()).min(SHOWN_BYTES_MAX);
-    let mut text = b"ERR unknown subcommand '".to_vec();
-    text.extend_from_slice(&name[..end]);
-    text.extend_from_slice(b"'. Try ");
-    text.extend_from_slice(group.to_ascii_uppercase().as_bytes());
-    text.extend_from_slice(b" HELP.");
-    text
 }
 
 /// What Redis says of a subcommand that it knows with other words behind it.

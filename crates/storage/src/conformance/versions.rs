@@ -121,6 +121,12 @@ fn test_changes<E: Engine>(make: &impl Fn() -> E) {
         let expected = if is_there { Version::of_present(number) } else { Version::of_absent(number) };
         assert_eq!(version(&engine, "k"), expected, "{command}");
     }
+    run(&mut engine, "SADD source a b");
+    let added = run(&mut engine, "SADD k a");
+    run(&mut engine, "SMOVE source k a");
+    assert_eq!(version(&engine, "k"), Version::of_present(added), "it has the member");
+    let moved = run(&mut engine, "SMOVE source k b");
+    assert_eq!(version(&engine, "k"), Version::of_present(moved));
 }
 
 /// A body with a condition that does not hold does nothing else.

@@ -556,8 +556,9 @@ impl<S: Store> KeysMut for Lane<S> {
     }
 
     fn begin_undo(&mut self) {
+        // The steps of all databases are one list.
         let (first_expiry, bytes, events) = (self.first_expiry, self.bytes, self.events.len());
-        self.undo = Some(Undo { steps: Vec::new(), first_expiry, bytes, events });
+        self.undo.get_or_insert(Undo { steps: Vec::new(), first_expiry, bytes, events });
     }
 
     fn end_undo(&mut self, keeps: bool) {

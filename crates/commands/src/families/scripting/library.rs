@@ -1,4 +1,4 @@
-//! FUNCTION, and what FUNCTION LOAD, FUNCTION DELETE and FUNCTION FLUSH do.
+//! FUNCTION, and what FUNCTION LOAD, FUNCTION DELETE, FUNCTION FLUSH and FUNCTION RESTORE do.
 
 use super::ROW;
 use super::look::{LibraryLook, LibraryQuestion};
@@ -11,10 +11,14 @@ use crate::families::specification::{CommandKind, CommandSpec, SubcommandSpec};
 use crate::limits::SCRIPT_FUEL;
 use crate::primitive::{Malformed, take_u8};
 use crate::programs::{Library, PROGRAM_BYTES_MAX, Programs};
+use crate::rdb::{InvalidPayload, restore_libraries};
 use crate::reply::{put_bulk, put_error, put_ok};
 use crate::words::{Words, is};
 use syros_scripts::{Limits, library_name};
 use syros_types::Database;
+
+/// Most libraries of a payload: preparing a state for each takes time, and no fuel.
+const RESTORED_MAX: usize = 256;
 
 /// What becomes of libraries.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -27,6 +31,12 @@ pub enum LibraryAction {
     Delete,
     /// All are removed.
     Flush,
+    /// Those of a payload are loaded, if there is none of their names.
+    RestoreAppend,
+    /// Those of a payload are loaded, in place of those of their names.
+    RestoreReplace,
+    /// Those of a payload are loaded, in place of all.
+    RestoreFlush,
 }
 
 impl Field<'_> for LibraryAction {
@@ -42,19 +52,22 @@ impl Field<'_> for LibraryAction {
             1 => Ok(Self::Replace),
             2 => Ok(Self::Delete),
             3 => Ok(Self::Flush),
+            4 => Ok(Self::RestoreAppend),
+            5 => Ok(Self::RestoreReplace),
+            6 => Ok(Self::RestoreFlush),
             other => Err(Malformed::Options(other)),
         }
     }
 }
 
-/// FUNCTION LOAD, DELETE and FLUSH.
+/// FUNCTION LOAD, DELETE, FLUSH and RESTORE.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LibraryChange<'a> {
     /// What happens.
     pub action: LibraryAction,
-    /// A text or a name; of [`LibraryAction::Flush`], nothing.
+    /// A text, a name or a payload; of [`LibraryAction::Flush`], nothing.
     pub text: &'a [u8],
-    /// Units that loading may use.
+    /// Units that loading may use. Libraries of a payload have equal shares.
     pub fuel: u64,
 }
 
@@ -87,6 +100,7 @@ impl<'a> Definition<'a> for LibraryChange<'a> {
         summary: "A container for function commands.",
         subcommands: &[
             SubcommandSpec { name: "function|delete", arity: 3, flags: &["write", "noscript"], ..CHANGE },
+            SubcommandSpec { name: "function|dump", ..SUBCOMMAND },
             SubcommandSpec { name: "function|flush", arity: -2, flags: &["write", "noscript"], ..CHANGE },
             SubcommandSpec {
                 name: "function|kill",
@@ -102,6 +116,12 @@ impl<'a> Definition<'a> for LibraryChange<'a> {
             },
             SubcommandSpec {
                 name: "function|load",
+                arity: -3,
+                flags: &["write", "denyoom", "noscript"],
+                ..CHANGE
+            },
+            SubcommandSpec {
+                name: "function|restore",
                 arity: -3,
                 flags: &["write", "denyoom", "noscript"],
                 ..CHANGE
@@ -138,7 +158,24 @@ fn parse<'a>(_: &'static str, words: Words<'a>) -> Result<Command<'a>, CommandEr
         (name, [mode]) if is(name, "flush") && (is(mode, "sync") || is(mode, "async")) => {
             change(LibraryAction::Flush, b"")
         }
-        (name, _) if is(name, "flush") => Err(CommandError::FunctionFlushMode),
+        (name, [_]) if is(name, "flush") => Err(CommandError::FunctionFlushMode),
+        (name, _) if is(name, "flush") => {
+            Err(CommandError::SubcommandSyntax { command: "function", name: name.to_vec() })
+        }
+        (name, []) if is(name, "dump") => {
+            Ok(LibraryLook { question: LibraryQuestion::Dump, pattern: b"*" }.into())
+        }
+        (name, _) if is(name, "dump") => Err(CommandError::Arity("function|dump")),
+        (name, [payload]) if is(name, "restore") => restore(LibraryAction::RestoreAppend, payload),
+        (name, [payload, policy]) if is(name, "restore") => {
+            let action = RESTORE_POLICIES.iter().find(|(name, _)| is(policy, name));
+            let (_, action) = action.ok_or(CommandError::RestorePolicy)?;
+            restore(*action, payload)
+        }
+        (name, []) if is(name, "restore") => Err(CommandError::Arity("function|restore")),
+        (name, _) if is(name, "restore") => {
+            Err(CommandError::SubcommandSyntax { command: "function", name: name.to_vec() })
+        }
         (name, []) if is(name, "stats") => {
             Ok(LibraryLook { question: LibraryQuestion::Count, pattern: b"*" }.into())
         }
@@ -148,6 +185,22 @@ fn parse<'a>(_: &'static str, words: Words<'a>) -> Result<Command<'a>, CommandEr
         (name, _) if is(name, "kill") => Err(CommandError::Arity("function|kill")),
         (name, _) => Err(CommandError::unknown_subcommand("function", name)),
     }
+}
+
+/// What becomes of the libraries that there are.
+const RESTORE_POLICIES: [(&str, LibraryAction); 3] = [
+    ("append", LibraryAction::RestoreAppend),
+    ("flush", LibraryAction::RestoreFlush),
+    ("replace", LibraryAction::RestoreReplace),
+];
+
+/// FUNCTION RESTORE. A damaged payload is refused before anything is ordered.
+fn restore(action: LibraryAction, payload: &[u8]) -> Result<Command<'_>, CommandError> {
+    restore_libraries(payload).map_err(|error| match error {
+        InvalidPayload::VersionOrChecksum => CommandError::PayloadVersionOrChecksum,
+        InvalidPayload::Format => CommandError::PayloadNotFunctions,
+    })?;
+    Ok(LibraryChange { action, text: payload, fuel: SCRIPT_FUEL }.into())
 }
 
 /// The options of FUNCTION LIST.
@@ -179,7 +232,7 @@ impl<'a> UpdateCommand<'a> for LibraryChange<'a> {
     }
 
     fn growth(&self, encoded: usize) -> usize {
-        if matches!(self.action, LibraryAction::Load | LibraryAction::Replace) { encoded } else { 0 }
+        if matches!(self.action, LibraryAction::Delete | LibraryAction::Flush) { 0 } else { encoded }
     }
 
     /// It concerns what is loaded: see [`UpdateCommand::apply_to`].
@@ -196,7 +249,13 @@ impl<'a> UpdateCommand<'a> for LibraryChange<'a> {
     ) -> ExecutionResult {
         let mut programs = databases.programs();
         let outcome = match self.action {
-            LibraryAction::Load | LibraryAction::Replace => self.load(&mut programs).map(Some),
+            LibraryAction::Load | LibraryAction::Replace => {
+                let replaces = self.action == LibraryAction::Replace;
+                load(self.text, replaces, self.fuel, &mut programs).map(Some)
+            }
+            LibraryAction::RestoreAppend | LibraryAction::RestoreReplace | LibraryAction::RestoreFlush => {
+                self.restore(&mut programs).map(|()| None)
+            }
             LibraryAction::Flush => {
                 programs.flush_libraries();
                 Ok(None)
@@ -220,26 +279,46 @@ impl<'a> UpdateCommand<'a> for LibraryChange<'a> {
 }
 
 impl LibraryChange<'_> {
-    /// Loads a library; its name.
-    fn load(&self, programs: &mut Programs) -> Result<String, String> {
-        let name = library_name(self.text)?;
-        if self.action == LibraryAction::Load && programs.library(&name).is_some() {
-            return Err(format!("ERR Library '{name}' already exists"));
+    /// Loads the libraries of a payload.
+    fn restore(&self, programs: &mut Programs) -> Result<(), String> {
+        let texts =
+            restore_libraries(self.text).map_err(|_| CommandError::PayloadNotFunctions.to_string())?;
+        if texts.len() > RESTORED_MAX {
+            return Err(format!("ERR {} libraries exceed the maximum of {RESTORED_MAX}", texts.len()));
         }
-        let functions = syros_scripts::library(self.text, Limits { fuel: self.fuel, seed: 0 })?;
-        for function in &functions {
-            let others = programs.libraries().filter(|(other, _)| *other != name);
-            let mut taken = others.flat_map(|(_, library)| &library.functions);
-            if taken.any(|other| other.name == function.name) {
-                return Err(format!("ERR Function {} already exists", function.name));
+        if self.action == LibraryAction::RestoreFlush {
+            programs.flush_libraries();
+        }
+        let replaces = self.action == LibraryAction::RestoreReplace;
+        let fuel = self.fuel / (texts.len() as u64).max(1);
+        texts.iter().try_for_each(|text| {
+            let name = library_name(text)?;
+            if !replaces && programs.library(&name).is_some() {
+                // Without the quotes that it has when one is loaded, as in Redis.
+                return Err(format!("ERR Library {name} already exists"));
             }
-        }
-        if programs.library_bytes() + self.text.len() > PROGRAM_BYTES_MAX {
-            return Err(format!(
-                "ERR all libraries together exceed the maximum of {PROGRAM_BYTES_MAX} bytes"
-            ));
-        }
-        programs.set_library(&name, Library { text: self.text.into(), functions });
-        Ok(name)
+            load(text, replaces, fuel, programs).map(drop)
+        })
     }
+}
+
+/// Loads a library; its name.
+fn load(text: &[u8], replaces: bool, fuel: u64, programs: &mut Programs) -> Result<String, String> {
+    let name = library_name(text)?;
+    if !replaces && programs.library(&name).is_some() {
+        return Err(format!("ERR Library '{name}' already exists"));
+    }
+    let functions = syros_scripts::library(text, Limits { fuel, seed: 0 })?;
+    for function in &functions {
+        let others = programs.libraries().filter(|(other, _)| *other != name);
+        let mut taken = others.flat_map(|(_, library)| &library.functions);
+        if taken.any(|other| other.name.eq_ignore_ascii_case(&function.name)) {
+            return Err(format!("ERR Function {} already exists", function.name));
+        }
+    }
+    if programs.library_bytes() + text.len() > PROGRAM_BYTES_MAX {
+        return Err(format!("ERR all libraries together exceed the maximum of {PROGRAM_BYTES_MAX} bytes"));
+    }
+    programs.set_library(&name, Library { text: text.into(), functions });
+    Ok(name)
 }

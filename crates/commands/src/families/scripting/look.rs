@@ -1,4 +1,4 @@
-//! What SCRIPT EXISTS, SCRIPT SHOW, FUNCTION LIST and FUNCTION STATS answer.
+//! What SCRIPT EXISTS, SCRIPT SHOW, FUNCTION LIST, FUNCTION STATS and FUNCTION DUMP answer.
 
 use super::evalsha::script_name;
 use crate::access::{Databases, Keys};
@@ -10,6 +10,7 @@ use crate::families::specification::CommandSpec;
 use crate::glob::glob_matches;
 use crate::primitive::{Malformed, take_u8};
 use crate::programs::Library;
+use crate::rdb::dump_libraries;
 use crate::reply::{put_array, put_bulk, put_error, put_integer, put_map, put_nil, put_set, put_simple};
 use syros_types::Database;
 
@@ -73,6 +74,8 @@ pub enum LibraryQuestion {
     ListWithCode,
     /// FUNCTION STATS.
     Count,
+    /// FUNCTION DUMP.
+    Dump,
 }
 
 impl Field<'_> for LibraryQuestion {
@@ -87,12 +90,13 @@ impl Field<'_> for LibraryQuestion {
             0 => Ok(Self::List),
             1 => Ok(Self::ListWithCode),
             2 => Ok(Self::Count),
+            3 => Ok(Self::Dump),
             other => Err(Malformed::Options(other)),
         }
     }
 }
 
-/// FUNCTION LIST and FUNCTION STATS.
+/// FUNCTION LIST, FUNCTION STATS and FUNCTION DUMP.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LibraryLook<'a> {
     /// What is wanted.
@@ -142,6 +146,11 @@ impl ReadCommand for LibraryLook<'_> {
             put_integer(reply, programs.libraries().count() as i64);
             put_bulk(reply, b"functions_count");
             put_integer(reply, functions as i64);
+            return Ok(());
+        }
+        if self.question == LibraryQuestion::Dump {
+            let texts = programs.libraries().map(|(_, library)| &*library.text);
+            put_bulk(reply, &dump_libraries(texts));
             return Ok(());
         }
         let found: Vec<(&str, &Library)> =

@@ -52,12 +52,14 @@ impl<'a> UpdateCommand<'a> for SMove<'a> {
         };
         let is_member = source.contains(self.member);
         drop(found);
-        set_of(keys.get(self.destination).as_ref())?;
+        let is_there =
+            set_of(keys.get(self.destination).as_ref())?.is_some_and(|set| set.contains(self.member));
         if is_member && self.source != self.destination {
             keys.edit_collection(self.source, |set: &mut Set| set.remove(self.member))?;
             keys.notify_removal(KeyEvent::SRem, self.source);
-            let is_new = keys.edit_collection(self.destination, |set: &mut Set| set.insert(self.member))?;
-            if is_new {
+            // Otherwise the destination does not change, which matters to those who watch it.
+            if !is_there {
+                keys.edit_collection(self.destination, |set: &mut Set| set.insert(self.member))?;
                 keys.notify(KeyEvent::SAdd, self.destination);
             }
         }

@@ -4,6 +4,7 @@ pub use crate::output::Output;
 
 use crate::collections::CollectionOperation;
 use crate::output::Text;
+use crate::transfer::Transfer;
 use std::fmt;
 
 /// Most operations of one history. Indexes are 32-bit numbers and a search keeps some hundred bytes
@@ -51,6 +52,8 @@ pub enum Input {
     /// Moves what a key holds, with its lifetime, to another one (RENAME). Answer: [`Output::Flag`], true, or
     /// [`Output::Error`] if there is nothing.
     Rename(u32, u32),
+    /// Takes something from the first key and leaves it at the second. Answer: see [`Transfer`].
+    Transfer(u32, u32, Transfer),
     /// Gives what a key holds a lifetime (EXPIRE), which whoever records the history names by a number of its own.
     /// Answer: [`Output::Flag`], true if there was something.
     Lifetime(u32, u32),
@@ -91,7 +94,9 @@ impl Input {
             | Self::List(keys)
             | Self::Clear(keys)
             | Self::LifetimeEnds(keys, _) => keys.iter().for_each(|key| visit(*key)),
-            Self::Rename(from, to) => [from, to].into_iter().for_each(|key| visit(*key)),
+            Self::Rename(from, to) | Self::Transfer(from, to, _) => {
+                [from, to].into_iter().for_each(|key| visit(*key));
+            }
             Self::SetMany(pairs) => pairs.iter().for_each(|(key, _)| visit(*key)),
             Self::Batch(parts) => parts.iter().for_each(|part| part.for_each_key(visit)),
             Self::Conditional(seen, parts) => {
@@ -147,6 +152,7 @@ impl Input {
             (Self::Batch(parts), Output::Done) => !parts.iter().any(Self::is_read),
             (input, Output::Done) => !input.is_read(),
             (Self::Collection(_, operation), output) => operation.admits(output),
+            (Self::Transfer(_, _, transfer), output) => transfer.admits(output),
             _ => false,
         }
     }
@@ -364,6 +370,7 @@ impl fmt::Display for Input {
             Self::Expire(key, value) => write!(f, "expire k{key} {}", Text(value)),
             Self::Collection(key, operation) => write!(f, "k{key}: {operation}"),
             Self::Rename(from, to) => write!(f, "move k{from} to k{to}"),
+            Self::Transfer(from, to, transfer) => write!(f, "from k{from} to k{to}: {transfer}"),
             Self::Lifetime(key, lifetime) => write!(f, "give k{key} lifetime {lifetime}"),
             Self::Persist(key) => write!(f, "take the lifetime from k{key}"),
             Self::LifetimeEnds(_, lifetime) => write!(f, "end lifetime {lifetime}"),

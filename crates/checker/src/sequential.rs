@@ -69,6 +69,7 @@ pub fn apply(store: &mut KeyValues, input: &Input) -> Output {
             store.insert(*to, value);
             Output::Flag(true)
         }
+        Input::Transfer(from, to, transfer) => transfer.apply(store, *from, *to),
         Input::Lifetime(key, lifetime) => {
             let found = store.get_mut(key).map(|value| value.lifetime = Some(*lifetime));
             Output::Flag(found.is_some())

@@ -1,6 +1,6 @@
 //! Deadlines of keys, which several commands have in common: as a type, as words, as bytes, and carried out.
 
-use crate::access::{Expiry, KeysMut};
+use crate::access::{Expiry, KeyEvent, KeysMut};
 use crate::encoding::Field;
 use crate::error::CommandError;
 use crate::limits::{EXPIRY_MS_MAX, RELATIVE_EXPIRY_MS_MAX};
@@ -46,7 +46,7 @@ pub(crate) enum ExpiryUnit {
 
 impl ExpiryUnit {
     /// The unit that this word of SET or GETEX names.
-    fn of_option(word: &[u8]) -> Option<Self> {
+    pub(crate) fn of_option(word: &[u8]) -> Option<Self> {
         const OPTIONS: [(&str, ExpiryUnit); 4] = [
             ("ex", ExpiryUnit::Seconds),
             ("px", ExpiryUnit::Milliseconds),
@@ -170,7 +170,12 @@ pub(crate) fn future(deadline: Deadline, now_ms: u64) -> Expiry {
 /// Gives a key, if it exists, an expiry, or removes it if that is in the past.
 pub(crate) fn expire<K: KeysMut>(keys: &mut K, key: &[u8], deadline: Deadline, now_ms: u64) {
     match future(deadline, now_ms) {
-        Some(expiry) => keys.set_expiry(key, Some(expiry)),
-        None => keys.remove(key),
+        Some(expiry) => {
+            if keys.notifies() && keys.get(key).is_some() {
+                keys.notify(KeyEvent::Expire, key);
+            }
+            keys.set_expiry(key, Some(expiry));
+        }
+        None => keys.delete(key),
     }
 }

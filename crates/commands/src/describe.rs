@@ -93,7 +93,7 @@ fn describe_packed(body: &[u8], first: Operation<'_>) -> Result<Description, Mal
             continue;
         }
         concerns_all_keys |= operation.concerns_all_keys();
-        operation.each_key(|key| hashes.push(key.hash()));
+        operation.each_hash(|hash| hashes.push(hash));
     }
     // Overwrites of several keys are no overwrite of one, not even if the keys share a hash.
     if class == Class::Overwrite && !hashes.is_empty() {

@@ -38,6 +38,22 @@ pub enum CommandError {
     NotFloat,
     /// An expiry is not positive, or overflows, in this command.
     InvalidExpireTime(&'static str),
+    /// A field of a hash expires at a negative time.
+    NegativeExpireTime,
+    /// FIELDS is not where it has to be.
+    NoFields,
+    /// HEXPIRE of a number of fields that is no number, or below one.
+    ExpireCountNotPositive,
+    /// A number of fields that is no number, or below one.
+    FieldCountNotPositive,
+    /// A number of fields that is not that of the words behind it.
+    FieldCountDiffers,
+    /// HSETEX with several of its options that say when fields expire.
+    SeveralFieldExpiries,
+    /// HSETEX with FNX and FXX.
+    SeveralFieldConditions,
+    /// An option that HSETEX does not have.
+    UnknownFieldOption(Vec<u8>),
     /// SETRANGE with a negative offset.
     OffsetOutOfRange,
     /// DECRBY by the smallest integer, whose negation is none.
@@ -281,6 +297,15 @@ impl CommandError {
             Self::TimeoutNotFloat => "ERR timeout is not a float or out of range",
             Self::TimeoutNegative => "ERR timeout is negative",
             Self::TimeoutOutOfRange => "ERR timeout is out of range",
+            Self::NegativeExpireTime => "ERR invalid expire time, must be >= 0",
+            Self::NoFields => "ERR Mandatory argument FIELDS is missing or not at the right position",
+            Self::ExpireCountNotPositive => "ERR Parameter `numFields` should be greater than 0",
+            Self::FieldCountNotPositive => "ERR Number of fields must be a positive integer",
+            Self::FieldCountDiffers => "ERR The `numfields` parameter must match the number of arguments",
+            Self::SeveralFieldExpiries => {
+                "ERR Only one of EX, PX, EXAT, PXAT or KEEPTTL arguments can be specified"
+            }
+            Self::SeveralFieldConditions => "ERR Only one of FXX or FNX arguments can be specified",
             Self::OffsetOutOfRange => "ERR offset is out of range",
             Self::DecrementOverflow => "ERR decrement would overflow",
             Self::InvalidCursor => "ERR invalid cursor",
@@ -357,6 +382,7 @@ impl CommandError {
             | Self::NoSource(_)
             | Self::UnknownArgument(_)
             | Self::UnknownLoadOption(_)
+            | Self::UnknownFieldOption(_)
             | Self::InvalidPlace { .. }
             | Self::LengthNotFloat(_)
             | Self::NoGeoCentre(_)
@@ -411,6 +437,9 @@ impl fmt::Display for CommandError {
             }
             Self::UnknownArgument(argument) => {
                 write!(f, "ERR Unknown argument {}", String::from_utf8_lossy(argument))
+            }
+            Self::UnknownFieldOption(option) => {
+                write!(f, "ERR unknown argument: {}", String::from_utf8_lossy(option))
             }
             Self::UnknownLoadOption(option) => {
                 write!(f, "ERR Unknown option given: {}", String::from_utf8_lossy(option))

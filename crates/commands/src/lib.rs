@@ -43,7 +43,9 @@ pub use describe::{Operations, describe, looks_at_little, operations, overwrites
 pub use double::{parse_double, write_decimal, write_double};
 pub use error::{CommandError, ExecutionError};
 pub use extended::Extended;
-pub use families::specification::{CommandKind, CommandSpec, KeyPositions, LookupReply, SubcommandSpec};
+pub use families::specification::{
+    CommandKind, CommandSpec, KeyPositions, KeyWord, KeysBehind, LookupReply, SubcommandSpec,
+};
 pub use families::{Command, Condition, ConnectionCommand, ExpireCondition, Lifetime, TtlChange, Unit};
 pub use generation::Generation;
 pub use glob::{glob_matches, glob_matches_in_any_case};

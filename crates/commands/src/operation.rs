@@ -247,15 +247,20 @@ impl<'a> Operation<'a> {
         match (keys, keys.single()) {
             (KeyNames::All, _) => Footprint::All,
             (_, Some(name)) => Footprint::One(self.key_of(name).hash()),
-            (KeyNames::Declared(list), None) if list.is_empty() => {
-                Footprint::One(syros_types::key_hash(NO_KEY))
-            }
             (_, None) => {
-                let mut hashes = Vec::with_capacity(keys.len());
-                self.each_key(|key| hashes.push(key.hash()));
+                let mut hashes = Vec::with_capacity(keys.len().max(1));
+                self.each_hash(|hash| hashes.push(hash));
                 Footprint::of(hashes)
             }
         }
+    }
+
+    /// Visits the hashes of the keys it touches, one at least: a script that declares no key has one that nothing else has.
+    pub(crate) fn each_hash(&self, mut visit: impl FnMut(u64)) {
+        if matches!(self.keys(), KeyNames::Declared(list) if list.is_empty()) {
+            visit(syros_types::key_hash(NO_KEY));
+        }
+        self.each_key(|key| visit(key.hash()));
     }
 
     /// The key of this name in its database.

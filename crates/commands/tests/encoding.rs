@@ -6,8 +6,8 @@ use syros_commands::families::{
     Versions, WaiterId, XNews,
 };
 use syros_commands::{
-    Arguments, Command, Generation, Malformed, Operation, Parsed, describe, limits, operations, overwrites,
-    parse,
+    Arguments, Command, Generation, Malformed, Operation, Parsed, ScriptUse, describe, limits, operations,
+    overwrites, parse,
 };
 use syros_types::limits::{BODY_BYTES_MAX, KEY_BYTES_MAX, KEYS_PER_OPERATION_MAX, VALUE_BYTES_MAX};
 use syros_types::{Class, Database, Footprint, Prng, key_hash, key_hash_in};
@@ -135,6 +135,24 @@ fn golden_of_hashes() -> Vec<(&'static str, Class, Vec<u8>)> {
         ("HSCAN k 300 MATCH f* COUNT 5", Read, vec![127, 6, 1, b'k', 0xac, 2, 1, 5, 2, b'f', b'*']),
         ("HSCAN k 0 MATCH", Read, vec![127, 6, 1, b'k', 0, 2]),
         ("HSCAN k 0 COUNT x", Read, vec![127, 6, 1, b'k', 0, 3]),
+        ("HTTL k FIELDS 1 f", Read, vec![127, 196, 1, b'k', 0, 1, 1, b'f']),
+        ("HPTTL k FIELDS 1 f", Read, vec![127, 196, 1, b'k', 1, 1, 1, b'f']),
+        ("HEXPIRETIME k FIELDS 1 f", Read, vec![127, 196, 1, b'k', 2, 1, 1, b'f']),
+        ("HPEXPIRETIME k FIELDS 2 f g", Read, vec![127, 196, 1, b'k', 3, 2, 1, b'f', 1, b'g']),
+        ("HGETEX k FIELDS 1 f", Read, vec![16, 1, b'k', 1, 1, b'f']),
+        ("HGETEX k PERSIST FIELDS 1 f", Update, vec![127, 197, 1, b'k', 0, 1, 1, b'f']),
+        ("HGETEX k PX 3 FIELDS 1 f", Update, vec![127, 197, 1, b'k', 1, 4, 1, 1, b'f']),
+        ("HGETEX k PXAT 3 FIELDS 1 f", Update, vec![127, 197, 1, b'k', 2, 4, 1, 1, b'f']),
+        ("HSETEX k FIELDS 1 f v", Update, vec![127, 198, 1, b'k', 0, 0, 2, 1, b'f', 1, b'v']),
+        ("HSETEX k FNX KEEPTTL FIELDS 1 f v", Update, vec![127, 198, 1, b'k', 1, 3, 2, 1, b'f', 1, b'v']),
+        ("HSETEX k PX 3 FXX FIELDS 1 f v", Update, vec![127, 198, 1, b'k', 2, 1, 4, 2, 1, b'f', 1, b'v']),
+        ("HGETDEL k FIELDS 1 f", Update, vec![127, 199, 1, b'k', 1, 1, b'f']),
+        ("BLIND HGETDEL k FIELDS 1 f", Merge, vec![255, 199, 1, b'k', 1, 1, b'f']),
+        ("HPEXPIRE k 3 FIELDS 1 f", Update, vec![127, 200, 1, b'k', 1, 4, 0, 1, 1, b'f']),
+        ("HPEXPIREAT k 3 GT FIELDS 1 f", Update, vec![127, 200, 1, b'k', 2, 4, 3, 1, 1, b'f']),
+        ("HEXPIRE k 0 NX FIELDS 1 f", Update, vec![127, 200, 1, b'k', 1, 0, 1, 1, 1, b'f']),
+        ("HEXPIREAT k 0 LT FIELDS 1 f", Update, vec![127, 200, 1, b'k', 2, 0, 4, 1, 1, b'f']),
+        ("HPERSIST k FIELDS 1 f", Update, vec![127, 252, 1, b'k', 1, 1, b'f']),
         ("HSET k f v", Update, vec![49, 1, b'k', 2, 1, b'f', 1, b'v']),
         ("BLIND HSET k f v", Merge, vec![0xb1, 1, b'k', 2, 1, b'f', 1, b'v']),
         ("HMSET k f v g w", Update, vec![50, 1, b'k', 4, 1, b'f', 1, b'v', 1, b'g', 1, b'w']),
@@ -847,6 +865,21 @@ fn footprints_name_the_keys() {
     ] {
         assert_eq!(describe(&body(command)).unwrap().footprint, footprint, "{command}");
     }
+}
+
+#[test]
+fn scripts_that_declare_no_key_have_a_footprint_together_as_each_has_alone() {
+    let script: &[&[u8]] = &[b"EVAL", b"return 1", b"0"];
+    let Ok(Parsed::Data(mut operation)) = parse(script) else { panic!("a script is refused") };
+    if let Some(ScriptUse::Text { loads, .. }) = operation.script_mut() {
+        *loads = false;
+    }
+    let mut body = Vec::new();
+    operation.encode(&mut body);
+    let alone = describe(&body).unwrap().footprint;
+    assert_eq!(alone.keys().map(<[u64]>::len), Some(1));
+    operation.encode(&mut body);
+    assert_eq!(describe(&body).unwrap().footprint, alone);
 }
 
 /// The database of this number.

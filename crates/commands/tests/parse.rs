@@ -254,6 +254,12 @@ fn the_table_knows_the_classes() {
             "keys" => &["*"],
             "hget" | "hdel" | "hexists" | "hstrlen" | "hmget" => &["k", "f"],
             "hset" | "hmset" | "hsetnx" | "hincrby" | "hincrbyfloat" => &["k", "f", "1"],
+            "hexpire" | "hpexpire" | "hexpireat" | "hpexpireat" => &["k", "1", "FIELDS", "1", "f"],
+            "httl" | "hpttl" | "hexpiretime" | "hpexpiretime" | "hpersist" | "hgetdel" => {
+                &["k", "FIELDS", "1", "f"]
+            }
+            "hgetex" => &["k", "PERSIST", "FIELDS", "1", "f"],
+            "hsetex" => &["k", "FIELDS", "1", "f", "v"],
             "hscan" | "sscan" | "lindex" | "lpos" | "zscan" => &["k", "0"],
             "linsert" => &["k", "BEFORE", "a", "b"],
             "lmove" => &["k", "l", "LEFT", "RIGHT"],

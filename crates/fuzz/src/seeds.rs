@@ -4,6 +4,7 @@
 #[path = "../../wire/tests/codec/random.rs"]
 mod random;
 
+use core::num::NonZeroU64;
 use core::time::Duration;
 use random::{MESSAGE_KINDS, RECORD_KINDS};
 use syros_commands::rdb;
@@ -46,6 +47,13 @@ const COMMANDS: &[&str] = &[
     "HSET h f 1 g 2",
     "HMSET h n 5",
     "HSETNX h f 2",
+    "HPEXPIRE h 100 NX FIELDS 2 f g",
+    "HEXPIREAT h 100 FIELDS 1 f",
+    "HTTL h FIELDS 1 f",
+    "HPERSIST h FIELDS 1 f",
+    "HGETEX h PX 100 FIELDS 1 f",
+    "HSETEX h FNX PX 100 FIELDS 1 f 2",
+    "HGETDEL h FIELDS 1 f",
     "HGET h f",
     "HMGET h f g none",
     "HGETALL h",
@@ -219,7 +227,11 @@ pub(crate) fn values(prng: &mut Prng) -> Vec<Vec<u8>> {
         stream.create_group(b"group", StreamId::MIN, None);
         for number in 0..1 + prng.below(20) {
             let string = vec![b'v'; prng.below(longest) as usize];
-            hash.set(number.to_string().as_bytes(), &string);
+            let field = number.to_string();
+            hash.set(field.as_bytes(), &string);
+            if longest == 200 && prng.chance(1, 3) {
+                hash.set_expiry(field.as_bytes(), NonZeroU64::new(1 + prng.below(1000)));
+            }
             list.push(ListEnd::Right, &string);
             set.insert(&string);
             stream.append(StreamId::new(number + 1, 7), 2, [&string[..], b"v"].into_iter());
@@ -282,7 +294,8 @@ const TOOL_COMMANDS: &[&str] = &[
 
 /// Values of every kind as DUMP writes them and, of small ones, as Redis packs them; without version and checksum.
 pub(crate) fn payloads(prng: &mut Prng) -> Vec<Vec<u8>> {
-    const PACKED: [&[u8]; 7] = [
+    const PACKED: [&[u8]; 8] = [
+        b"\x19\xe8\x03\0\0\0\0\0\0\x11\x11\0\0\0\x03\0\x81f\x02\x81v\x02\xc3\xe8\x02\xff",
         b"\x0b\x0e\x02\0\0\0\x03\0\0\0\xff\xff\x01\0\x02\0",
         b"\x10\x0c\x0c\0\0\0\x02\0\x81a\x02\x05\x01\xff",
         b"\x11\x0c\x0c\0\0\0\x02\0\x81a\x02\x05\x01\xff",

@@ -1,5 +1,6 @@
 //! What is asked of an engine in memory.
 
+use syros_commands::access::Notification;
 use syros_commands::operations;
 use syros_storage::{DetachedRead, Engine, ListedKeys, LongRead, MemoryEngine};
 use syros_types::{OpNumber, WallTime};
@@ -43,6 +44,13 @@ pub trait InMemory {
     fn first_expiry(&self, body: &[u8]) -> Option<WallTime>;
     /// Moves log time on.
     fn advance(&mut self, time: WallTime);
+    /// Collects what is done to keys from now on, or does so no longer: see
+    /// [`Engine::set_notifying`](syros_storage::Engine::set_notifying).
+    fn set_notifying(&mut self, _is_on: bool) {}
+    /// What has been done to keys since this was asked last.
+    fn take_notifications(&mut self) -> Vec<Notification> {
+        Vec::new()
+    }
     /// No key expires before this.
     fn next_expiry(&self) -> Option<WallTime>;
     /// How this read is to be executed, if it takes long.
@@ -105,6 +113,14 @@ impl InMemory for MemoryEngine {
 
     fn advance(&mut self, time: WallTime) {
         Engine::advance(self, time);
+    }
+
+    fn set_notifying(&mut self, is_on: bool) {
+        Engine::set_notifying(self, is_on);
+    }
+
+    fn take_notifications(&mut self) -> Vec<Notification> {
+        Engine::take_notifications(self)
     }
 
     fn next_expiry(&self) -> Option<WallTime> {

@@ -11,6 +11,7 @@ mod connection;
 mod connection_commands;
 mod context;
 mod info;
+mod keyspace_events;
 mod locks;
 mod messages;
 mod parser;
@@ -29,6 +30,7 @@ mod writer;
 pub use connection::{Connection, Unblocking};
 pub use context::{Context, Identity, Unavailable};
 pub use info::{DatabaseReport, ServerInfo, ServerReport};
+pub use keyspace_events::KeyspaceEvents;
 pub use messages::{MessageAnswer, MessageRequest, PushedMessage, SubscriptionChange};
 pub use parser::{Parser, ParserOutcome, ProtocolError, TooLarge};
 #[cfg(feature = "planted-bugs")]

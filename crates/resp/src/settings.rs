@@ -1,6 +1,7 @@
 //! The settings that CONFIG knows.
 
 use crate::info::{ServerInfo, ServerReport};
+use crate::keyspace_events::KeyspaceEvents;
 use crate::shared::{SLOW_LOG_LENGTH_MAX, Shared};
 use core::sync::atomic::Ordering;
 use syros_commands::parse_integer;
@@ -16,6 +17,8 @@ enum Kind {
     YesNo,
     /// A number of bytes.
     Memory,
+    /// Letters of [`KeyspaceEvents`]: its bits.
+    Events,
 }
 
 /// A setting that may change while the process runs.
@@ -29,7 +32,7 @@ struct Changeable {
 }
 
 /// The settings that may change while the process runs, in the order of their names.
-const CHANGEABLE: [Changeable; 8] = [
+const CHANGEABLE: [Changeable; 9] = [
     Changeable {
         name: "latency-monitor-threshold",
         kind: Kind::Integer(0, i64::MAX),
@@ -70,6 +73,16 @@ const CHANGEABLE: [Changeable; 8] = [
         set: |_, info, value| info.set_maxmemory(value.cast_unsigned()),
     },
     Changeable {
+        name: "notify-keyspace-events",
+        kind: Kind::Events,
+        get: |shared, _| i64::from(shared.keyspace_events().bits()),
+        set: |shared, _, value| {
+            let bits = u16::try_from(value).unwrap_or_default();
+            shared.settings.keyspace_events.store(bits, Ordering::Relaxed);
+            Ok(())
+        },
+    },
+    Changeable {
         name: "slowlog-log-slower-than",
         kind: Kind::Integer(-1, i64::MAX),
         get: |shared, _| shared.settings.slow_log_micros.load(Ordering::Relaxed),
@@ -101,6 +114,8 @@ const CHANGEABLE: [Changeable; 8] = [
 
 const UNCHANGEABLE: &str = "it can be set only to what it is: a node gets it when it starts, from its configuration file, \
                             if it has it at all";
+
+const UNKNOWN_EVENT: &str = "Invalid event class character. Use 'Ag$lshzxeKEtmdn'.";
 
 /// A change that has been checked and not been made.
 #[derive(Clone, Copy, Debug)]
@@ -153,6 +168,10 @@ pub(crate) fn check(name: &str, value: &[u8], present: &str) -> Result<Option<Ch
             let bytes = parse_memory(value).and_then(|bytes| i64::try_from(bytes).ok());
             bytes.ok_or("argument must be a memory value")?
         }
+        Kind::Events => {
+            let events = KeyspaceEvents::parse(value).ok_or(UNKNOWN_EVENT)?;
+            i64::from(events.bits())
+        }
     };
     Ok(Some(Change { setting, value }))
 }
@@ -188,7 +207,6 @@ pub(crate) fn settings(shared: &Shared, report: &ServerReport) -> Vec<(&'static 
         ("enable-debug-command", shared.debug_access().name().to_owned()),
         ("maxmemory-clients", report.client_memory_max.to_string()),
         ("maxmemory-policy", String::from("noeviction")),
-        ("notify-keyspace-events", String::new()),
         ("port", report.tcp_port.to_string()),
         ("proto-max-bulk-len", VALUE_BYTES_MAX.to_string()),
         ("requirepass", String::new()),
@@ -200,6 +218,7 @@ pub(crate) fn settings(shared: &Shared, report: &ServerReport) -> Vec<(&'static 
         let text = match setting.kind {
             Kind::YesNo => String::from(if value > 0 { "yes" } else { "no" }),
             Kind::Integer(..) | Kind::Memory => value.to_string(),
+            Kind::Events => shared.keyspace_events().letters(),
         };
         (setting.name, text)
     }));

@@ -669,6 +669,9 @@ fn config_sets_maxmemory_and_nothing_else() {
     assert!(refused.starts_with("-ERR CONFIG SET failed (possibly related to argument 'maxmemory-policy')"));
     assert!(refused.contains("configuration file"), "{refused}");
     assert_eq!(server.0.get(), 7, "all of them or none");
+    assert_eq!(ask("CONFIG SET notify-keyspace-events KEA"), "+OK\r\n");
+    assert!(ask("CONFIG GET notify-keyspace-events").ends_with("$3\r\nAKE\r\n"));
+    assert!(ask("CONFIG SET notify-keyspace-events KEq").contains("Invalid event class character"));
 }
 
 /// A server whose keys have to be counted before INFO can tell their number.

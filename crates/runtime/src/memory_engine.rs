@@ -1,5 +1,6 @@
 //! What an engine in memory is: the store of keys, or a state machine of somebody's own.
 
+use syros_commands::access::Notification;
 use syros_machine::{Executor, MachineKind, Pieces};
 use syros_node::snapshots::{Blocks, StateOf};
 use syros_node::{InMemory, SnapshotState};
@@ -125,6 +126,19 @@ impl InMemory for AnyMemoryEngine {
             Self::Keys(keys) => InMemory::advance(keys, time),
             // It hears of time with what it executes.
             Self::Machine(_) => {}
+        }
+    }
+
+    fn set_notifying(&mut self, is_on: bool) {
+        if let Self::Keys(keys) = self {
+            InMemory::set_notifying(keys, is_on);
+        }
+    }
+
+    fn take_notifications(&mut self) -> Vec<Notification> {
+        match self {
+            Self::Keys(keys) => InMemory::take_notifications(keys),
+            Self::Machine(_) => Vec::new(),
         }
     }
 

@@ -44,7 +44,7 @@ static int luaB_tonumber (lua_State *L) {
     char *s2;
     unsigned long n;
     luaL_argcheck(L, 2 <= base && base <= 36, 2, "base out of range");
-    syros_charge(L, lua_objlen(L, 1) / 16);
+    syros_charge(L, lua_objlen(L, 1) / 2);
     n = strtoul(s1, &s2, base);
     if (s1 != s2) {  /* at least one valid digit? */
       while (isspace((unsigned char)(*s2))) s2++;  /* skip trailing spaces */
@@ -185,6 +185,7 @@ static int luaB_unpack (lua_State *L) {
   n = e - i + 1;  /* number of elements */
   if (n <= 0 || !lua_checkstack(L, n))  /* n <= 0 means arith. overflow */
     return luaL_error(L, "too many results to unpack");
+  syros_charge(L, (size_t)n);  /* syros */
   lua_rawgeti(L, 1, i);  /* push arg[i] (avoiding overflow problems) */
   while (i++ < e)  /* push arg[i + 1...e] */
     lua_rawgeti(L, 1, i);
@@ -296,6 +297,7 @@ static int syros_freeze (lua_State *L) {
 ** syros: calls the function that is its upvalue. If that answers false, what comes behind is the error, else the results.
 */
 static int syros_call (lua_State *L) {
+  syros_charge(L, 20 + 10 * (size_t)lua_gettop(L));
   lua_pushvalue(L, lua_upvalueindex(1));
   lua_insert(L, 1);
   lua_call(L, lua_gettop(L) - 1, LUA_MULTRET);

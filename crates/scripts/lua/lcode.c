@@ -99,6 +99,7 @@ int luaK_getlabel (FuncState *fs) {
 
 static int getjump (FuncState *fs, int pc) {
   int offset = GETARG_sBx(fs->f->code[pc]);
+  G(fs->L)->fuel--;  /* syros: lists may be long, and are gone through for each that is added */
   if (offset == NO_JUMP)  /* point to itself represents end of list */
     return NO_JUMP;  /* end of list */
   else

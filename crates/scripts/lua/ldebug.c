@@ -503,6 +503,7 @@ static const char *getobjname (lua_State *L, CallInfo *ci, int stackpos,
     *name = luaF_getlocalname(p, stackpos+1, pc);
     if (*name)  /* is a local? */
       return "local";
+    G(L)->fuel -= pc / 4;  /* syros */
     i = symbexec(p, pc, stackpos);  /* try symbolic execution */
     lua_assert(pc != -1);
     switch (GET_OPCODE(i)) {
@@ -587,7 +588,7 @@ void luaG_concaterror (lua_State *L, StkId p1, StkId p2) {
 
 void luaG_aritherror (lua_State *L, const TValue *p1, const TValue *p2) {
   TValue temp;
-  if (luaV_tonumber(p1, &temp) == NULL)
+  if (luaV_tonumber(L, p1, &temp) == NULL)
     p2 = p1;  /* first operand is wrong */
   luaG_typeerror(L, p2, "perform arithmetic on");
 }

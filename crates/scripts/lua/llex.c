@@ -14,6 +14,7 @@
 
 #include "lua.h"
 
+#include "ldebug.h"
 #include "ldo.h"
 #include "llex.h"
 #include "lobject.h"
@@ -447,6 +448,8 @@ static int llex (LexState *ls, SemInfo *seminfo) {
 
 void luaX_next (LexState *ls) {
   ls->lastline = ls->linenumber;
+  G(ls->L)->fuel -= SYROS_TOKEN_UNITS;  /* syros */
+  if (G(ls->L)->fuel < 0) luaG_runerror(ls->L, "out of fuel");
   if (ls->lookahead.token != TK_EOS) {  /* is there a look-ahead token? */
     ls->t = ls->lookahead;  /* use this one */
     ls->lookahead.token = TK_EOS;  /* and discharge it */

@@ -50,51 +50,61 @@ static int math_abs (lua_State *L) {
 }
 
 static int math_sin (lua_State *L) {
+  syros_charge(L, SYROS_FUNCTION_UNITS);
   lua_pushnumber(L, syros_sin(luaL_checknumber(L, 1)));
   return 1;
 }
 
 static int math_sinh (lua_State *L) {
+  syros_charge(L, SYROS_FUNCTION_UNITS);
   lua_pushnumber(L, syros_sinh(luaL_checknumber(L, 1)));
   return 1;
 }
 
 static int math_cos (lua_State *L) {
+  syros_charge(L, SYROS_FUNCTION_UNITS);
   lua_pushnumber(L, syros_cos(luaL_checknumber(L, 1)));
   return 1;
 }
 
 static int math_cosh (lua_State *L) {
+  syros_charge(L, SYROS_FUNCTION_UNITS);
   lua_pushnumber(L, syros_cosh(luaL_checknumber(L, 1)));
   return 1;
 }
 
 static int math_tan (lua_State *L) {
+  syros_charge(L, SYROS_FUNCTION_UNITS);
   lua_pushnumber(L, syros_tan(luaL_checknumber(L, 1)));
   return 1;
 }
 
 static int math_tanh (lua_State *L) {
+  syros_charge(L, SYROS_FUNCTION_UNITS);
   lua_pushnumber(L, syros_tanh(luaL_checknumber(L, 1)));
   return 1;
 }
 
 static int math_asin (lua_State *L) {
+  syros_charge(L, SYROS_FUNCTION_UNITS);
   lua_pushnumber(L, syros_asin(luaL_checknumber(L, 1)));
   return 1;
 }
 
 static int math_acos (lua_State *L) {
+  syros_charge(L, SYROS_FUNCTION_UNITS);
   lua_pushnumber(L, syros_acos(luaL_checknumber(L, 1)));
   return 1;
 }
 
 static int math_atan (lua_State *L) {
+  syros_charge(L, SYROS_FUNCTION_UNITS);
   lua_pushnumber(L, syros_atan(luaL_checknumber(L, 1)));
   return 1;
 }
 
 static int math_atan2 (lua_State *L) {
+  syros_charge(L, SYROS_FUNCTION_UNITS);
   lua_pushnumber(L, syros_atan2(luaL_checknumber(L, 1), luaL_checknumber(L, 2)));
   return 1;
 }
@@ -110,6 +120,7 @@ static int math_floor (lua_State *L) {
 }
 
 static int math_fmod (lua_State *L) {
+  syros_charge(L, SYROS_FUNCTION_UNITS);  /* syros */
   lua_pushnumber(L, fmod(luaL_checknumber(L, 1), luaL_checknumber(L, 2)));
   return 1;
 }
@@ -128,21 +139,25 @@ static int math_sqrt (lua_State *L) {
 }
 
 static int math_pow (lua_State *L) {
+  syros_charge(L, SYROS_FUNCTION_UNITS);
   lua_pushnumber(L, syros_pow(luaL_checknumber(L, 1), luaL_checknumber(L, 2)));
   return 1;
 }
 
 static int math_log (lua_State *L) {
+  syros_charge(L, SYROS_FUNCTION_UNITS);
   lua_pushnumber(L, syros_log(luaL_checknumber(L, 1)));
   return 1;
 }
 
 static int math_log10 (lua_State *L) {
+  syros_charge(L, SYROS_FUNCTION_UNITS);
   lua_pushnumber(L, syros_log10(luaL_checknumber(L, 1)));
   return 1;
 }
 
 static int math_exp (lua_State *L) {
+  syros_charge(L, SYROS_FUNCTION_UNITS);
   lua_pushnumber(L, syros_exp(luaL_checknumber(L, 1)));
   return 1;
 }

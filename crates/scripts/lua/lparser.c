@@ -184,6 +184,7 @@ static int indexupvalue (FuncState *fs, TString *name, expdesc *v) {
   int i;
   Proto *f = fs->f;
   int oldsize = f->sizeupvalues;
+  G(fs->L)->fuel -= f->nups / 4;  /* syros */
   for (i=0; i<f->nups; i++) {
     if (fs->upvalues[i].k == v->k && fs->upvalues[i].info == v->u.s.info) {
       lua_assert(f->upvalues[i] == name);
@@ -206,6 +207,7 @@ static int indexupvalue (FuncState *fs, TString *name, expdesc *v) {
 
 static int searchvar (FuncState *fs, TString *n) {
   int i;
+  G(fs->L)->fuel -= 1 + fs->nactvar / 4;  /* syros */
   for (i=fs->nactvar-1; i >= 0; i--) {
     if (n == getlocvar(fs, i).varname)
       return i;

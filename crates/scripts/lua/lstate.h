@@ -135,6 +135,15 @@ struct lua_State {
 /* syros: bytes that cost one unit of fuel */
 #define SYROS_BYTES_EACH	16
 
+/* syros: what computing a power, a sine or the like costs */
+#define SYROS_FUNCTION_UNITS	20
+
+/* syros: what compiling costs for each token */
+#define SYROS_TOKEN_UNITS	10
+
+/* syros: takes the fuel for values that are moved at once, which may be thousands */
+#define syros_values(L, n)	(G(L)->fuel -= (long long)(n) / 4)
+
 /* syros: what is said to who changes a read-only table */
 #define SYROS_READONLY	"Attempt to modify a readonly table"
 

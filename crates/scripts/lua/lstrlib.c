@@ -125,6 +125,7 @@ static int str_byte (lua_State *L) {
   if (posi + n <= pose)  /* overflow? */
     luaL_error(L, "string slice too long");
   luaL_checkstack(L, n, "string slice too long");
+  syros_charge(L, (size_t)n);  /* syros */
   for (i=0; i<n; i++)
     lua_pushinteger(L, uchar(s[posi+i-1]));
   return n;
@@ -821,6 +822,7 @@ static int str_format (lua_State *L) {
       if (++arg > top)
         luaL_argerror(L, arg, "no value");
       strfrmt = scanformat(L, strfrmt, form);
+      syros_charge(L, 20);  /* syros */
       switch (*strfrmt++) {
         case 'c': {
           sprintf(buff, form, syros_number2int(luaL_checknumber(L, arg)));
@@ -840,6 +842,7 @@ static int str_format (lua_State *L) {
         case 'g': case 'G': {
           double n = luaL_checknumber(L, arg);
           sprintf(buff, form, n != n ? copysign(n, -1.0) : n);  /* syros */
+          syros_charge(L, (size_t)syros_number_units(n) + strlen(buff));
           break;
         }
         case 'q': {

@@ -243,6 +243,7 @@ LUA_API void  (lua_concat) (lua_State *L, int n);
 /* syros: see syros.c */
 LUA_API void (syros_charge) (lua_State *L, size_t units);
 LUA_API unsigned int (syros_serial) (lua_State *L, int index);
+LUA_API long long (syros_number_units) (lua_Number n);
 LUA_API void (syros_number2str) (char *to, lua_Number n);
 LUA_API int (syros_number2int) (lua_Number n);
 LUA_API lua_Integer (syros_number2integer) (lua_Number n);

@@ -42,6 +42,16 @@ LUA_API unsigned int syros_serial (lua_State *L, int index) {
 
 
 /*
+** What writing a number costs: the digits of a very large or a very small one take long.
+*/
+LUA_API long long syros_number_units (lua_Number n) {
+  int exponent = 0;
+  if (n - n == 0) frexp(n, &exponent);
+  return 16 + (exponent < 0 ? -exponent : exponent) / 4;
+}
+
+
+/*
 ** Processors disagree about the sign of 0/0; this is the one of x86.
 */
 LUA_API void syros_number2str (char *to, lua_Number n) {

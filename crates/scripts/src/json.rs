@@ -3,7 +3,9 @@
 //! As with the library of this name in Redis, a table is an array if its keys are positive integers that are not too far
 //! apart, else an object; one without elements is an object. An array that was empty is one no more when it is encoded again.
 
-use crate::native::{Fault, Meter, add, fault, integer, lua_type, number, one, string};
+use crate::native::{
+    Fault, Meter, NUMBER_UNITS, VALUE_UNITS, add, fault, integer, lua_type, number, one, string,
+};
 use crate::number::general;
 use core::cell::RefCell;
 use mlua::{Lua, MultiValue, Table, Value};
@@ -67,8 +69,9 @@ pub(crate) fn library(lua: &Lua) -> mlua::Result<Table> {
         }
         let text = string(lua, arguments, 1)?;
         let text = text.as_bytes();
-        let mut decoder = Decoder { lua, choices: *shared.borrow(), text: &text, at: 0, depth: 0 };
-        Meter::new(lua).count(text.len() / 4)?;
+        let meter = Meter::new(lua);
+        let mut decoder = Decoder { lua, choices: *shared.borrow(), text: &text, at: 0, depth: 0, meter };
+        decoder.meter.count(text.len() / 2)?;
         one(lua, decoder.document()?)
     })?;
     add_choices(lua, &table, &choices)?;
@@ -180,22 +183,30 @@ struct Encoder<'a> {
 
 impl Encoder<'_> {
     fn value(&mut self, value: &Value, depth: i64) -> Result<(), Fault> {
-        let before = self.out.len();
+        self.meter.count(VALUE_UNITS)?;
         match value {
             Value::Nil => self.out.extend_from_slice(b"null"),
             Value::Boolean(flag) => self.out.extend_from_slice(if *flag { b"true" } else { b"false" }),
-            Value::String(text) => put_string(&mut self.out, &text.as_bytes()),
+            Value::String(text) => self.string(text)?,
             Value::Integer(integer) => self.number(*integer as f64)?,
             Value::Number(number) => self.number(*number)?,
             Value::LightUserData(pointer) if pointer.0.is_null() => self.out.extend_from_slice(b"null"),
             Value::Table(table) => self.table(table, depth + 1)?,
             other => return fault(format!("Cannot serialise {}: type not supported", lua_type(other))),
         }
-        let written = if matches!(value, Value::Table(_)) { 0 } else { self.out.len() - before };
-        self.meter.count(1 + written / 4)
+        Ok(())
+    }
+
+    /// A text. It is counted first: the same one may stand in many places, and each character may become six.
+    fn string(&mut self, text: &mlua::LuaString) -> Result<(), Fault> {
+        let text = text.as_bytes();
+        self.meter.count(text.len() / 2)?;
+        put_string(&mut self.out, &text);
+        Ok(())
     }
 
     fn number(&mut self, number: f64) -> Result<(), Fault> {
+        self.meter.count(NUMBER_UNITS)?;
         let text = match self.choices.encode_invalid {
             _ if number.is_finite() => general(number, self.choices.precision as usize),
             Invalid::Refuse => return fault("Cannot serialise number: must not be NaN or Inf"),
@@ -238,7 +249,7 @@ impl Encoder<'_> {
             match key {
                 Value::Integer(integer) => self.quoted_number(integer as f64)?,
                 Value::Number(number) => self.quoted_number(number)?,
-                Value::String(text) => put_string(&mut self.out, &text.as_bytes()),
+                Value::String(text) => self.string(&text)?,
                 other => {
                     let name = lua_type(&other);
                     return fault(format!("Cannot serialise {name}: table key must be a number or string"));
@@ -262,7 +273,7 @@ impl Encoder<'_> {
     fn array_length(&mut self, table: &Table) -> Result<Option<i64>, Fault> {
         let (mut highest, mut count) = (0, 0_i64);
         for pair in table.pairs::<Value, Value>() {
-            self.meter.count(1)?;
+            self.meter.count(VALUE_UNITS)?;
             match pair?.0 {
                 Value::Integer(key) if key > 0 => highest = highest.max(key),
                 _ => return Ok(None),
@@ -305,6 +316,7 @@ struct Decoder<'a> {
     text: &'a [u8],
     at: usize,
     depth: i64,
+    meter: Meter<'a>,
 }
 
 /// What stands next in a document.
@@ -362,6 +374,7 @@ impl Decoder<'_> {
     }
 
     fn value(&mut self, found: Found) -> Result<Value, Fault> {
+        self.meter.count(NUMBER_UNITS)?;
         Ok(match found.0 {
             Ok(Token::String(text)) => Value::String(self.lua.create_string(text)?),
             Ok(Token::Number(number)) => Value::Number(number),

@@ -94,7 +94,7 @@ impl LibraryFunction {
 pub fn check(text: &[u8]) -> Result<(), String> {
     Flags::of_script(text)?;
     match prepared(b"", Purpose::Script)
-        .and_then(|state| state.check(text).map_err(|unready| unreadiness(unready, SCRIPT)))
+        .and_then(|state| state.check(text, CHECK_FUEL).map_err(|unready| unreadiness(unready, SCRIPT)))
     {
         Ok(()) => Ok(()),
         Err(problem) => Err(problem),
@@ -148,6 +148,9 @@ pub fn call(text: &[u8], name: &str, input: Input<'_>, limits: Limits, host: &mu
     }
 }
 
+/// The fuel with which it is found out whether a text can be compiled. All builds must agree on it.
+const CHECK_FUEL: u64 = 10_000_000;
+
 /// What Redis calls what it compiles.
 const SCRIPT: &str = "script (new function)";
 const FUNCTION: &str = "function";
@@ -165,6 +168,7 @@ fn error(text: String) -> Outcome {
 fn unreadiness(unready: Unready, kind: &str) -> String {
     match unready {
         Unready::Syntax(message) => format!("ERR Error compiling {kind}: {message}"),
+        Unready::OutOfFuel if kind == SCRIPT => format!("ERR Error compiling {kind}: out of fuel"),
         Unready::OutOfFuel => "ERR Error registering functions: out of fuel".to_owned(),
         Unready::Failed(failure) => {
             format!("ERR Error registering functions: {}", String::from_utf8_lossy(&failure.text))

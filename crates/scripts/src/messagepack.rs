@@ -1,6 +1,6 @@
 //! The library `cmsgpack`: values in MessagePack.
 
-use crate::native::{Fault, Meter, add, fault, integer, number, one, string};
+use crate::native::{Fault, Meter, VALUE_UNITS, add, fault, integer, number, one, string};
 use crate::structs::within;
 use mlua::{Lua, MultiValue, Table, Value};
 
@@ -50,7 +50,7 @@ struct Encoder<'a> {
 
 impl Encoder<'_> {
     fn value(&mut self, value: &Value, depth: usize) -> Result<(), Fault> {
-        self.meter.count(1)?;
+        self.meter.count(VALUE_UNITS)?;
         match value {
             Value::Boolean(flag) => self.out.push(if *flag { 0xc3 } else { 0xc2 }),
             Value::Integer(integer) => self.integer(*integer),
@@ -121,7 +121,7 @@ impl Encoder<'_> {
     fn table(&mut self, table: &Table, depth: usize) -> Result<(), Fault> {
         let (mut count, mut highest, mut is_array) = (0_usize, 0, true);
         for pair in table.pairs::<Value, Value>() {
-            self.meter.count(1)?;
+            self.meter.count(VALUE_UNITS)?;
             count += 1;
             match pair?.0 {
                 Value::Integer(key) if key > 0 => highest = highest.max(key),
@@ -198,7 +198,7 @@ impl<'a> Decoder<'a> {
     }
 
     fn value(&mut self, depth: usize) -> Result<Value, Fault> {
-        self.meter.count(1)?;
+        self.meter.count(VALUE_UNITS)?;
         if depth > DECODED_DEPTH_MAX {
             return fault("stack overflow (in function mp_decode_to_lua_type)");
         }

@@ -40,6 +40,12 @@ pub(crate) fn charge(lua: &Lua, units: u64) -> i64 {
     fuel.and_then(|fuel| fuel.call::<f64>(units).ok()).map_or(-1, |left| left as i64)
 }
 
+/// What it costs to look at a value, or to make one.
+pub(crate) const VALUE_UNITS: usize = 10;
+
+/// What it costs to read or to write a number.
+pub(crate) const NUMBER_UNITS: usize = 30;
+
 /// Counts the work of a function that takes more than a step.
 pub(crate) struct Meter<'a> {
     lua: &'a Lua,

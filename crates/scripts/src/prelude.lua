@@ -154,7 +154,7 @@ local function run(script, calls, keys, arguments, units, seed)
 end
 
 return {
-  run = run, fuel = fuel,
+  run = run, fuel = fuel, begin = begin,
   -- What the prelude of libraries needs.
   kit = {
     begin = begin, failed = failed, fail = fail, freeze = freeze, globals = globals, of_globals = of_globals,

@@ -1,5 +1,7 @@
 //! What commands answer to a script, and what a script answers.
 
+use crate::native::VALUE_UNITS;
+
 /// A reply.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Reply {
@@ -32,18 +34,19 @@ pub enum Reply {
 }
 
 impl Reply {
-    /// About how much work it is to make values of it: one for each part, and one for so many bytes as cost one.
+    /// About how much work it is to make values of it: each part costs something, and its bytes.
     pub(crate) fn weight(&self) -> u64 {
-        let of_bytes = |bytes: &[u8]| 1 + (bytes.len() / 16) as u64;
+        const EACH: u64 = VALUE_UNITS as u64;
+        let of_bytes = |bytes: &[u8]| EACH + (bytes.len() / 16) as u64;
         match self {
-            Self::Nil | Self::Integer(_) | Self::Double(_) | Self::Boolean(_) => 1,
+            Self::Nil | Self::Integer(_) | Self::Double(_) | Self::Boolean(_) => EACH,
             Self::Status(bytes) | Self::Error(bytes) | Self::Bulk(bytes) | Self::BigNumber(bytes) => {
                 of_bytes(bytes)
             }
             Self::Verbatim(kind, bytes) => of_bytes(kind) + of_bytes(bytes),
-            Self::Array(parts) | Self::Set(parts) => 1 + parts.iter().map(Self::weight).sum::<u64>(),
+            Self::Array(parts) | Self::Set(parts) => EACH + parts.iter().map(Self::weight).sum::<u64>(),
             Self::Map(pairs) | Self::Pairs(pairs) => {
-                1 + pairs.iter().map(|(first, second)| first.weight() + second.weight()).sum::<u64>()
+                EACH + pairs.iter().map(|(first, second)| first.weight() + second.weight()).sum::<u64>()
             }
         }
     }

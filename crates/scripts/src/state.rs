@@ -3,7 +3,7 @@
 //! Each script gets a state of its own: what an earlier one has left behind must decide nothing. Memory is not collected
 //! while a script runs, so that no answer depends on when it would be; fuel limits how much there can be.
 
-use crate::native::{self, Meter, PRELUDE, add, charge, one};
+use crate::native::{self, Meter, PRELUDE, VALUE_UNITS, add, charge, one};
 use crate::number::general;
 use crate::reply::Reply;
 use crate::{Host, Limits, bits, flags, json, messagepack, sha1_hex, structs};
@@ -53,6 +53,7 @@ pub(crate) struct Registered {
 /// A state that has run nothing.
 pub(crate) struct State {
     lua: Lua,
+    begin: Function,
     run: Function,
     /// What belongs to libraries.
     library: Option<LibraryState>,
@@ -97,25 +98,34 @@ impl State {
                 Some(LibraryState { load: made.raw_get("load")?, call: made.raw_get("call")? })
             }
         };
-        Ok(Self { run: made.raw_get("run")?, lua, library, is_newer })
+        let (begin, run) = (made.raw_get("begin")?, made.raw_get("run")?);
+        Ok(Self { begin, run, lua, library, is_newer })
     }
 
-    /// The function that this text is.
-    fn compile(&self, text: &[u8], name: &str) -> Result<Function, Unready> {
+    /// The function that this text is, and what is left of this much fuel: compiling may take long, too.
+    fn compile(&self, text: &[u8], name: &str, fuel: u64) -> Result<(Function, f64), Unready> {
+        self.begin.call::<()>((fuel as f64, 0)).map_err(|_| Unready::OutOfFuel)?;
+        charge(&self.lua, text.len() as u64 / BYTES_COMPILED_FOR_ONE_UNIT);
         let text = flags::without_first_line(text);
         let chunk = self.lua.load(text).set_name(name).set_mode(ChunkMode::Text);
-        chunk.into_function().map_err(|error| {
+        let compiled = chunk.into_function();
+        let left = charge(&self.lua, 0);
+        if left < 0 {
+            return Err(Unready::OutOfFuel);
+        }
+        let function = compiled.map_err(|error| {
             let message = match error {
                 mlua::Error::SyntaxError { message, .. } => message,
                 other => other.to_string(),
             };
             Unready::Syntax(message)
-        })
+        })?;
+        Ok((function, left as f64))
     }
 
-    /// Says whether a script is Lua.
-    pub(crate) fn check(&self, text: &[u8]) -> Result<(), Unready> {
-        self.compile(text, "@user_script").map(drop)
+    /// Says whether a script is Lua that can be compiled with this much fuel.
+    pub(crate) fn check(&self, text: &[u8], fuel: u64) -> Result<(), Unready> {
+        self.compile(text, "@user_script", fuel).map(drop)
     }
 
     /// Runs a script.
@@ -126,21 +136,19 @@ impl State {
         limits: Limits,
         host: &mut dyn Host,
     ) -> Result<End, Unready> {
-        let script = self.compile(text, "@user_script")?;
+        let (script, fuel) = self.compile(text, "@user_script", limits.fuel)?;
         let ended = self.strings(keys).and_then(|keys| {
             let arguments = self.strings(arguments)?;
-            self.with_host(host, |calls| {
-                self.run.call((script, calls, keys, arguments, limits.fuel as f64, seed(limits)))
-            })
+            self.with_host(host, |calls| self.run.call((script, calls, keys, arguments, fuel, seed(limits))))
         });
         Ok(self.end(ended))
     }
 
     /// Loads a library: what it has registered.
     pub(crate) fn load(&self, text: &[u8], limits: Limits) -> Result<Vec<Registered>, Unready> {
-        let script = self.compile(text, "@user_function")?;
+        let (script, fuel) = self.compile(text, "@user_function", limits.fuel)?;
         let Some(library) = &self.library else { return Err(Unready::OutOfFuel) };
-        let loaded = library.load.call::<(bool, Value)>((script, limits.fuel as f64, seed(limits)));
+        let loaded = library.load.call::<(bool, Value)>((script, fuel, seed(limits)));
         match loaded {
             Ok((true, Value::Table(list))) if !self.is_exhausted() => {
                 let functions = list.sequence_values::<Table>().map(|each| registered(&each?));
@@ -201,6 +209,12 @@ impl State {
         if words.is_empty() {
             return refuse("ERR Please specify at least one argument for this redis lib call");
         }
+        // Before any is copied: one text may stand in a thousand places.
+        let bytes: usize =
+            words.iter().map(|word| word.as_string().map_or(0, |text| text.as_bytes().len())).sum();
+        if charge(lua, CALL_UNITS + (words.len() * VALUE_UNITS + bytes / 16) as u64) < 0 {
+            return refuse("out of fuel");
+        }
         let mut taken = Vec::with_capacity(words.len());
         for word in words {
             taken.push(match word {
@@ -211,10 +225,6 @@ impl State {
             });
         }
         let words: Vec<&[u8]> = taken.iter().map(Vec::as_slice).collect();
-        let bytes: usize = words.iter().map(|word| word.len()).sum();
-        if charge(lua, CALL_UNITS + (bytes / 16) as u64) < 0 {
-            return refuse("out of fuel");
-        }
         let (reply, units) = host.call(&words, self.is_newer.get());
         let spent = if host.is_doomed() { u64::MAX } else { units + reply.weight() };
         if charge(lua, spent) < 0 {
@@ -310,13 +320,9 @@ impl State {
     }
 
     fn reply_of(&self, value: &Value, depth: usize, meter: &mut Meter<'_>) -> Result<Reply, native::Fault> {
-        meter.count(1)?;
+        meter.count(VALUE_UNITS)?;
         Ok(match value {
-            Value::String(text) => {
-                let text = text.as_bytes();
-                meter.count(text.len() / 16)?;
-                Reply::Bulk(text.to_vec())
-            }
+            Value::String(text) => Reply::Bulk(counted(text, meter)?),
             Value::Integer(integer) => Reply::Integer(*integer),
             Value::Number(number) => Reply::Integer(native::integer(*number)),
             Value::Boolean(flag) if self.is_newer.get() => Reply::Boolean(*flag),
@@ -333,10 +339,11 @@ impl State {
         depth: usize,
         meter: &mut Meter<'_>,
     ) -> Result<Reply, native::Fault> {
-        if let Some(text) = bytes_of(table, "err")? {
+        meter.count(TABLE_UNITS)?;
+        if let Some(text) = counted_field(table, "err", meter)? {
             return Ok(Reply::Error(line(text)));
         }
-        if let Some(text) = bytes_of(table, "ok")? {
+        if let Some(text) = counted_field(table, "ok", meter)? {
             return Ok(Reply::Status(line(text)));
         }
         match table.raw_get::<Value>("double")? {
@@ -357,11 +364,12 @@ impl State {
             let members: Result<_, native::Fault> = set.pairs::<Value, Value>().map(member).collect();
             return Ok(Reply::Set(members?));
         }
-        if let Some(digits) = bytes_of(table, "big_number")? {
+        if let Some(digits) = counted_field(table, "big_number", meter)? {
             return Ok(Reply::BigNumber(line(digits)));
         }
         if let Value::Table(verbatim) = table.raw_get("verbatim_string")?
-            && let (Some(kind), Some(text)) = (bytes_of(&verbatim, "format")?, bytes_of(&verbatim, "string")?)
+            && let Some(kind) = counted_field(&verbatim, "format", meter)?
+            && let Some(text) = counted_field(&verbatim, "string", meter)?
         {
             return Ok(Reply::Verbatim(kind, text));
         }
@@ -377,7 +385,13 @@ impl State {
 }
 
 /// What a call of a command costs besides what it does.
-const CALL_UNITS: u64 = 20;
+const CALL_UNITS: u64 = 100;
+
+/// What it costs to look into a table that a script answers: it may be a reply of any kind.
+const TABLE_UNITS: usize = 150;
+
+/// Bytes of a text that are compiled for one unit, besides what its parts cost.
+const BYTES_COMPILED_FOR_ONE_UNIT: u64 = 4;
 
 /// The seed of `math.random`, as its generator wants it.
 fn seed(limits: Limits) -> f64 {
@@ -458,6 +472,19 @@ fn place(lua: &Lua) -> (Option<String>, Option<i64>) {
         }
     }
     (None, None)
+}
+
+/// The bytes of a string that becomes part of a reply.
+fn counted(text: &mlua::LuaString, meter: &mut Meter<'_>) -> Result<Vec<u8>, native::Fault> {
+    let text = text.as_bytes();
+    meter.count(text.len() / 16)?;
+    Ok(text.to_vec())
+}
+
+/// The bytes of a field that is a string and becomes part of a reply.
+fn counted_field(table: &Table, name: &str, meter: &mut Meter<'_>) -> Result<Option<Vec<u8>>, native::Fault> {
+    let value: Value = table.raw_get(name)?;
+    value.as_string().map(|text| counted(text, meter)).transpose()
 }
 
 /// A field that is a string.

@@ -1,6 +1,6 @@
 //! The library `struct`: values as the bytes of structures of C.
 
-use crate::native::{Fault, Meter, add, fault, integer, number, one, string};
+use crate::native::{Fault, Meter, VALUE_UNITS, add, fault, integer, number, one, string};
 use mlua::{Lua, MultiValue, Table, Value};
 
 /// The longest integer, in bytes.
@@ -134,7 +134,7 @@ fn pack(lua: &Lua, arguments: &[Value]) -> Result<MultiValue, Fault> {
     let mut format = Format::new(&format);
     let (mut out, mut at, mut meter) = (Vec::new(), 2, Meter::new(lua));
     while let Some(part) = format.next(out.len())? {
-        meter.count(1 + (part.padding + part.size) / 16)?;
+        meter.count(VALUE_UNITS + (part.padding + part.size) / 16)?;
         out.resize(out.len() + part.padding, 0);
         let order = |mut bytes: Vec<u8>| {
             if !format.is_little {
@@ -203,7 +203,7 @@ fn unpack(lua: &Lua, arguments: &[Value]) -> Result<MultiValue, Fault> {
     let mut format = Format::new(&format);
     let (mut results, mut meter) = (Vec::<Value>::new(), Meter::new(lua));
     while let Some(mut part) = format.next(position)? {
-        meter.count(1)?;
+        meter.count(VALUE_UNITS)?;
         position = position.saturating_add(part.padding);
         let taken = |position: usize, size: usize| data.get(position..position.saturating_add(size));
         let bytes = taken(position, part.size).ok_or_else(too_short)?;

@@ -128,3 +128,50 @@ fn fuel_is_exact() {
         assert_ne!(run_with(text, enough as u64), Outcome::OutOfFuel);
     }
 }
+
+/// What takes long must take fuel, too: else a line of script stops all replicas for minutes. A tenth of a second of one
+/// processor is what a script may take with all its fuel; here it has a hundredth of that, on a machine that does other things.
+#[test]
+fn fuel_bounds_time() {
+    const FUEL: u64 = 100_000;
+    let spread = |call: &str| {
+        format!(
+            "local t = {{}} for i = 1, 7900 do t[i] = i end local function f(...) for i = 1, 1e9 do {call} end end f(unpack(t))"
+        )
+    };
+    let scripts = [
+        "local t = {} for i = 1, 1e9 do unpack(t, 1, 7900) end".to_owned(),
+        "local s = string.rep('x', 7900) for i = 1, 1e9 do s:byte(1, -1) end".to_owned(),
+        spread("select(-1, ...)"),
+        spread("math.max(...)"),
+        spread("(function(...) return ... end)(...)"),
+        spread("bit.band(...)"),
+        spread("redis.pcall('x', ...)"),
+        "local function f(n, ...) return f(n, ...) end f(1, unpack({}, 1, 7900))".to_owned(),
+        "local c = coroutine.wrap(function(...) while true do coroutine.yield(...) end end) \
+         local function f(...) for i = 1, 1e9 do c(...) end end f(unpack({}, 1, 7900))"
+            .to_owned(),
+        "local t = {} for i = 1, 98 do t = setmetatable({}, {__index = t}) end for i = 1, 1e9 do local x = t.y end"
+            .to_owned(),
+        "local f = string.format for i = 1, 1e9 do f('%99.99f', 1e308) end".to_owned(),
+        "local s = '0.' .. string.rep('1', 900) for i = 1, 1e9 do local x = s + 1 end".to_owned(),
+        "for i = 1, 1e9 do tostring(1.7e308) end".to_owned(),
+        "local t = {[string.rep('x', 1e5)] = 1} local a = {} for i = 1, 1e4 do a[i] = t end cjson.encode(a)".to_owned(),
+        "local t = {} for i = 1, 100 do t[i] = t end cmsgpack.pack(t)".to_owned(),
+        "local e = {err = string.rep('x', 1e5)} local t = {} for i = 1, 1e3 do t[i] = e end return t".to_owned(),
+        "local t = {} for i = 1, 60 do t = {t, t} end return t".to_owned(),
+        "local s = string.rep('x', 1e5) local t = {} for i = 1, 7900 do t[i] = s end redis.call('x', unpack(t))".to_owned(),
+        // Compiling takes fuel, too.
+        format!("if nil then {} end", "elseif nil then ".repeat(20_000)),
+        format!("return {} 1", "a and ".repeat(20_000)),
+        format!("{}{}{}", format!("local a{} ", ",b".repeat(190)).repeat(1), "x = x ".repeat(5_000), ""),
+    ];
+    for text in &scripts {
+        let begin = std::time::Instant::now();
+        let outcome = run_with(text, FUEL);
+        let taken = begin.elapsed();
+        let shown = &text[..text.len().min(80)];
+        assert!(taken < core::time::Duration::from_secs(1), "{shown}: {taken:?}");
+        assert_eq!(outcome, Outcome::OutOfFuel, "{shown}");
+    }
+}

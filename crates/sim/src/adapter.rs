@@ -1,14 +1,62 @@
 //! The one place that knows how the other crates are called.
 
+use core::cell::Cell;
 use std::rc::Rc;
-use syros_commands::Reply;
+use syros_commands::families::{LMove, SMove};
+use syros_commands::{Command, Reply, ScriptUse, operations};
 use syros_protocol::message::Message;
+use syros_protocol::replica::PlantedBug;
 use syros_storage::{MemoryEngine, RemovalPace};
-use syros_types::Description;
+use syros_types::{Description, Footprint, key_hash_in};
+
+thread_local! {
+    /// What is wrong with what the state machine says of operations, in the world that this thread runs.
+    static PLANTED: Cell<Option<PlantedBug>> = const { Cell::new(None) };
+}
+
+/// Makes what the state machine says wrong in a known way, if the bug is one of that, for the world that this thread begins.
+pub(crate) fn plant(bug: Option<PlantedBug>) {
+    PLANTED.set(bug);
+}
 
 /// What the state machine says of an operation.
 pub(crate) fn describe(body: &[u8]) -> Option<Description> {
-    syros_commands::describe(body).ok()
+    let description = syros_commands::describe(body).ok()?;
+    Some(match PLANTED.get() {
+        Some(PlantedBug::SecondKeyForgotten) => without_second_key(body, description),
+        Some(PlantedBug::ScriptConcernsDeclared) => of_declared_keys(body).unwrap_or(description),
+        _ => description,
+    })
+}
+
+/// The description, without the key at which an operation leaves what it takes from another one.
+fn without_second_key(body: &[u8], description: Description) -> Description {
+    let mut footprint = None;
+    for operation in operations(body).flatten() {
+        let name = match &operation.command {
+            Command::LMove(LMove { from, .. }) => from,
+            Command::SMove(SMove { source, .. }) => source,
+            _ => return description,
+        };
+        footprint = Some(Footprint::One(key_hash_in(operation.database, name)));
+    }
+    match footprint {
+        Some(footprint) => Description { footprint, ..description },
+        None => description,
+    }
+}
+
+/// What is said of a script that touches no other keys than those which it declares; `None` if the body is something else.
+fn of_declared_keys(body: &[u8]) -> Option<Description> {
+    let mut operation = operations(body).next()?.ok()?;
+    match operation.script_mut()? {
+        ScriptUse::Text { loads, owns_everything, .. } => (*loads, *owns_everything) = (false, false),
+        ScriptUse::Name { owns_everything, .. } => *owns_everything = false,
+        ScriptUse::Function { .. } | ScriptUse::Flush => return None,
+    }
+    let mut declared = Vec::new();
+    operation.encode(&mut declared);
+    syros_commands::describe(&declared).ok()
 }
 
 /// A message as bytes.

@@ -3,6 +3,7 @@
 use crate::adapter;
 use crate::clock::{Clock, VirtualTime};
 use crate::history::OperationIndex;
+use crate::process::ReplicaProcess;
 use crate::redis_host::{HostEffect, RedisHost};
 use std::collections::BTreeMap;
 use std::rc::Rc;
@@ -171,12 +172,17 @@ impl ClientProcess {
         }
     }
 
-    /// Carries out what the core wants.
-    pub fn drain(&mut self, time: VirtualTime, effects: &mut Vec<ClientEffect>) {
+    /// Carries out what the core wants, beside the replica in the same process, if there is one.
+    pub(crate) fn drain(
+        &mut self,
+        time: VirtualTime,
+        home: Option<&mut ReplicaProcess>,
+        effects: &mut Vec<ClientEffect>,
+    ) {
         let now = self.clock.now(time);
         if let Core::FrontEnd(host) = &mut self.core {
             let mut wanted = Vec::new();
-            host.run(now, &mut wanted);
+            host.run(now, home, &mut wanted);
             wanted.into_iter().for_each(|effect| pass_on(effect, effects));
             return;
         }

@@ -1,7 +1,7 @@
 //! What clients asked for and were told, in the order in which it happened.
 
 use crate::clock::VirtualTime;
-use crate::workload::ClientCommand;
+use crate::workload::{ClientCommand, WaitCommand};
 use syros_protocol::client::Outcome;
 use syros_types::{OpNumber, OperationId};
 
@@ -23,12 +23,23 @@ pub struct Invocation {
     pub finished: Option<Finished>,
     /// Its client or its connection is gone: nobody will be told how it ends.
     pub is_abandoned: bool,
-    /// The id under which it travelled, if it is an update and was sent.
+    /// The id under which it travelled, if it is an update and was sent; of a command that waits, which is sent again and again, the
+    /// last one.
     pub id: Option<OperationId>,
     /// The log entry after which the read was executed whose result the client got.
     pub read_after: Option<OpNumber>,
+    /// It was answered that nothing of it has been done.
+    pub is_undone: bool,
     /// For a read that any replica may answer as it is: what the judge knows of the answer.
     pub stale: Option<StaleRead>,
+}
+
+impl Invocation {
+    /// True if it is a command that may wait.
+    #[must_use]
+    pub const fn is_wait(&self) -> bool {
+        matches!(self.steps.as_slice(), [ClientCommand::Wait(_)])
+    }
 }
 
 /// A stale read: it is no part of a linearizable history.
@@ -69,7 +80,7 @@ impl History {
     pub fn invoke(&mut self, client: u64, steps: Vec<ClientCommand>, at: VirtualTime) -> OperationIndex {
         self.moments += 1;
         let invoked = self.moments;
-        self.open += 1;
+        self.open += usize::from(!matches!(steps.as_slice(), [ClientCommand::Wait(_)]));
         self.operations.push(Invocation {
             client,
             steps,
@@ -80,6 +91,7 @@ impl History {
             is_abandoned: false,
             id: None,
             read_after: None,
+            is_undone: false,
             stale: None,
         });
         self.operations.len() - 1
@@ -96,13 +108,23 @@ impl History {
         let finished = Finished { order: self.moments, at, outcome };
         let before = self.operations[index].finished.replace(finished);
         assert!(before.is_none(), "an operation ends once");
-        self.open -= 1;
+        self.close(index);
     }
 
     /// An update is sent for the first time.
     pub fn sent(&mut self, index: OperationIndex, id: OperationId) {
-        let before = self.operations[index].id.replace(id);
-        assert!(before.is_none_or(|before| before == id), "an update travels under one id");
+        let operation = &mut self.operations[index];
+        let may_be_sent_again = operation.is_wait();
+        let before = operation.id.replace(id);
+        assert!(
+            may_be_sent_again || before.is_none_or(|before| before == id),
+            "an update travels under one id"
+        );
+    }
+
+    /// Nothing of an operation has been done, though it may have been executed.
+    pub(crate) fn undo(&mut self, index: OperationIndex) {
+        self.operations[index].is_undone = true;
     }
 
     /// The read that ended was executed after this log entry.
@@ -119,16 +141,30 @@ impl History {
     pub fn abandon(&mut self, index: OperationIndex) {
         assert!(self.operations[index].finished.is_none(), "only what has not ended is abandoned");
         self.operations[index].is_abandoned = true;
-        self.open -= 1;
+        self.close(index);
     }
 
-    /// True if no client waits for anything.
+    fn close(&mut self, index: OperationIndex) {
+        self.open -= usize::from(!self.operations[index].is_wait());
+    }
+
+    /// Commands that wait, and whose clients are there.
+    pub(crate) fn waiting(&self) -> impl Iterator<Item = (OperationIndex, &WaitCommand)> {
+        let waits = |it: &Invocation| it.finished.is_none() && !it.is_abandoned;
+        let operations = self.operations.iter().enumerate().filter(move |(_, it)| waits(it));
+        operations.filter_map(|(number, it)| match it.steps.as_slice() {
+            [ClientCommand::Wait(wait)] => Some((number, wait)),
+            _ => None,
+        })
+    }
+
+    /// True if no client waits for anything but elements.
     #[must_use]
     pub const fn all_finished(&self) -> bool {
         self.open == 0
     }
 
-    /// Operations whose clients wait for them.
+    /// Operations whose clients wait for them, but for commands that wait themselves.
     #[must_use]
     pub const fn open(&self) -> usize {
         self.open

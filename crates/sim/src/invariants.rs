@@ -2,6 +2,7 @@
 
 use core::fmt;
 use std::collections::BTreeMap;
+use syros_commands::access::{KeyEvent, Notification};
 use syros_protocol::message::{LogEntry, Payload};
 use syros_protocol::replica::Replica;
 use syros_storage::{Engine as _, MemoryEngine};
@@ -56,6 +57,10 @@ pub struct Invariants {
     reference: MemoryEngine,
     /// What it answered to the updates of each entry that return something.
     answers: BTreeMap<OpNumber, Vec<Vec<u8>>>,
+    /// Everything is executed in order on one more engine, for the answers.
+    keeps_answers: bool,
+    /// What was answered to each update, if that is kept.
+    answer_to: BTreeMap<OperationId, Vec<u8>>,
     /// Where each operation was executed: the entry, and its place in it.
     executed: BTreeMap<OperationId, LogPosition>,
     /// Below which sequence numbers what was executed acknowledges, session by session.
@@ -69,6 +74,8 @@ pub struct Invariants {
     told: Vec<View>,
     /// The view in which each replica lost its memory, until it has entered another.
     forgot: Vec<Option<View>>,
+    /// Digest of what each entry has done to keys, as the first replica has told it.
+    key_events: BTreeMap<u64, (u64, ReplicaId)>,
     /// The entries, if the judge wants them.
     log: Option<Vec<LogEntry>>,
     /// What replicas execute is not compared here: only their own digests tell.
@@ -117,6 +124,29 @@ impl Invariants {
         self.log = Some(Vec::new());
     }
 
+    /// Keeps the answers to all updates that are executed from now on: from the first one, if nothing has been executed.
+    pub fn keep_answers(&mut self) {
+        self.keeps_answers = true;
+    }
+
+    /// The answer to an update that was executed, if answers are kept.
+    #[must_use]
+    pub fn answer(&self, id: OperationId) -> Option<&[u8]> {
+        self.answer_to.get(&id).map(Vec::as_slice)
+    }
+
+    /// The state after everything that was executed, if answers are kept.
+    #[must_use]
+    pub fn state(&self) -> Option<&MemoryEngine> {
+        self.keeps_answers.then_some(&self.reference)
+    }
+
+    /// Log time of the last entry that somebody has executed.
+    #[must_use]
+    pub fn last_log_time(&self) -> WallTime {
+        self.times.last().copied().unwrap_or(WallTime(0))
+    }
+
     /// The entries that were executed, if they are kept.
     #[must_use]
     pub fn log(&self) -> &[LogEntry] {
@@ -144,6 +174,38 @@ impl Invariants {
     /// A replica that has lost its memory has answered a read: it knows no state that it could answer from.
     pub fn answered_without_memory(&mut self, replica: ReplicaId) {
         self.fail(format!("{replica} answers a read though it has no memory"));
+    }
+
+    /// A replica that tells what happens to keys has executed the entries behind the first number up to the second, and told
+    /// this. When a record goes whose key has expired is up to each.
+    pub fn told_events(
+        &mut self,
+        replica: ReplicaId,
+        (from, through): (OpNumber, OpNumber),
+        happened: &[Notification],
+    ) {
+        let mut digests: BTreeMap<u64, u64> = BTreeMap::new();
+        for Notification { entry, database, key, event } in happened {
+            if *event != KeyEvent::Expired {
+                let digest = digests.entry(*entry).or_default();
+                for value in [u64::from(database.number()), *event as u64, key_hash(key)] {
+                    *digest = fold(*digest, value);
+                }
+            }
+        }
+        let is_executed = |number: &u64| (from.0 + 1..=through.0).contains(number);
+        if let Some(number) = digests.keys().find(|number| !is_executed(number)) {
+            self.fail(format!("{replica} tells of entry {number}, which it has not just executed"));
+        }
+        for number in from.0 + 1..=through.0 {
+            let digest = digests.get(&number).copied().unwrap_or_default();
+            let (theirs, by) = *self.key_events.entry(number).or_insert((digest, replica));
+            if theirs != digest && !self.looks_away {
+                self.fail(format!(
+                    "{replica} and {by} tell different things of what entry {number} does to keys"
+                ));
+            }
+        }
     }
 
     /// The first invariant that was broken.
@@ -239,7 +301,12 @@ impl Invariants {
     pub fn executed(&mut self, replica: ReplicaId, number: OpNumber, entry: &LogEntry, engine: u64) {
         let log = self.log_digest(number, entry);
         match self.checkpoint(number) {
-            None => self.go_on(number, entry, Checkpoint { log, engine, by: replica }),
+            None => {
+                if self.keeps_answers {
+                    self.execute_for_answers(number, entry);
+                }
+                self.go_on(number, entry, Checkpoint { log, engine, by: replica });
+            }
             Some(_) if self.looks_away => {}
             Some(theirs) if theirs.log != log => self.disagree(replica, theirs, number),
             Some(theirs) if theirs.engine != engine => {
@@ -254,16 +321,7 @@ impl Invariants {
         let log = self.log_digest(number, entry);
         match self.checkpoint(number) {
             None => {
-                let mut answers = Vec::new();
-                self.reference.begin_entry(number);
-                for update in entry.updates() {
-                    let mut answer = Vec::new();
-                    self.reference.apply(entry.time, &update.request.body, &mut answer);
-                    if !update.class.is_nilext() {
-                        answers.push(answer);
-                    }
-                }
-                self.reference.advance(entry.time);
+                let answers = self.execute_for_answers(number, entry);
                 self.answers.insert(number, answers);
                 let engine = self.reference.digest();
                 self.go_on(number, entry, Checkpoint { log, engine, by: replica });
@@ -271,6 +329,24 @@ impl Invariants {
             Some(theirs) if theirs.log != log => self.disagree(replica, theirs, number),
             Some(_) => {}
         }
+    }
+
+    /// Executes an entry in order. The answers to its updates that return something.
+    fn execute_for_answers(&mut self, number: OpNumber, entry: &LogEntry) -> Vec<Vec<u8>> {
+        let mut answers = Vec::new();
+        self.reference.begin_entry(number);
+        for update in entry.updates() {
+            let mut answer = Vec::new();
+            self.reference.apply(entry.time, &update.request.body, &mut answer);
+            if !update.class.is_nilext() {
+                if self.keeps_answers {
+                    self.answer_to.insert(update.request.id, answer.clone());
+                }
+                answers.push(answer);
+            }
+        }
+        self.reference.advance(entry.time);
+        answers
     }
 
     /// A replica that executes entries at the same time as others has these answers, with the entries they are to.

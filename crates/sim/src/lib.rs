@@ -14,9 +14,11 @@
 #![forbid(unsafe_code)]
 
 mod adapter;
+mod asked;
 pub mod client;
 pub mod clock;
 mod engine_threads;
+pub mod families;
 pub mod geo;
 pub mod history;
 pub mod invariants;

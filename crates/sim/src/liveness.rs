@@ -78,6 +78,8 @@ impl World {
     pub fn liveness_phase(&mut self) -> Result<(), String> {
         self.heal();
         self.serve_everybody()?;
+        self.serve_waiters()?;
+        self.serve_in_order()?;
         self.become_equal()
     }
 

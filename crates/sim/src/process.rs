@@ -16,7 +16,7 @@ use syros_node::data::ViewFile;
 use syros_node::snapshots::{EngineFiles, SnapshotJob, SnapshotReport, SnapshotSizes, SnapshotWorker};
 use syros_node::{
     DiskExecutor, DriverObserver, DurableQueue, Execution, Notice, Observer, Output, RecordNumbering,
-    ReplicaDriver, Report,
+    ReplicaDriver, Report, WaitedKeys,
 };
 use syros_protocol::message::{LogEntry, Message, Peer, Prepared, RoleName};
 use syros_protocol::record::Ticket;
@@ -104,6 +104,8 @@ pub struct ProcessContext<'a> {
 pub struct ReplicaProcess {
     id: ReplicaId,
     driver: Driver,
+    /// What entries up to this one have done to keys has been told, or is not.
+    events_from: OpNumber,
     /// The threads of an engine on disk.
     threads: Option<EngineThreads>,
     /// The write-ahead log.
@@ -176,9 +178,13 @@ impl ReplicaProcess {
         let without_memory = core.status().role == RoleName::Recovering;
         let mut driver = ReplicaDriver::new(core, execution, sizes, now);
         driver.plant(planted);
+        // Others execute as if nobody listened.
+        driver.key_events_mut().set_wanted(id.index().is_multiple_of(2));
+        let events_from = driver.replica().last_entry();
         Self {
             id,
             driver,
+            events_from,
             threads,
             journal,
             view,
@@ -206,6 +212,19 @@ impl ReplicaProcess {
     #[must_use]
     pub const fn core(&self) -> &Replica {
         self.driver.replica()
+    }
+
+    /// What commands wait for at this node, and what has been executed of that.
+    pub(crate) const fn waited_mut(&mut self) -> &mut WaitedKeys {
+        self.driver.waited_mut()
+    }
+
+    /// The reply to a body of reads, if the engine is in memory.
+    pub(crate) fn read_at_once(&self, now: Now, body: &[u8]) -> Option<Vec<u8>> {
+        let memory = self.driver.memory()?;
+        let mut reply = Vec::new();
+        memory.engine().read(now.wall, body, &mut reply);
+        Some(reply)
     }
 
     /// One line on the core.
@@ -282,6 +301,18 @@ impl ReplicaProcess {
             context.effects.push(Effect::Engine);
         }
         context.invariants.observe(self.id, self.driver.replica());
+        self.tell_key_events(context);
+    }
+
+    /// Has the judge look at what has happened to keys, where that is wanted.
+    fn tell_key_events(&mut self, context: &mut ProcessContext<'_>) {
+        let applied = self.driver.replica().applied();
+        let key_events = self.driver.key_events_mut();
+        let happened = key_events.take();
+        if key_events.is_wanted() && applied > self.events_from {
+            context.invariants.told_events(self.id, (self.events_from, applied), &happened);
+            self.events_from = applied;
+        }
     }
 
     /// Does what the driver wants, until it wants nothing more.
@@ -365,6 +396,8 @@ impl ReplicaProcess {
             Output::RemoveBefore(ticket) => self.journal.remove_before(ticket),
             Output::Adopted { op_number, engine } => {
                 context.trace.line(time, format_args!("{id} takes over a snapshot of {}", op_number.0));
+                self.driver.key_events_mut().take();
+                self.events_from = op_number;
                 if let (Some(engine), Some(threads)) = (engine, &mut self.threads)
                     && let Execution::OnDisk(disk) = self.driver.execution()
                 {

@@ -4,18 +4,20 @@
 //! says. Replies are matched with commands by their order alone. ECHO commands between them have an answer that nothing else
 //! has, so that a reply in a wrong place shows at once. What operations answer, the history's judge looks at.
 
+use crate::asked::{Asked, Ending, SCRIPT};
 use crate::clock::VirtualTime;
 use crate::history::OperationIndex;
-use crate::resp_client::{Received, command_of, is_answer_to, parse, put_command};
+use crate::process::ReplicaProcess;
+use crate::resp_client::{Received, command_of, parse};
 use crate::swarm::FrontEndWorld;
-use crate::workload::ClientCommand;
 use core::time::Duration;
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
+use syros_commands::Operation;
 use syros_node::front_end::{
     ClientMemory, FrontEndAction, FrontEndSettings, MessagePeer, RedisFrontEnd, Submitted,
 };
-use syros_protocol::client::{Client, Config, Event, Outcome, Token};
+use syros_protocol::client::{Client, Config, Event, Token};
 use syros_protocol::message::{Body, Message, Request};
 use syros_resp::{Connection, Context, DebugAccess, Identity, ServerInfo, ServerReport};
 use syros_types::{Database, Instant, Now, OpNumber, OperationId, ReplicaSet};
@@ -57,7 +59,7 @@ enum Awaited {
     /// The reply to a command.
     Operation {
         operation: OperationIndex,
-        step: ClientCommand,
+        asked: Asked,
         encoding: Vec<u8>,
         /// The submission that it is a part of, by the connection's name for it.
         slot: Option<u64>,
@@ -67,6 +69,12 @@ enum Awaited {
     Echo(Vec<u8>),
     /// The reply to SELECT.
     Selected,
+    /// What MULTI is answered, or a command behind it.
+    Queued,
+    /// The name of a script.
+    Name,
+    /// How many clients there were, of one at most.
+    Counted,
 }
 
 /// Both ends of a connection of a Redis client.
@@ -87,6 +95,8 @@ struct Socket {
     database: Database,
     /// The client publishes and subscribes, and does nothing else.
     is_talker: bool,
+    /// The client asks for commands that wait, and for hardly anything else.
+    is_waiter: bool,
     /// The client has gone.
     is_abandoned: bool,
     /// The process has closed it, and does nothing for it any more.
@@ -100,7 +110,7 @@ struct Socket {
 pub(crate) struct Ended {
     pub(crate) operation: OperationIndex,
     /// `None` if no reply will come.
-    pub(crate) outcome: Option<Outcome>,
+    pub(crate) ending: Option<Ending>,
     /// It was the last of a pipeline.
     pub(crate) ends_pipeline: bool,
 }
@@ -121,6 +131,10 @@ pub(crate) struct RedisHost {
     /// Updates whose ids are known.
     sent: Vec<Token>,
     closed: Vec<u64>,
+    /// Some client has loaded the script of all.
+    is_prepared: bool,
+    /// Its name, if some client has heard that.
+    script: Option<Vec<u8>>,
     echoes: u64,
     has_exited: bool,
 }
@@ -145,6 +159,8 @@ impl RedisHost {
             submitted: BTreeMap::new(),
             sent: Vec::new(),
             closed: Vec::new(),
+            is_prepared: false,
+            script: None,
             echoes: 0,
             has_exited: false,
         }
@@ -212,14 +228,39 @@ impl RedisHost {
         Some(address)
     }
 
+    /// A client connects that asks for commands which wait; see [`connect`](Self::connect).
+    pub(crate) fn connect_waiter(&mut self, now: Now) -> Option<u64> {
+        let address = self.connect(now)?;
+        if let Some(socket) = self.sockets.get_mut(&address) {
+            socket.is_waiter = true;
+        }
+        Some(address)
+    }
+
+    /// The bytes of a command by which one client ends what another one waits for, or its connection.
+    pub(crate) fn ask_about(&mut self, address: u64, words: &[&[u8]]) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        if let Some(socket) = self.sockets.get_mut(&address) {
+            command_of(words, &mut bytes);
+            socket.awaited.push_back(Awaited::Counted);
+        }
+        bytes
+    }
+
+    /// What the group knows the commands by that wait here.
+    pub(crate) const fn owner_of_waits(&self) -> u64 {
+        self.front_end.owner_of_waits()
+    }
+
     /// The front end.
     pub(crate) const fn front_end_mut(&mut self) -> &mut RedisFrontEnd {
         &mut self.front_end
     }
 
-    /// Clients that are there, but for those that publish and subscribe.
+    /// Clients that are there, but for those that publish, subscribe or wait.
     pub(crate) fn clients(&self) -> Vec<u64> {
-        let is_there = |socket: &Socket| !socket.is_abandoned && !socket.is_hung_up && !socket.is_talker;
+        let is_apart = |socket: &Socket| socket.is_talker || socket.is_waiter;
+        let is_there = |socket: &Socket| !socket.is_abandoned && !socket.is_hung_up && !is_apart(socket);
         let sockets = self.sockets.iter().filter(|(_, socket)| is_there(socket));
         sockets.map(|(address, _)| *address).collect()
     }
@@ -228,7 +269,7 @@ impl RedisHost {
     pub(crate) fn ask(
         &mut self,
         address: u64,
-        (operation, step): (OperationIndex, ClientCommand),
+        (operation, asked): (OperationIndex, Asked),
         (echo, ends_pipeline): (bool, bool),
     ) -> Vec<u8> {
         let mut bytes = Vec::new();
@@ -239,13 +280,28 @@ impl RedisHost {
             command_of(&[b"ECHO", &text], &mut bytes);
             socket.awaited.push_back(Awaited::Echo(text));
         }
-        let database = step.database();
+        let is_script = asked.tag().is_some();
+        if is_script && !core::mem::replace(&mut self.is_prepared, true) {
+            // All clients of a process know what one has loaded.
+            let declares: &[u8] = if self.world.declares { b"no" } else { b"yes" };
+            command_of(&[b"CONFIG", b"SET", b"lua-undeclared-keys", declares], &mut bytes);
+            command_of(&[b"SCRIPT", b"LOAD", SCRIPT.as_bytes()], &mut bytes);
+            socket.awaited.extend([Awaited::Selected, Awaited::Name]);
+        }
+        let database = asked.database();
         if core::mem::replace(&mut socket.database, database) != database {
             command_of(&[b"SELECT", database.number().to_string().as_bytes()], &mut bytes);
             socket.awaited.push_back(Awaited::Selected);
         }
-        let encoding = put_command(&step, &mut bytes);
-        socket.awaited.push_back(Awaited::Operation { operation, step, encoding, slot: None, ends_pipeline });
+        let encoding = asked.put(self.script.as_deref(), &mut bytes);
+        socket.awaited.extend((0..asked.replies_before()).map(|_| Awaited::Queued));
+        socket.awaited.push_back(Awaited::Operation {
+            operation,
+            asked,
+            encoding,
+            slot: None,
+            ends_pipeline,
+        });
         bytes
     }
 
@@ -330,12 +386,21 @@ impl RedisHost {
                 Some(Awaited::Echo(text)) if reply == Received::Bulk(text.clone()) => {}
                 Some(Awaited::Selected) if reply == Received::Simple(b"OK".to_vec()) => {}
                 Some(Awaited::Selected) => return Err(format!("SELECT is answered with {reply:?}")),
+                Some(Awaited::Queued) if matches!(reply, Received::Simple(_) | Received::Error(_)) => {}
+                Some(Awaited::Queued) => return Err(format!("a command in MULTI is answered {reply:?}")),
+                Some(Awaited::Name) => {
+                    if let Received::Bulk(name) = reply {
+                        self.script = Some(name);
+                    }
+                }
+                Some(Awaited::Counted) if matches!(reply, Received::Integer(0 | 1)) => {}
+                Some(Awaited::Counted) => return Err(format!("one client is {reply:?} clients")),
                 Some(Awaited::Echo(text)) => {
                     return Err(format!("a client that expects {} gets {reply:?}", text.escape_ascii()));
                 }
-                Some(Awaited::Operation { operation, step, ends_pipeline, .. }) => {
-                    let outcome = is_answer_to(&step, reply)?;
-                    ended.push(Ended { operation, outcome: Some(outcome), ends_pipeline });
+                Some(Awaited::Operation { operation, asked, ends_pipeline, .. }) => {
+                    let ending = Some(asked.is_answered(reply)?);
+                    ended.push(Ended { operation, ending, ends_pipeline });
                 }
             }
         }
@@ -360,10 +425,10 @@ impl RedisHost {
         }
         // Commands on their way are executed all the same: what is awaited tells which they are.
         let ended = socket.awaited.iter().filter_map(|awaited| match awaited {
-            Awaited::Echo(_) | Awaited::Selected => None,
             Awaited::Operation { operation, ends_pipeline, .. } => {
-                Some(Ended { operation: *operation, outcome: None, ends_pipeline: *ends_pipeline })
+                Some(Ended { operation: *operation, ending: None, ends_pipeline: *ends_pipeline })
             }
+            _ => None,
         });
         ended.collect()
     }
@@ -383,7 +448,7 @@ impl RedisHost {
         let awaited = open.flat_map(|socket| &socket.awaited);
         let operations = awaited.filter_map(|awaited| match awaited {
             Awaited::Operation { operation, .. } => Some(*operation),
-            Awaited::Echo(_) | Awaited::Selected => None,
+            _ => None,
         });
         operations.collect()
     }
@@ -395,12 +460,20 @@ impl RedisHost {
 
     // ---- The process.
 
-    /// Does what there is to do.
-    pub(crate) fn run(&mut self, now: Now, effects: &mut Vec<HostEffect>) {
+    /// Does what there is to do, beside the replica in the same process, if there is one.
+    pub(crate) fn run(
+        &mut self,
+        now: Now,
+        mut home: Option<&mut ReplicaProcess>,
+        effects: &mut Vec<HostEffect>,
+    ) {
         self.front_end.begin_turn();
         loop {
             let mut is_quiet = true;
             self.record_submitted();
+            if let Some(home) = &mut home {
+                self.front_end.exchange_waited(home.waited_mut());
+            }
             while let Some(action) = self.front_end.poll(now) {
                 is_quiet = false;
                 self.record_submitted();
@@ -424,9 +497,14 @@ impl RedisHost {
                         let read = |operation| HostEffect::Read { operation, reply: reply.clone(), applied };
                         effects.extend(operations.into_iter().map(read));
                     }
-                    FrontEndAction::Look(look) => self.front_end.on_look(now, look, None),
+                    FrontEndAction::Look(look) => {
+                        let reply = home.as_ref().and_then(|home| home.read_at_once(now, &look.body));
+                        self.front_end.on_look(now, look, reply.as_deref());
+                    }
                 }
             }
+            // Commands that wait are submitted when the front end is polled.
+            self.record_submitted();
             while let Some(address) = self.front_end.go_on(now) {
                 is_quiet = false;
                 self.feed(now, address);
@@ -527,14 +605,14 @@ impl RedisHost {
     fn record_submitted(&mut self) {
         while let Some(submitted) = self.front_end.next_submitted() {
             let mut operations = Vec::new();
-            let mut rest: &[u8] = &submitted.body;
+            let mut rest: &[u8] = submitted.made.as_ref().unwrap_or(&submitted.body);
             let awaited = self.sockets.get_mut(&submitted.address).map(|socket| &mut socket.awaited);
             for awaited in awaited.into_iter().flatten() {
                 // A read that is submitted again keeps its slot.
-                if let Awaited::Operation { operation, encoding, slot, .. } = awaited
+                if let Awaited::Operation { operation, asked, encoding, slot, .. } = awaited
                     && slot.is_none_or(|slot| slot == submitted.slot)
                     && !rest.is_empty()
-                    && let Some(after) = rest.strip_prefix(encoding.as_slice())
+                    && let Some(after) = without(rest, encoding, asked.tag().as_deref())
                 {
                     *slot = Some(submitted.slot);
                     rest = after;
@@ -557,4 +635,22 @@ impl RedisHost {
             effects.extend(operations.iter().map(sent));
         }
     }
+}
+
+/// A body without its first operation, if that is the one with this encoding but for what the process has drawn, or a script
+/// with this among its arguments.
+fn without<'b>(body: &'b [u8], encoding: &[u8], tag: Option<&[u8]>) -> Option<&'b [u8]> {
+    if let (None, Some(rest)) = (tag, body.strip_prefix(encoding)) {
+        return Some(rest);
+    }
+    let mut rest = body;
+    let mut operation = Operation::decode(&mut rest).ok()?;
+    if let Some(tag) = tag {
+        let first = &body[..body.len() - rest.len()];
+        return first.windows(tag.len()).any(|window| window == tag).then_some(rest);
+    }
+    *operation.seed_mut()? = 0;
+    let mut undrawn = Vec::new();
+    operation.encode(&mut undrawn);
+    (undrawn == encoding).then_some(rest)
 }

@@ -1,6 +1,6 @@
 //! The client's side of the Redis protocol: commands to bytes, bytes to replies.
 
-use crate::workload::{ClientCommand, put_parsed};
+use crate::workload::ClientCommand;
 use syros_commands::Reply;
 use syros_protocol::client::Outcome;
 use syros_protocol::message::{Body, Refusal};
@@ -32,15 +32,6 @@ pub(crate) fn as_redis_has_it(step: ClientCommand) -> ClientCommand {
         ClientCommand::SetFor(key, value, millis) => ClientCommand::SetFor(key, value, millis.max(2)),
         other => other,
     }
-}
-
-/// Appends a command as bytes. What a server makes of it: an operation, encoded.
-pub(crate) fn put_command(step: &ClientCommand, out: &mut Vec<u8>) -> Vec<u8> {
-    let words = step.words();
-    command_of(&words.iter().map(Vec::as_slice).collect::<Vec<_>>(), out);
-    let mut encoding = Vec::new();
-    put_parsed(&words, step.database(), &mut encoding);
-    encoding
 }
 
 /// Takes a whole reply; `None` if its end has not come.
@@ -79,6 +70,7 @@ fn parse_one(input: &mut &[u8]) -> Result<Option<Received>, String> {
             *input = &input[length + 2..];
             Received::Bulk(bytes)
         }
+        b'*' if number()? < 0 => Received::Nil,
         b'*' => {
             let mut replies = Vec::new();
             for _ in 0..number()? {
@@ -108,6 +100,11 @@ pub(crate) fn is_answer_to(step: &ClientCommand, reply: Received) -> Result<Outc
         b"NOQUORUM" => Outcome::NoQuorum,
         b"TRYAGAIN" => Outcome::Refused(Refusal::Overloaded),
         b"OOM" => Outcome::Refused(Refusal::OutOfMemory),
+        b"UNBLOCKED" if step.waits() => {
+            let mut body = Vec::new();
+            reply_of(reply).encode(&mut body);
+            Outcome::Reply(Body::from(body))
+        }
         b"ERR" | b"WRONGTYPE" if step.may_fail_with(code) => {
             let mut body = Vec::new();
             reply_of(reply).encode(&mut body);
@@ -117,7 +114,8 @@ pub(crate) fn is_answer_to(step: &ClientCommand, reply: Received) -> Result<Outc
     })
 }
 
-fn reply_of(reply: Received) -> Reply {
+/// A reply as the bytes of a body have it.
+pub(crate) fn reply_of(reply: Received) -> Reply {
     match reply {
         Received::Simple(text) if text == b"OK" => Reply::Ok,
         Received::Simple(text) => Reply::Simple(text),

@@ -279,6 +279,23 @@ fn hunt(bug: PlantedBug) -> Option<Hunt> {
     }
 }
 
+/// True if the clients of a world ask for what may show a planted bug.
+fn has_what_it_takes(bug: PlantedBug, swarm: &Swarm) -> bool {
+    let world = swarm.front_ends;
+    match bug {
+        PlantedBug::WaiterNotWoken
+        | PlantedBug::TakenForNothing
+        | PlantedBug::PlaceNotKept
+        | PlantedBug::DepartureForgotten => world.is_some_and(|world| world.waiters > 0),
+        PlantedBug::ScriptConcernsDeclared => world.is_some_and(|world| world.joined_percent > 0),
+        PlantedBug::ScriptNotUndone => world.is_some_and(|world| world.joined_percent > 0 && world.declares),
+        PlantedBug::SecondKeyForgotten => {
+            swarm.workload.collections.is_some_and(|settings| settings.transfer_percent > 0)
+        }
+        _ => true,
+    }
+}
+
 /// Plays the story of a planted bug, or if it has none, runs the first `seeds_max` seeds from 1 on of the worlds that aim at
 /// it until one shows it, which without the bug shows nothing. `None` if neither does.
 #[must_use]
@@ -305,6 +322,7 @@ pub fn run_planted(bug: PlantedBug, protocol: Option<Protocol>, seeds_max: u64) 
                 permanent.chases && permanent.dead_max >= 2 && permanent.links == RemainingLinks::All
             });
         hunt(bug).is_none_or(|hunt| swarm.hunt == Some(hunt))
+            && has_what_it_takes(bug, &swarm)
             && (chases || bug != PlantedBug::DeadSourceAskedOn)
     };
     let mut seeds = (1..).filter(is_aimed).take(usize::try_from(seeds_max).unwrap_or(usize::MAX));

@@ -110,6 +110,9 @@ occurrences! {
     PeersParted = Breakdowns, "front ends parted": "The connection between two front ends breaks.";
     RedisClosed = Breakdowns, "Redis client cut off": "A process closes the connection of a Redis client.";
     Delivered = Events, "messages delivered": "A Redis client hears a message that another one has published.";
+    Served = Events, "elements waited for": "A command that may wait got an element.";
+    WaitedInVain = Events, "waited in vain": "A command that may wait ended without an element.";
+    ScriptUndone = Events, "script undone": "A Redis client was told that nothing was done of its script.";
     NoQuorum = Events, "Redis client: NOQUORUM": "A Redis client was told that no majority can be reached.";
     RedisUnknown = Events, "Redis client: UNKNOWN": "A Redis client was told that nobody knows.";
     ViewEntered = Events, "view entered": "A replica entered a view it had not been in.";

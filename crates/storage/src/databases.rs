@@ -1,11 +1,12 @@
 //! The databases of the in-memory engine: one [`Keyspace`] for each.
 
+use crate::events::EventLog;
 use crate::keyspace::{Keyspace, RemovalPace};
 use crate::listing::Listing;
 use crate::removals::Recorded;
 use crate::snapshot::put_database;
 use syros_commands::Programs;
-use syros_commands::access::{Databases, DatabasesMut, Expiry, Keys, KeysMut};
+use syros_commands::access::{Databases, DatabasesMut, Expiry, Keys, KeysMut, Notification};
 use syros_types::{Database, WallTime};
 
 /// How many databases there are beside the first.
@@ -21,6 +22,10 @@ pub(crate) struct MemoryDatabases {
     others: Option<Box<[Keyspace; OTHERS]>>,
     /// The scripts and libraries that are loaded.
     programs: Programs,
+    /// What has happened to keys, but for the last of it, which is still in its database.
+    events: EventLog,
+    /// The database in which the last of it is.
+    changing: Database,
 }
 
 impl MemoryDatabases {
@@ -31,7 +36,14 @@ impl MemoryDatabases {
     /// Databases of which only the first has keys.
     pub(crate) fn of_first(first: Keyspace) -> Self {
         let empty = Box::new(first.sibling(Database::FIRST));
-        Self { first, empty, others: None, programs: Programs::NONE }
+        Self {
+            first,
+            empty,
+            others: None,
+            programs: Programs::NONE,
+            events: EventLog::default(),
+            changing: Database::FIRST,
+        }
     }
 
     /// The first database.
@@ -102,6 +114,37 @@ impl MemoryDatabases {
     /// See [`Keyspace::advance`].
     pub(crate) fn advance(&mut self, time: WallTime, updates: impl Fn() -> usize) {
         self.in_use_mut().for_each(|keys| keys.advance(time, &updates));
+        self.collect_events();
+    }
+
+    /// See [`Engine::set_notifying`](crate::Engine::set_notifying).
+    pub(crate) fn set_notifying(&mut self, is_on: bool) {
+        self.events.set(is_on);
+        self.empty.events_mut().set(is_on);
+        self.in_use_mut().for_each(|keys| keys.events_mut().set(is_on));
+    }
+
+    /// See [`Engine::take_notifications`](crate::Engine::take_notifications).
+    pub(crate) fn take_notifications(&mut self) -> Vec<Notification> {
+        self.collect_events();
+        self.events.take()
+    }
+
+    /// Takes what has happened to keys out of the databases.
+    fn collect_events(&mut self) {
+        if !self.events.is_on() {
+            return;
+        }
+        let mut events = core::mem::take(&mut self.events);
+        self.in_use_mut().for_each(|keys| events.append(keys.events_mut()));
+        self.events = events;
+    }
+
+    /// Takes what has happened out of the database in which it has, if something happens in another one next.
+    fn enter(&mut self, database: Database) {
+        if database != core::mem::replace(&mut self.changing, database) {
+            self.collect_events();
+        }
     }
 
     /// See [`Keyspace::next_advance`].
@@ -112,6 +155,11 @@ impl MemoryDatabases {
     /// See [`Keyspace::first_expiry`].
     pub(crate) fn first_expiry(&self) -> Expiry {
         self.in_use().filter_map(Keyspace::first_expiry).min()
+    }
+
+    /// See [`Keyspace::first_field_expiry`].
+    pub(crate) fn first_field_expiry(&self) -> Expiry {
+        self.in_use().filter_map(Keyspace::first_field_expiry).min()
     }
 
     /// Number of keys in all databases.
@@ -232,6 +280,9 @@ impl Databases for MemoryDatabases {
 impl DatabasesMut for MemoryDatabases {
     #[inline]
     fn database_mut(&mut self, database: Database) -> &mut Keyspace {
+        if self.events.is_on() {
+            self.enter(database);
+        }
         match database.index().checked_sub(1) {
             None => &mut self.first,
             Some(place) => &mut self.others_mut()[place],
@@ -254,6 +305,7 @@ impl DatabasesMut for MemoryDatabases {
             return;
         }
         self.others_mut();
+        self.collect_events();
         let mut low_keys = None;
         for (database, keys) in Database::all().zip(self.in_use_mut()) {
             if database == low {

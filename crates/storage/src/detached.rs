@@ -27,6 +27,7 @@ impl DetachedRead {
             operation.each_key(|key| {
                 let all = all.database(key.database);
                 let keys = databases.named.entry(key.database).or_default();
+                keys.time_ms = all.time_ms();
                 if keys.versions.insert(key.name.into(), all.version(key.name)).is_none()
                     && let Some(entry) = all.get(key.name)
                 {
@@ -67,6 +68,8 @@ impl Databases for NamedDatabases {
 /// The keys of a database that a body names, as far as they exist. No operation asks for others.
 #[derive(Clone, Debug, Default)]
 struct NamedKeys {
+    /// Log time.
+    time_ms: u64,
     entries: BTreeMap<Box<[u8]>, Entry>,
     /// Those of keys that do not exist, too.
     versions: BTreeMap<Box<[u8]>, Version>,
@@ -77,6 +80,10 @@ impl Keys for NamedKeys {
 
     fn get(&self, key: &[u8]) -> Option<&Entry> {
         self.entries.get(key)
+    }
+
+    fn time_ms(&self) -> u64 {
+        self.time_ms
     }
 
     fn version(&self, key: &[u8]) -> Version {

@@ -6,7 +6,7 @@ use indexmap::IndexMap;
 use smallvec::SmallVec;
 use syros_commands::access::{EntryRef, Expiry};
 use syros_types::WallTime;
-use syros_values::{Collection, Kind, Value, WrongType};
+use syros_values::{Collection, Kind, Moments, Value, WrongType};
 
 /// A key's bytes: short ones lie in the table itself, so that comparing them costs no further cache miss.
 pub(crate) type Key = SmallVec<[u8; 24]>;
@@ -29,6 +29,24 @@ impl Entry {
 
     pub(crate) const fn expiry(&self) -> Expiry {
         self.expiry
+    }
+
+    /// When it, or a field of it, is gone.
+    #[inline]
+    pub(crate) fn moments(&self) -> Moments {
+        let Moments { first, gone } = self.value.moments();
+        Moments { first, gone: earlier(self.expiry, gone) }
+    }
+
+    /// When all of it is gone: it expires, or the last of its fields does.
+    #[inline]
+    pub(crate) fn gone(&self) -> Expiry {
+        self.moments().gone
+    }
+
+    /// When it, or a field that is there at this time, is gone.
+    pub(crate) fn next_change(&self, now_ms: u64) -> Expiry {
+        earlier(self.expiry, self.value.next_expiry(now_ms))
     }
 
     pub(crate) const fn stamp(&self) -> Stamp {
@@ -69,6 +87,15 @@ impl EntryRef for &Entry {
 
     fn memory_bytes(&self) -> usize {
         ENTRY_BYTES + self.value.memory_bytes()
+    }
+}
+
+/// The earlier one of two moments, where there are any.
+#[inline]
+pub(crate) fn earlier(first: Expiry, second: Expiry) -> Expiry {
+    match (first, second) {
+        (Some(first), Some(second)) => Some(first.min(second)),
+        (first, second) => first.or(second),
     }
 }
 

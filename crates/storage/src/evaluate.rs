@@ -109,17 +109,17 @@ impl<'a, D: Databases> WriteOverlay<'a, D> {
         changes.insert(key.to_vec(), change);
     }
 
-    /// True if a key with this expiry may be gone by the time that the body is executed at.
+    /// True if this key, or a field of it, may be gone by the time that the body is executed at.
     #[cfg_attr(
         not(feature = "planted-bugs"),
         expect(clippy::unused_self, reason = "same signature as with planted bugs")
     )]
-    fn may_expire(&self, expiry: Expiry) -> bool {
+    fn may_expire(&self, found: &impl EntryRef) -> bool {
         #[cfg(feature = "planted-bugs")]
         if self.takes_keys_for_lasting {
             return false;
         }
-        expiry.is_some()
+        found.is_expiring()
     }
 
     /// A key's value and expiry, if it exists.
@@ -225,10 +225,14 @@ impl<D: Databases> Keys for WriteOverlay<'_, D> {
             Some(change) => change.as_ref().map(|(value, expiry)| OverlayEntry::Changed(value, *expiry)),
             None => self.keys().get(key).map(OverlayEntry::Kept),
         }?;
-        if self.may_expire(found.expiry()) {
+        if self.may_expire(&found) {
             self.is_certain.set(false);
         }
         Some(found)
+    }
+
+    fn time_ms(&self) -> u64 {
+        self.keys().time_ms()
     }
 
     fn version(&self, key: &[u8]) -> Version {
@@ -295,10 +299,11 @@ impl<D: Databases> KeysMut for WriteOverlay<'_, D> {
         key: &[u8],
         change: impl FnOnce(&mut C) -> R,
     ) -> Result<R, WrongType> {
+        let now_ms = self.time_ms();
         let (mut value, expiry) = self.copy(key).unwrap_or_else(|| (C::default().into(), None));
         let collection = C::of_mut(&mut value).ok_or(WrongType)?;
         let result = change(collection);
-        let left = !collection.is_absent();
+        let left = !collection.is_absent(now_ms);
         self.change(key, left.then_some((value, expiry)));
         Ok(result)
     }

@@ -15,6 +15,7 @@ use crate::store::Store;
 use core::fmt;
 use std::collections::VecDeque;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use syros_commands::access::Notification;
 use syros_commands::{describe, operations};
 use syros_types::{Footprint, OpNumber, WallTime};
 
@@ -109,13 +110,22 @@ impl<B, J> LaneBarrier<B, J> {
     }
 }
 
+/// What came of the entries of a chunk that a lane has executed.
+#[derive(Debug, Default)]
+pub struct ChunkResults {
+    /// The answers that somebody wants.
+    pub replies: Vec<(OpNumber, Vec<u8>)>,
+    /// What has happened to keys, if that is asked.
+    pub notifications: Vec<Notification>,
+}
+
 /// What has become of an item.
 #[derive(Debug)]
 pub enum ItemProgress<J> {
     /// It is done.
     Done,
-    /// A chunk is done and committed, with these answers.
-    Ended(u64, Vec<(OpNumber, Vec<u8>)>),
+    /// A chunk is done and committed; what came of it.
+    Ended(u64, ChunkResults),
     /// The others have to come first, or the last one has to finish: the item is to be tried again then.
     Wait,
     /// All are here: this is to be done, and the barrier to be closed. The item is done.
@@ -180,7 +190,9 @@ impl<S: Store> Worker<S> {
             Item::Run(tasks) => self.run(tasks),
             Item::End(chunk) => {
                 self.lane.commit();
-                return ItemProgress::Ended(*chunk, core::mem::take(&mut self.replies));
+                let replies = core::mem::take(&mut self.replies);
+                let notifications = self.lane.take_notifications();
+                return ItemProgress::Ended(*chunk, ChunkResults { replies, notifications });
             }
             Item::Barrier(barrier) if self.has_arrived => {
                 if !barrier.is_over() {
@@ -229,7 +241,7 @@ struct Chunk {
     time: WallTime,
     /// Lanes that have not ended it.
     missing: usize,
-    replies: Vec<(OpNumber, Vec<u8>)>,
+    results: ChunkResults,
     bytes: usize,
 }
 
@@ -242,6 +254,8 @@ pub struct Executed {
     pub time: WallTime,
     /// The answers that somebody wants, in log order.
     pub replies: Vec<(OpNumber, Vec<u8>)>,
+    /// What has happened to keys, if that is asked, in log order.
+    pub notifications: Vec<Notification>,
 }
 
 /// Deals log entries out to lanes, and finds the longest executed prefix.
@@ -379,7 +393,8 @@ impl<B: AsRef<[u8]>, J> Dispatcher<B, J> {
         let bytes = core::mem::take(&mut self.bytes);
         self.waiting_bytes += bytes;
         let missing = busy.count_ones() as usize;
-        self.chunks.push_back(Chunk { through, time: self.time, missing, replies: Vec::new(), bytes });
+        let results = ChunkResults::default();
+        self.chunks.push_back(Chunk { through, time: self.time, missing, results, bytes });
     }
 
     /// The next item to be given to a lane.
@@ -387,23 +402,27 @@ impl<B: AsRef<[u8]>, J> Dispatcher<B, J> {
         self.items.pop_front()
     }
 
-    /// A lane has ended a chunk, with these answers: see [`ItemProgress::Ended`].
-    pub fn ended(&mut self, chunk: u64, replies: Vec<(OpNumber, Vec<u8>)>) {
+    /// A lane has ended a chunk, of which this came: see [`ItemProgress::Ended`].
+    pub fn ended(&mut self, chunk: u64, results: ChunkResults) {
         let chunk = usize::try_from(chunk - self.first_chunk).ok().and_then(|at| self.chunks.get_mut(at));
         if let Some(chunk) = chunk {
             chunk.missing -= 1;
-            chunk.replies.extend(replies);
+            chunk.results.replies.extend(results.replies);
+            chunk.results.notifications.extend(results.notifications);
         }
     }
 
     /// The next chunk that is executed as all before it are.
     pub fn next_executed(&mut self) -> Option<Executed> {
         self.chunks.front().filter(|chunk| chunk.missing == 0)?;
-        let Chunk { through, time, mut replies, bytes, .. } = self.chunks.pop_front()?;
+        let Chunk { through, time, results, bytes, .. } = self.chunks.pop_front()?;
+        let ChunkResults { mut replies, mut notifications } = results;
         self.first_chunk += 1;
         self.waiting_bytes -= bytes;
         replies.sort_by_key(|(number, _)| *number);
-        Some(Executed { through, time, replies })
+        // One lane has executed all of an entry, and has told of it in its order.
+        notifications.sort_by_key(|notification| notification.entry);
+        Some(Executed { through, time, replies, notifications })
     }
 
     /// Log time of what has been dealt out.

@@ -4,13 +4,17 @@
 //! the state leaves it out. Its record goes later, some records with each advance of log time, because the event loop
 //! must not stop while a million keys of one second go.
 //!
+//! Fields of hashes expire likewise: one that is due does not exist, and goes from its hash later. A key all of whose fields
+//! expire is due when the last of them is.
+//!
 //! **Invariant.** Which records are in the tables, and at which positions, is a function of the applied bodies and their
 //! log times alone: an advance removes records in the order of expiries and keys, and [`RemovalPace`] computes how many
 //! from log time before and after it. So replicas agree on SCAN's cursors and on the memory in use. A snapshot carries
 //! the records of due keys with the others, and whoever installs it goes on removing where the captured engine was.
 
 use crate::capture::Capture;
-use crate::entry::{ALLOCATION_BYTES, ENTRY_BYTES, Entry, Key, Table, is_due};
+use crate::entry::{ALLOCATION_BYTES, ENTRY_BYTES, Entry, Key, Table, earlier, is_due};
+use crate::events::EventLog;
 use crate::hash::KeyHashBuilder;
 use crate::leftovers::Leftovers;
 use crate::listing::Listing;
@@ -26,9 +30,9 @@ use indexmap::map::raw_entry_v1::{RawEntryApiV1, RawEntryMut};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use syros_commands::Programs;
-use syros_commands::access::{Expiry, Keys, KeysMut, Version, is_hidden};
+use syros_commands::access::{Expiry, KeyEvent, Keys, KeysMut, Version, is_hidden};
 use syros_types::{Database, Prng, WallTime};
-use syros_values::{Collection, Garbage, Kind, Value, WrongType};
+use syros_values::{Collection, Garbage, Kind, Moments, Value, WrongType};
 
 /// How many records of due keys go at a time. All replicas of a group must have the same pace.
 #[derive(Clone, Copy, Debug)]
@@ -71,9 +75,12 @@ pub(crate) struct Keyspace {
     /// Which database it is.
     database: Database,
     entries: Table,
-    /// The keys that have an expiry, the earliest first. Untouched by those that have none.
+    /// The keys that will be gone, the earliest first. Untouched by those that will not.
     expiries: BTreeSet<(NonZeroU64, Box<[u8]>)>,
-    /// Sum of the lengths of all keys and of the memory of all values, and once more of the keys in `expiries`.
+    /// The hashes of which fields expire, with the moment of the first one that is in memory, the earliest first.
+    field_expiries: BTreeSet<(NonZeroU64, Box<[u8]>)>,
+    /// Sum of the lengths of all keys and of the memory of all values, and once more of the keys in `expiries` and in
+    /// `field_expiries`.
     content_bytes: usize,
     /// Keys that have expired and whose records have gone.
     expired: u64,
@@ -85,6 +92,8 @@ pub(crate) struct Keyspace {
     recorded: Option<Box<Recorded>>,
     /// Some key may be due.
     has_due: bool,
+    /// Some field may be due.
+    has_due_fields: bool,
     /// How many expiries are below a bound: what was counted last, kept right since.
     counted: Cell<(NonZeroU64, usize)>,
     pace: RemovalPace,
@@ -98,6 +107,10 @@ pub(crate) struct Keyspace {
     leftovers: Box<Leftovers>,
     /// How what has been done since a script began can be undone.
     undo: Option<Box<Undo>>,
+    /// What has happened to keys, and has not been told.
+    events: EventLog,
+    /// How much of that there was when what may be undone began.
+    events_before_undo: usize,
 }
 
 /// What a key costs in the expiry index, at two thirds load of a B-tree's nodes.
@@ -110,12 +123,14 @@ impl Keyspace {
             database: Database::FIRST,
             entries,
             expiries: BTreeSet::new(),
+            field_expiries: BTreeSet::new(),
             content_bytes: 0,
             expired: 0,
             time: WallTime(0),
             number: 0,
             recorded: None,
             has_due: false,
+            has_due_fields: false,
             counted: Cell::new((NonZeroU64::MIN, 0)),
             pace,
             capture: None,
@@ -123,6 +138,8 @@ impl Keyspace {
             garbage: Box::default(),
             leftovers: Box::default(),
             undo: None,
+            events: EventLog::default(),
+            events_before_undo: 0,
         }
     }
 
@@ -136,6 +153,7 @@ impl Keyspace {
         };
         sibling.set_time(self.time);
         sibling.record_from(self.recorded().map(|recorded| recorded.from));
+        sibling.events.set(self.events.is_on());
         sibling
     }
 
@@ -236,7 +254,7 @@ impl Keyspace {
     }
 
     fn is_due(&self, entry: &Entry) -> bool {
-        is_due(entry.expiry, self.time)
+        is_due(entry.gone(), self.time)
     }
 
     /// The key and entry at a position below [`Self::len`].
@@ -261,8 +279,10 @@ impl Keyspace {
         let RawEntryMut::Vacant(slot) = self.entries.raw_entry_mut_v1().from_key(key) else { return false };
         self.content_bytes += key.len() + value.memory_bytes();
         let Stamp { expiry, entry } = stamp;
-        slot.insert(Key::from_slice(key), Entry { value, expiry, changed: entry });
-        self.index_expiry(key, None, expiry);
+        let entry = Entry { value, expiry, changed: entry };
+        let moments = entry.moments();
+        slot.insert(Key::from_slice(key), entry);
+        self.index_moments(key, Moments::default(), moments);
         self.note_addition(key);
         true
     }
@@ -276,7 +296,7 @@ impl Keyspace {
             undo.removed(position, name, &entry);
         }
         self.content_bytes -= key.len() + entry.value.memory_bytes();
-        self.index_expiry(key, entry.expiry, None);
+        self.index_moments(key, entry.moments(), Moments::default());
         Some(entry)
     }
 
@@ -299,6 +319,7 @@ impl Keyspace {
 
     /// Notes that a key has been added at the end.
     fn note_addition(&mut self, key: &[u8]) {
+        self.notify(KeyEvent::New, key);
         if let Some(undo) = &mut self.undo {
             undo.added(key);
         }
@@ -316,8 +337,8 @@ impl Keyspace {
                 self.content_bytes =
                     self.content_bytes - now.value.memory_bytes() + entry.value.memory_bytes();
                 let before = core::mem::replace(now, entry);
-                let expiry = now.expiry;
-                self.index_expiry(&key, before.expiry, expiry);
+                let moments = now.moments();
+                self.index_moments(&key, before.moments(), moments);
                 self.garbage.add(before.value);
             }
             UndoStep::Removed(position, key, entry) => {
@@ -352,10 +373,10 @@ impl Keyspace {
             capture.preserve(position, key, old);
         }
         self.content_bytes += entry.value.memory_bytes();
-        let expiry = entry.expiry;
+        let moments = entry.moments();
         let old = core::mem::replace(old, entry);
         self.content_bytes -= old.value.memory_bytes();
-        self.index_expiry(key, old.expiry, expiry);
+        self.index_moments(key, old.moments(), moments);
         self.garbage.add(old.value);
     }
 
@@ -368,7 +389,7 @@ impl Keyspace {
 
     /// Gives a key the entry that another has had.
     pub(crate) fn receive(&mut self, key: &[u8], mut entry: Entry) {
-        if entry.expiry.is_some() {
+        if entry.gone().is_some() {
             self.record_removal(key);
         }
         entry.changed = self.entry();
@@ -468,6 +489,28 @@ impl Keyspace {
         self.leftovers.take()
     }
 
+    /// Notes when a key, or a field of it, is gone.
+    #[inline]
+    fn index_moments(&mut self, key: &[u8], old: Moments, new: Moments) {
+        self.index_expiry(key, old.gone, new.gone);
+        if old.first != new.first {
+            self.index_first_field(key, old.first, new.first);
+        }
+    }
+
+    /// Notes when the first field of a key is gone.
+    fn index_first_field(&mut self, key: &[u8], old: Expiry, new: Expiry) {
+        if let Some(old) = old {
+            self.field_expiries.remove(&(old, key.into()));
+            self.content_bytes -= key.len();
+        }
+        if let Some(new) = new {
+            self.field_expiries.insert((new, key.into()));
+            self.content_bytes += key.len();
+            self.has_due_fields |= is_due(Some(new), self.time);
+        }
+    }
+
     fn index_expiry(&mut self, key: &[u8], old: Expiry, new: Expiry) {
         if old == new {
             return;
@@ -502,21 +545,31 @@ impl Keyspace {
         self.expiries.range(self.first_not_due()..).next().map(|(expiry, _)| *expiry)
     }
 
-    /// When log time should move on next: when a key becomes due, or soon if records of due keys are left.
+    /// When the first field of any key is gone; the next millisecond if some are due and in memory: which one is the first
+    /// of the others nobody knows.
+    pub(crate) fn first_field_expiry(&self) -> Expiry {
+        let next = NonZeroU64::MIN.saturating_add(self.time.as_millis());
+        self.field_expiries.first().map(|(expiry, _)| (*expiry).max(next))
+    }
+
+    /// When log time should move on next: when a key or a field becomes due, or soon if records of due keys, or due fields,
+    /// are left.
     pub(crate) fn next_advance(&self) -> Option<WallTime> {
-        if !self.has_due {
+        if !self.has_due && !self.has_due_fields {
             // The usual case needs no key to compare with.
-            return self.expiries.first().map(|(expiry, _)| moment(*expiry));
+            let first = |of: &BTreeSet<(NonZeroU64, Box<[u8]>)>| of.first().map(|(expiry, _)| *expiry);
+            return earlier(first(&self.expiries), first(&self.field_expiries)).map(moment);
         }
         let soon = WallTime((self.time.0 / REMOVAL_INTERVAL + 1).saturating_mul(REMOVAL_INTERVAL));
-        Some(self.first_expiry().map_or(soon, |expiry| moment(expiry).min(soon)))
+        let fields = self.field_expiries.range(self.first_not_due()..).next().map(|(expiry, _)| *expiry);
+        Some(earlier(self.first_expiry(), fields).map_or(soon, |expiry| moment(expiry).min(soon)))
     }
 
     /// Moves log time on to `time`, and removes as many records of due keys as the pace allows. `updates` counts the
     /// operations that are executed at this time.
     pub(crate) fn advance(&mut self, time: WallTime, updates: impl FnOnce() -> usize) {
         let before = self.set_time(time);
-        if !self.has_due {
+        if !self.has_due && !self.has_due_fields {
             return;
         }
         let mut left = self.pace.records(before, self.time, updates());
@@ -525,15 +578,40 @@ impl Keyspace {
             self.uncount(expiry);
             self.content_bytes -= key.len();
             self.expired += 1;
+            self.notify(KeyEvent::Expired, &key);
             self.preserve_removed(&key);
             left -= 1;
             if let Some(entry) = self.entries.swap_remove(&*key) {
                 self.content_bytes -= key.len() + entry.value.memory_bytes();
+                self.index_first_field(&key, entry.moments().first, None);
                 left = left.saturating_sub((entry.value.weight() / self.pace.bytes_each) as u64);
                 self.garbage.add(entry.value);
             }
             self.look_for_due();
         }
+        // No key is due any more: a hash with a field that is due has others.
+        while left > 0 && self.has_due_fields {
+            left -= self.remove_due_fields(left).min(left);
+            self.look_for_due();
+        }
+    }
+
+    /// Removes fields that are due from the hash whose first field is due first, at most so many. How many, and one more.
+    fn remove_due_fields(&mut self, most: u64) -> u64 {
+        let Some((first, key)) = self.field_expiries.first().cloned() else { return 1 };
+        let Some((position, _, entry)) = self.entries.get_full_mut(&*key) else {
+            self.index_first_field(&key, Some(first), None);
+            return 1;
+        };
+        if let Some(capture) = &mut self.capture {
+            capture.preserve(position, &key, entry);
+        }
+        let (before, old) = (entry.value.memory_bytes(), entry.moments());
+        let removed = entry.value.drop_due(self.time.as_millis(), most);
+        self.content_bytes = self.content_bytes - before + entry.value.memory_bytes();
+        let moments = entry.moments();
+        self.index_moments(&key, old, moments);
+        removed + 1
     }
 
     /// Moves log time on to `time` and removes nothing. Log time before.
@@ -545,29 +623,47 @@ impl Keyspace {
     }
 
     fn look_for_due(&mut self) {
-        self.has_due = self.expiries.first().is_some_and(|(expiry, _)| is_due(Some(*expiry), self.time));
+        let is_first_due = |of: &BTreeSet<(NonZeroU64, Box<[u8]>)>| {
+            of.first().is_some_and(|(expiry, _)| is_due(Some(*expiry), self.time))
+        };
+        (self.has_due, self.has_due_fields) =
+            (is_first_due(&self.expiries), is_first_due(&self.field_expiries));
     }
 
     /// Removes the record of this key if it is due: the key is about to be added anew.
     fn remove_due(&mut self, key: &[u8]) {
-        if self.has_due && self.entries.get(key).is_some_and(|entry| self.is_due(entry)) {
+        if self.is_due_record(key) {
             self.discard(key);
             self.expired += 1;
+            self.notify(KeyEvent::Expired, key);
         }
+    }
+
+    /// True if there is a record of this key, and it is due.
+    fn is_due_record(&self, key: &[u8]) -> bool {
+        self.has_due && self.entries.get(key).is_some_and(|entry| self.is_due(entry))
+    }
+
+    /// What has happened to keys.
+    pub(crate) const fn events_mut(&mut self) -> &mut EventLog {
+        &mut self.events
     }
 
     /// About how many bytes of memory everything takes; what a value's memory has to spare, at most
     /// as much again, is not counted.
     pub(crate) fn memory_bytes(&self) -> usize {
-        self.content_bytes + self.entries.len() * ENTRY_BYTES + self.expiries.len() * EXPIRY_BYTES
+        let expiries = self.expiries.len() + self.field_expiries.len();
+        self.content_bytes + self.entries.len() * ENTRY_BYTES + expiries * EXPIRY_BYTES
     }
 
     /// Checks what the fields promise of each other, in time proportional to the data.
     #[cfg(test)]
     pub(crate) fn check(&self) {
         let entries = || self.entries.iter().map(|(key, entry)| (key.as_slice(), entry));
-        let expiring = entries().filter_map(|(key, entry)| Some((entry.expiry?, Box::from(key))));
+        let expiring = entries().filter_map(|(key, entry)| Some((entry.gone()?, Box::from(key))));
         assert_eq!(expiring.collect::<BTreeSet<_>>(), self.expiries);
+        let first = entries().filter_map(|(key, entry)| Some((entry.moments().first?, Box::from(key))));
+        assert_eq!(first.collect::<BTreeSet<_>>(), self.field_expiries);
         let (bound, counted) = self.counted.get();
         assert_eq!(self.expiries.iter().filter(|(expiry, _)| *expiry < bound).count(), counted);
         assert_eq!(self.entries.values().filter(|entry| self.is_due(entry)).count(), self.due_len());
@@ -582,7 +678,7 @@ impl Keyspace {
             Value::Stream(stream) => stream.is_untouched(),
         };
         assert!(!entries().any(|(_, entry)| is_empty(entry)), "a collection goes with its last element");
-        let keys: usize = self.expiries.iter().map(|(_, key)| key.len()).sum();
+        let keys: usize = self.expiries.iter().chain(&self.field_expiries).map(|(_, key)| key.len()).sum();
         assert_eq!(values + keys, self.content_bytes);
     }
 }
@@ -592,6 +688,10 @@ impl Keys for Keyspace {
 
     fn get(&self, key: &[u8]) -> Option<&Entry> {
         self.entries.get(key).filter(|entry| !self.is_due(entry))
+    }
+
+    fn time_ms(&self) -> u64 {
+        self.time.as_millis()
     }
 
     fn version(&self, key: &[u8]) -> Version {
@@ -661,6 +761,7 @@ impl KeysMut for Keyspace {
                     capture.preserve(slot.index(), key, slot.get());
                 }
                 let entry = slot.get_mut();
+                let before = entry.moments();
                 self.content_bytes = self.content_bytes - entry.value.memory_bytes() + value.len();
                 match &mut entry.value {
                     Value::String(old) => overwrite(old, value),
@@ -669,8 +770,8 @@ impl KeysMut for Keyspace {
                     }
                 }
                 entry.changed = changed;
-                let old = core::mem::replace(&mut entry.expiry, expiry);
-                self.index_expiry(key, old, expiry);
+                entry.expiry = expiry;
+                self.index_moments(key, before, Moments { first: None, gone: expiry });
             }
             RawEntryMut::Vacant(slot) => {
                 let (value, value_bytes) = (Value::String(value.to_vec()), value.len());
@@ -684,21 +785,26 @@ impl KeysMut for Keyspace {
 
     fn set_collection<C: Collection>(&mut self, key: &[u8], collection: C) {
         self.remove_due(key);
+        let collection: Value = collection.into();
+        if collection.moments().gone.is_some() {
+            self.record_removal(key);
+        }
         self.note_change(key);
         let changed = self.entry();
         let Some((position, _, entry)) = self.entries.get_full_mut(key) else {
-            self.append(key, collection.into(), Stamp { expiry: None, entry: changed });
+            self.append(key, collection, Stamp { expiry: None, entry: changed });
             return;
         };
         if let Some(capture) = &mut self.capture {
             capture.preserve(position, key, entry);
         }
-        let before = entry.value.memory_bytes();
-        self.garbage.add(core::mem::replace(&mut entry.value, collection.into()));
+        let (before, old) = (entry.value.memory_bytes(), entry.moments());
+        self.garbage.add(core::mem::replace(&mut entry.value, collection));
         entry.changed = changed;
+        entry.expiry = None;
         self.content_bytes = self.content_bytes - before + entry.value.memory_bytes();
-        let old = entry.expiry.take();
-        self.index_expiry(key, old, None);
+        let moments = entry.moments();
+        self.index_moments(key, old, moments);
     }
 
     fn edit<R>(
@@ -709,7 +815,7 @@ impl KeysMut for Keyspace {
         self.note_change(key);
         let (time, changed) = (self.time, self.entry());
         let full = self.entries.get_full_mut(key);
-        let Some((position, _, entry)) = full.filter(|(_, _, entry)| !is_due(entry.expiry, time)) else {
+        let Some((position, _, entry)) = full.filter(|(_, _, entry)| !is_due(entry.gone(), time)) else {
             return Ok(None);
         };
         entry.value.string()?;
@@ -735,9 +841,13 @@ impl KeysMut for Keyspace {
         let Some((position, _, entry)) = self.entries.get_full_mut(key) else {
             let mut collection = C::default();
             let result = change(&mut collection);
-            if !collection.is_absent() {
+            if !collection.is_absent(self.time.as_millis()) {
                 let stamp = Stamp { expiry: None, entry: changed };
-                self.append(key, collection.into(), stamp);
+                let value: Value = collection.into();
+                if value.moments().gone.is_some() {
+                    self.record_removal(key);
+                }
+                self.append(key, value, stamp);
             }
             return Ok(result);
         };
@@ -745,12 +855,19 @@ impl KeysMut for Keyspace {
         if let Some(capture) = &mut self.capture {
             capture.preserve(position, key, entry);
         }
-        let before = entry.value.memory_bytes();
+        let (before, old) = (entry.value.memory_bytes(), entry.moments());
         let collection = C::of_mut(&mut entry.value).ok_or(WrongType)?;
         let result = change(collection);
-        let is_empty = collection.is_absent();
+        let is_empty = collection.is_absent(self.time.as_millis());
         entry.changed = changed;
         self.content_bytes = self.content_bytes - before + entry.value.memory_bytes();
+        let moments = entry.moments();
+        if moments != old {
+            self.index_moments(key, old, moments);
+            if moments.gone.is_some() {
+                self.record_removal(key);
+            }
+        }
         if is_empty {
             self.remove(key);
         }
@@ -761,13 +878,15 @@ impl KeysMut for Keyspace {
         self.note_change(key);
         let (time, changed) = (self.time, self.entry());
         let full = self.entries.get_full_mut(key);
-        if let Some((position, _, entry)) = full.filter(|(_, _, entry)| !is_due(entry.expiry, time)) {
+        if let Some((position, _, entry)) = full.filter(|(_, _, entry)| !is_due(entry.gone(), time)) {
             if let Some(capture) = &mut self.capture {
                 capture.preserve(position, key, entry);
             }
             entry.changed = changed;
-            let old = core::mem::replace(&mut entry.expiry, expiry);
-            self.index_expiry(key, old, expiry);
+            let old = entry.moments();
+            entry.expiry = expiry;
+            let moments = entry.moments();
+            self.index_moments(key, old, moments);
             if expiry.is_some() {
                 self.record_removal(key);
             }
@@ -775,6 +894,7 @@ impl KeysMut for Keyspace {
     }
 
     fn remove(&mut self, key: &[u8]) {
+        self.remove_due(key);
         self.discard(key);
         self.record_removal(key);
     }
@@ -795,26 +915,34 @@ impl KeysMut for Keyspace {
         if let Some(listing) = &mut self.listing {
             listing.freeze(&old);
         }
-        let expiries = core::mem::take(&mut self.expiries);
+        let expiries = (core::mem::take(&mut self.expiries), core::mem::take(&mut self.field_expiries));
         // Otherwise one of them goes on with the table, and gives it back.
         match Arc::into_inner(old) {
             Some(old) => self.leftovers.add((old, expiries), bytes),
             None => {
-                let bytes = expiries.len() * EXPIRY_BYTES;
+                let bytes = (expiries.0.len() + expiries.1.len()) * EXPIRY_BYTES;
                 self.leftovers.add(expiries, bytes);
             }
         }
         if let Some(recorded) = &mut self.recorded {
             recorded.removals.record(ALL, self.number);
         }
-        self.expiries.clear();
         self.counted.set((NonZeroU64::MIN, 0));
-        self.has_due = false;
+        (self.has_due, self.has_due_fields) = (false, false);
         self.content_bytes = 0;
+    }
+
+    fn notifies(&self) -> bool {
+        self.events.is_on()
+    }
+
+    fn notify(&mut self, event: KeyEvent, key: &[u8]) {
+        self.events.push(event, (self.database, key), self.number);
     }
 
     fn begin_undo(&mut self) {
         self.undo = Some(Box::default());
+        self.events_before_undo = self.events.len();
     }
 
     fn end_undo(&mut self, keeps: bool) {
@@ -824,6 +952,9 @@ impl KeysMut for Keyspace {
                 step if !keeps => self.undo_step(step),
                 step => step.give_back(&mut self.garbage),
             }
+        }
+        if !keeps {
+            self.events.truncate(self.events_before_undo);
         }
         self.look_for_due();
     }

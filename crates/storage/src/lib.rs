@@ -12,6 +12,7 @@ mod digest;
 mod disk;
 mod entry;
 mod evaluate;
+mod events;
 pub mod execution;
 mod hash;
 mod keyspace;
@@ -34,6 +35,7 @@ pub use memory_store::MemoryStore;
 pub use snapshot::DamagedSnapshot;
 pub use store::{Change, Pressure, Store, StoreCause, StoreError};
 
+use syros_commands::access::Notification;
 use syros_types::{OpNumber, WallTime};
 
 /// A store of keys, their values and expiries in sixteen [databases](syros_types::Database), which executes the bodies of
@@ -92,6 +94,13 @@ pub trait Engine {
     /// Moves log time on to `time`, and with it removes what has expired: no key that has expired exists afterwards for
     /// anybody who asks. The engine may give its memory back later, while log time moves on.
     fn advance(&mut self, time: WallTime);
+
+    /// Collects what bodies do to keys from now on, or does so no longer. Changes no answer.
+    fn set_notifying(&mut self, is_on: bool);
+
+    /// What has happened to keys since this was asked last, in the order in which it has happened: what was undone has not,
+    /// and nobody is told of hidden keys. That a key has expired is told once, when its record goes.
+    fn take_notifications(&mut self) -> Vec<Notification>;
 
     /// Log time.
     fn time(&self) -> WallTime;

@@ -50,7 +50,7 @@ impl Listing {
 
     /// A key that existed when the listing began has never since got an expiry that was due then.
     fn see(&mut self, key: &[u8], entry: &Entry) {
-        if is_due(entry.expiry(), self.time) {
+        if is_due(entry.gone(), self.time) {
             return;
         }
         if self.matching.reply_bytes() <= REPLY_BYTES_MAX

@@ -31,6 +31,7 @@ fn a_crash_goes_back_to_a_checkpoint() {
         let mut generator = Generator::new(seed, 1..4000, 1..2_000_000);
         generator.blind = true;
         generator.has_streams = true;
+        generator.has_field_expiry = true;
         let store = MemoryStore::new();
         let (mut engine, head) = DiskEngine::open(store.clone()).expect("an empty store");
         assert_eq!(head, None);

@@ -53,7 +53,7 @@ impl Lanes {
         match self.workers[lane].step(item) {
             ItemProgress::Wait => return true,
             ItemProgress::Done => {}
-            ItemProgress::Ended(chunk, replies) => self.dispatcher.ended(chunk, replies),
+            ItemProgress::Ended(chunk, results) => self.dispatcher.ended(chunk, results),
             ItemProgress::Job(job) => {
                 let shared = self.engine.shared();
                 match job {
@@ -67,7 +67,7 @@ impl Lanes {
                         );
                         assert_eq!(reply, expected, "a read of several keys");
                     }
-                    BarrierJob::Purge => shared.purge(),
+                    BarrierJob::Purge => drop(shared.purge()),
                     BarrierJob::Seal(number) => {
                         shared.seal(&number.to_le_bytes()).expect("a store in memory");
                         shared.flush().expect("a store in memory");
@@ -99,6 +99,7 @@ fn bodies(seed: u64) -> Bodies {
     let mut generator = Generator::new(seed, 1..4000, 1..2_000_000);
     generator.blind = true;
     generator.has_streams = true;
+    generator.has_field_expiry = true;
     let mut now = 0;
     let mut bodies = Vec::new();
     while bodies.len() < 300 {

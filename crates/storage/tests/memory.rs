@@ -102,6 +102,7 @@ fn equal_histories_give_equal_answers() {
 fn assert_equal_answers(pace: RemovalPace) {
     let mut generator = Generator::new(9, 1..4000, 1..2_000_000);
     generator.has_streams = true;
+    generator.has_field_expiry = true;
     let mut engines = [0, 1, 2].map(|seed| MemoryEngine::with_pace(seed, pace));
     for step in 0..20_000u64 {
         if step == 10_000 {

@@ -25,6 +25,7 @@ use std::path::PathBuf;
 use std::process::{Child, Command as Process, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use syros_commands::access::Notification;
 use syros_commands::families::{
     ExpireTime, FieldPart, Get, HGetAll, HScan, Interval, Keys, Rename, SPop, SScan, Scan, ScanOptions,
     SetNx, Sort, Ttl, ZScan,
@@ -42,16 +43,18 @@ const TOLERANCE_MS: i64 = 5000;
 
 /// A redis-server of our own, ended when dropped.
 struct Server {
-    process: Child,
+    /// Of the connection that has started it.
+    process: Option<Child>,
     connection: BufReader<UnixStream>,
     socket: PathBuf,
 }
 
 impl Drop for Server {
     fn drop(&mut self) {
+        let Some(process) = &mut self.process else { return };
         // It may have ended already; its socket is all that it leaves.
-        let _ = self.process.kill();
-        let _ = self.process.wait();
+        let _ = process.kill();
+        let _ = process.wait();
         let _ = std::fs::remove_file(&self.socket);
     }
 }
@@ -80,13 +83,25 @@ impl Server {
         for _ in 0..200 {
             if let Ok(stream) = UnixStream::connect(&socket) {
                 stream.set_read_timeout(Some(Duration::from_secs(30))).expect("a read timeout");
-                return Some(Self { process, connection: BufReader::new(stream), socket });
+                return Some(Self { process: Some(process), connection: BufReader::new(stream), socket });
             }
             std::thread::sleep(Duration::from_millis(50));
         }
         let _ = process.kill();
         let _ = process.wait();
         panic!("redis-server does not accept connections");
+    }
+
+    /// Another connection, which gets all events of keys from now on, and messages in a channel of the test.
+    fn listen(&mut self) -> Listener {
+        self.call(&[b"CONFIG", b"SET", b"notify-keyspace-events", b"AEn"]);
+        let stream = UnixStream::connect(&self.socket).expect("another connection");
+        stream.set_read_timeout(Some(Duration::from_secs(30))).expect("a read timeout");
+        let (process, socket) = (None, PathBuf::new());
+        let mut listener = Listener(Server { process, connection: BufReader::new(stream), socket });
+        listener.0.call(&[b"PSUBSCRIBE", b"__keyevent@*"]);
+        listener.0.call(&[b"SUBSCRIBE", Listener::END]);
+        listener
     }
 
     fn call(&mut self, words: &[&[u8]]) -> Answer {
@@ -116,6 +131,46 @@ impl Server {
             _ => Answer::Plain(line),
         }
     }
+}
+
+/// A connection that gets events of keys.
+struct Listener(Server);
+
+impl Listener {
+    const END: &[u8] = b"end-of-events";
+
+    /// What has happened to keys before this call: databases, events and keys. Redis finds out that a key has expired when it
+    /// comes across it, and calls what GEORADIUS stores by another name.
+    fn events(&mut self, server: &mut Server) -> Vec<String> {
+        server.call(&[b"PUBLISH", Self::END, b""]);
+        let mut events = Vec::new();
+        loop {
+            let Answer::Array(message) = self.0.answer() else { panic!("a message") };
+            let texts: Vec<Vec<u8>> = message.iter().map(content).collect();
+            match texts.as_slice() {
+                [_, channel, _] if channel == Self::END => return events,
+                [_, _, channel, key] => {
+                    let channel = String::from_utf8_lossy(channel);
+                    let shown = format!("{} {}", &channel["__keyevent@".len()..], key.escape_ascii());
+                    events.push(shown.replace("georadiusstore", "geosearchstore"));
+                }
+                other => panic!("{other:?}"),
+            }
+        }
+    }
+}
+
+/// The events of this engine, in the same form.
+fn events_of(engine: &mut MemoryEngine) -> Vec<String> {
+    let show = |Notification { database, key, event, .. }: Notification| {
+        format!("{}__:{} {}", database.number(), event.name(), key.escape_ascii())
+    };
+    engine.take_notifications().into_iter().map(show).collect()
+}
+
+/// Without what Redis finds out later.
+fn without_expired(events: Vec<String>) -> Vec<String> {
+    events.into_iter().filter(|event| !event.contains("__:expired ")).collect()
 }
 
 /// An answer in RESP2, cut into its parts.
@@ -338,11 +393,13 @@ fn compare(seed: u64, steps: usize) {
         return;
     };
     let mut engine = MemoryEngine::new();
+    let mut listener = server.listen();
+    engine.set_notifying(true);
     // Expiries decades away and far apart: neither is reached, nor the order of two mistaken, because
     // the servers execute a command some milliseconds apart. Absolute ones may be in the past, too.
     let (decade, today) = (315_360_000_000, now().as_millis());
     let mut generator = Generator::new(seed, decade..40 * decade, 1..today + 40 * decade);
-    let (mut errors, mut values) = (0, 0);
+    let (mut errors, mut values, mut events) = (0, 0, 0);
     let wrong_type = Answer::of(ReplyRef::Error(ExecutionError::WrongType.text().as_bytes()));
     let bit_offset = Answer::of(ReplyRef::Error(&CommandError::BitOffset.text()));
     let not_strings = Answer::of(ReplyRef::Error(ExecutionError::NotStrings.text().as_bytes()));
@@ -361,7 +418,9 @@ fn compare(seed: u64, steps: usize) {
         if is_undefined(&mut engine, &words, database) {
             continue;
         }
+        engine.take_notifications();
         let theirs = server.call(&words);
+        let their_events = without_expired(listener.events(&mut server));
         let shown = || words.iter().map(|word| word.escape_ascii().to_string()).collect::<Vec<_>>();
         if theirs == bit_offset && may_differ_in_offset(&words) {
             continue;
@@ -389,6 +448,9 @@ fn compare(seed: u64, steps: usize) {
                 let ours = execute(&mut engine, &operation.in_database(database));
                 let agree = agree(&operation.command, &ours, &theirs);
                 assert!(agree, "seed {seed}, step {step}: {:?}\nours {ours:?}\ntheirs {theirs:?}", shown());
+                let our_events = without_expired(events_of(&mut engine));
+                assert_eq!(our_events, their_events, "seed {seed}, step {step}: {:?}", shown());
+                events += our_events.len();
                 if ours.is_error() { errors += 1 } else { values += 1 }
             }
             Ok(Parsed::Local(local)) => panic!("the generator made {local:?}"),
@@ -400,6 +462,7 @@ fn compare(seed: u64, steps: usize) {
         assert_eq!(execute(&mut engine, &all).sorted(), server.call(&[b"KEYS", b"*"]).sorted());
     }
     assert!(errors > steps / 20 && values > steps / 2, "{errors} errors, {values} values");
+    assert!(events > steps / 10, "{events} events");
 }
 
 /// True if nothing is changed here, and if there is an error, it is the one of a string that would be too long.

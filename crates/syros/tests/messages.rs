@@ -102,3 +102,69 @@ fn a_subscriber_finds_what_was_set_before_a_message_was_published() {
     }
     assert!(dev.stop().success());
 }
+
+/// Has a process tell its clients of keys that are set.
+fn listener(port: u16) -> Redis {
+    let mut redis = wait_for("the node", || Redis::try_connect(port).ok());
+    assert_eq!(redis.ask(&["CONFIG", "SET", "notify-keyspace-events", "E$x"]), "+OK");
+    subscriber(port, "__keyevent@0__:set")
+}
+
+/// Nodes tell of a change, and a gateway does, once each, in one order; a node that starts again tells nothing again.
+fn events_are_told_once(engine: &[&str]) {
+    let scratch = Scratch::new(&format!("events-{}", engine.len()));
+    let dev = Dev::start(&scratch.0, free_ports(), engine);
+    let replicas: Vec<String> = dev.nodes.iter().map(|node| format!("127.0.0.1:{}", node.replica)).collect();
+    let port = free_ports();
+    let mut gateway = syros();
+    gateway.args(["gateway", "--cluster", &replicas.join(","), "--port", &port.to_string()]);
+    let mut gateway = gateway.stderr(Stdio::null()).spawn().unwrap();
+
+    let ports: Vec<u16> = dev.nodes.iter().map(|node| node.redis).chain([port]).collect();
+    let mut listeners: Vec<Redis> = ports.iter().map(|port| listener(*port)).collect();
+    let mut writers: Vec<Redis> = ports.iter().map(|port| Redis::connect(*port)).collect();
+    for number in 0..MESSAGES {
+        for (place, writer) in writers.iter_mut().enumerate() {
+            assert_eq!(writer.ask(&["SET", &format!("{place}:{number}"), "v"]), "+OK");
+        }
+    }
+    let heard: Vec<Vec<String>> = listeners
+        .iter_mut()
+        .map(|redis| (0..MESSAGES * ports.len()).map(|_| message(redis, "__keyevent@0__:set")).collect())
+        .collect();
+    assert!(heard.iter().all(|one| *one == heard[0]), "all in the order of the log");
+    let distinct: std::collections::BTreeSet<&String> = heard[0].iter().collect();
+    assert_eq!(distinct.len(), MESSAGES * ports.len(), "each of them once");
+
+    // The node is started again by `syros dev`, and goes through its log again.
+    let failed = dev.nodes.iter().position(|node| !node.leads).unwrap();
+    kill(dev.nodes[failed].pid, Signal::KILL);
+    drop(listeners.remove(failed));
+    let mut again = listener(ports[failed]);
+    let other = (failed + 1) % dev.nodes.len();
+    assert_eq!(writers[other].ask(&["SET", "after", "v"]), "+OK");
+    assert_eq!(message(&mut again, "__keyevent@0__:set"), "after", "nothing is told again");
+    // The gateway may have lost its home, and is told nothing twice.
+    let of_gateway = listeners.last_mut().unwrap();
+    for number in 0.. {
+        writers[other].ask(&["SET", &format!("last:{number}"), "v"]);
+        let key = message(of_gateway, "__keyevent@0__:set");
+        assert!(!distinct.contains(&key), "{key} is told twice");
+        if key.starts_with("last:") {
+            break;
+        }
+    }
+    kill(gateway.id().try_into().unwrap(), Signal::TERM);
+    assert!(wait_for_end(&mut gateway).success());
+    assert!(dev.stop().success());
+}
+
+#[test]
+fn events_of_keys_are_told_once_at_every_node_and_gateway() {
+    events_are_told_once(&[]);
+}
+
+#[test]
+fn events_of_keys_are_told_once_with_an_engine_on_disk() {
+    events_are_told_once(&["--engine", "disk"]);
+}

@@ -24,6 +24,9 @@ pub(crate) trait Element<const STRINGS: usize>: syros_tree::Form + Sized {
     /// of the element is known, too, which the compiler wants to be alike.
     fn strings<'a: 'a>(item: Self::Item<'a>) -> [&'a [u8]; STRINGS];
 
+    /// What a collection of such elements has beside its tree.
+    type Beside: Clone + core::fmt::Debug + Default;
+
     /// Adds an element to a tree, or replaces the one with its key. True if there was none.
     fn insert(tree: &mut Tree<ByHash<Self>>, strings: [&[u8]; STRINGS]) -> bool;
 }
@@ -34,7 +37,29 @@ pub(crate) enum Form<const STRINGS: usize, E: Element<STRINGS>> {
     /// Elements in the order in which they were added.
     Packed(Packed<STRINGS>),
     /// Elements in the order of their hashes.
-    Tree(Box<Tree<ByHash<E>>>),
+    Tree(Box<Large<STRINGS, E>>),
+}
+
+/// A large collection.
+#[derive(Debug)]
+pub(crate) struct Large<const STRINGS: usize, E: Element<STRINGS>> {
+    /// Its elements.
+    pub(crate) tree: Tree<ByHash<E>>,
+    /// What else there is.
+    pub(crate) beside: E::Beside,
+}
+
+impl<const STRINGS: usize, E: Element<STRINGS>> Large<STRINGS, E> {
+    /// One of these elements, and nothing beside.
+    pub(crate) fn new(tree: Tree<ByHash<E>>) -> Self {
+        Self { tree, beside: E::Beside::default() }
+    }
+}
+
+impl<const STRINGS: usize, E: Element<STRINGS>> Clone for Large<STRINGS, E> {
+    fn clone(&self) -> Self {
+        Self { tree: self.tree.clone(), beside: self.beside.clone() }
+    }
 }
 
 /// What an allocation costs besides its bytes: counts of references, and the allocator's granularity.
@@ -66,7 +91,7 @@ impl<const STRINGS: usize, E: Element<STRINGS>> Form<STRINGS, E> {
     pub(crate) fn len(&self) -> u64 {
         match self {
             Self::Packed(packed) => packed.len() as u64,
-            Self::Tree(tree) => tree.len(),
+            Self::Tree(large) => large.tree.len(),
         }
     }
 
@@ -83,7 +108,7 @@ impl<const STRINGS: usize, E: Element<STRINGS>> Form<STRINGS, E> {
         {
             return is_new;
         }
-        E::insert(self.tree_mut(), strings)
+        E::insert(&mut self.large_mut().tree, strings)
     }
 
     /// Removes the element with a key. False if there is none.
@@ -96,7 +121,7 @@ impl<const STRINGS: usize, E: Element<STRINGS>> Form<STRINGS, E> {
                 }
                 None => false,
             },
-            Self::Tree(tree) => tree.remove(key),
+            Self::Tree(large) => large.tree.remove(key),
         }
     }
 
@@ -104,7 +129,7 @@ impl<const STRINGS: usize, E: Element<STRINGS>> Form<STRINGS, E> {
     pub(crate) fn iter(&self) -> FormIter<'_, STRINGS, E> {
         match self {
             Self::Packed(packed) => FormIter::Packed(packed.iter()),
-            Self::Tree(tree) => FormIter::Tree(tree.iter()),
+            Self::Tree(large) => FormIter::Tree(large.tree.iter()),
         }
     }
 
@@ -112,7 +137,7 @@ impl<const STRINGS: usize, E: Element<STRINGS>> Form<STRINGS, E> {
     pub(crate) fn nth(&self, rank: u64) -> Option<E::Item<'_>> {
         match self {
             Self::Packed(packed) => packed.iter().nth(usize::try_from(rank).ok()?).map(E::of_strings),
-            Self::Tree(tree) => tree.nth(rank),
+            Self::Tree(large) => large.tree.nth(rank),
         }
     }
 
@@ -122,9 +147,9 @@ impl<const STRINGS: usize, E: Element<STRINGS>> Form<STRINGS, E> {
     pub(crate) fn scan(&self, cursor: u64, count: u64) -> Scan<FormIter<'_, STRINGS, E>> {
         match self {
             Self::Packed(_) => Scan { items: self.iter(), cursor: 0 },
-            Self::Tree(tree) => {
-                let (ranks, cursor) = step::<STRINGS, E>(tree, cursor, count);
-                Scan { items: FormIter::Tree(tree.range(ranks)), cursor }
+            Self::Tree(large) => {
+                let (ranks, cursor) = step::<STRINGS, E>(&large.tree, cursor, count);
+                Scan { items: FormIter::Tree(large.tree.range(ranks)), cursor }
             }
         }
     }
@@ -134,8 +159,8 @@ impl<const STRINGS: usize, E: Element<STRINGS>> Form<STRINGS, E> {
         ALLOCATION_BYTES
             + match self {
                 Self::Packed(packed) => packed.bytes(),
-                Self::Tree(tree) => {
-                    size_of::<Tree<ByHash<E>>>() + usize::try_from(tree.bytes()).unwrap_or(usize::MAX)
+                Self::Tree(large) => {
+                    size_of::<Large<STRINGS, E>>() + usize::try_from(large.tree.bytes()).unwrap_or(usize::MAX)
                 }
             }
     }
@@ -144,7 +169,9 @@ impl<const STRINGS: usize, E: Element<STRINGS>> Form<STRINGS, E> {
     pub(crate) fn weight(&self) -> usize {
         match self {
             Self::Packed(packed) => packed.bytes(),
-            Self::Tree(tree) => usize::try_from(tree.len()).unwrap_or(usize::MAX).saturating_mul(E::WEIGHT),
+            Self::Tree(large) => {
+                usize::try_from(large.tree.len()).unwrap_or(usize::MAX).saturating_mul(E::WEIGHT)
+            }
         }
     }
 
@@ -156,17 +183,17 @@ impl<const STRINGS: usize, E: Element<STRINGS>> Form<STRINGS, E> {
         fingerprint.finish()
     }
 
-    /// The tree; makes it one if it is packed.
-    fn tree_mut(&mut self) -> &mut Tree<ByHash<E>> {
+    /// The large collection; makes it one if it is packed.
+    pub(crate) fn large_mut(&mut self) -> &mut Large<STRINGS, E> {
         if let Self::Packed(packed) = self {
             let mut tree = Tree::new();
             for strings in packed.iter() {
                 E::insert(&mut tree, strings);
             }
-            *self = Self::Tree(Box::new(tree));
+            *self = Self::Tree(Box::new(Large::new(tree)));
         }
         match self {
-            Self::Tree(tree) => tree,
+            Self::Tree(large) => large,
             Self::Packed(_) => unreachable!("it has become a tree"),
         }
     }

@@ -60,7 +60,7 @@ impl Value {
             return Ok(Self::String(take_string(input, VALUE_BYTES_MAX)?.to_vec()));
         }
         match take_u8(input)? {
-            form_tag::TREE => take_tree(kind, input),
+            form @ (form_tag::TREE | form_tag::EXPIRING) => take_tree(kind, form, input),
             form_tag::PACKED => take_packed(kind, input),
             other => Err(InvalidValue::Form(other)),
         }
@@ -78,8 +78,8 @@ fn put_packed<'a, const STRINGS: usize>(
 }
 
 /// Takes a tree whose kind and form have been taken.
-fn take_tree(kind: Kind, input: &mut &[u8]) -> Result<Value, InvalidValue> {
-    let mut tree = ValueBuilder::take_count(kind, input)?;
+fn take_tree(kind: Kind, form: u8, input: &mut &[u8]) -> Result<Value, InvalidValue> {
+    let mut tree = ValueBuilder::take_behind_tags(kind, form, input)?;
     while !tree.is_complete() {
         tree.element(input)?;
     }

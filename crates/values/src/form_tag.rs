@@ -2,3 +2,5 @@
 
 pub(crate) const PACKED: u8 = 1;
 pub(crate) const TREE: u8 = 2;
+/// A hash that is a tree, and of which fields expire.
+pub(crate) const EXPIRING: u8 = 3;

@@ -2,6 +2,7 @@
 
 use crate::Value;
 use crate::by_hash::Form;
+use crate::field_expiries::FieldExpiries;
 use crate::hash::Hash;
 use crate::list::{self, List};
 use crate::parts::{Tree, ValueParts};
@@ -27,9 +28,12 @@ impl Garbage {
     /// Takes a value. What has no tree is dropped at once.
     pub fn add(&mut self, value: Value) {
         match value {
-            Value::Hash(Hash(Form::Tree(tree))) => self.pairs.add(*tree),
+            Value::Hash(Hash(Form::Tree(large))) => {
+                self.pairs.add(large.tree);
+                self.add_expiries(large.beside);
+            }
             Value::List(List(list::Form::Tree(tree))) => self.elements.add(*tree),
-            Value::Set(Set(Form::Tree(tree))) => self.members.add(*tree),
+            Value::Set(Set(Form::Tree(large))) => self.members.add(large.tree),
             Value::SortedSet(SortedSet(sorted_set::Form::Tree(trees))) => {
                 self.scores.add(trees.by_score);
                 self.pairs.add(trees.members);
@@ -46,11 +50,20 @@ impl Garbage {
     /// Takes a collection that was being written.
     pub fn add_parts(&mut self, parts: ValueParts) {
         match parts.into_tree() {
-            Tree::Hash(tree) => self.pairs.add(tree),
+            Tree::Hash(tree, expiries) => {
+                self.pairs.add(tree);
+                self.add_expiries(expiries);
+            }
             Tree::List(tree) => self.elements.add(tree),
             Tree::Set(tree) => self.members.add(tree),
             Tree::SortedSet(tree) => self.scores.add(tree),
             Tree::Stream(stream) => self.add_stream(stream),
+        }
+    }
+
+    fn add_expiries(&mut self, expiries: Option<Box<FieldExpiries>>) {
+        if let Some(expiries) = expiries {
+            self.add(expiries.into_sorted_set().into());
         }
     }
 

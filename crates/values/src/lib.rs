@@ -15,6 +15,7 @@
 mod algebra;
 mod by_hash;
 mod encoding;
+mod field_expiries;
 mod fingerprint;
 mod form_tag;
 mod garbage;
@@ -29,7 +30,7 @@ mod stream;
 
 pub use by_hash::Scan;
 pub use garbage::Garbage;
-pub use hash::{Hash, HashIter};
+pub use hash::{Hash, HashIter, LiveFields, LiveHash, Moments};
 pub use list::{List, ListEnd, ListIter};
 pub use parts::{ValueBuilder, ValueParts};
 pub use primitive::InvalidValue;
@@ -39,6 +40,7 @@ pub use stream::{Consumer, Fields, Group, Pending, Stream, StreamId, StreamIter}
 pub use syros_tree::{Edge, Score};
 
 use core::fmt;
+use core::num::NonZeroU64;
 
 /// What an allocation costs besides its bytes: counts of references, and the allocator's granularity.
 pub(crate) const ALLOCATION_BYTES: usize = 24;
@@ -198,7 +200,31 @@ impl Value {
         }
     }
 
-    /// A hash of all that it is. Equal values have equal ones.
+    /// When something of it expires: fields of a hash.
+    #[must_use]
+    #[inline]
+    pub fn moments(&self) -> Moments {
+        if let Self::Hash(hash) = self { hash.moments() } else { Moments::default() }
+    }
+
+    /// The first moment after this one at which a field of it expires.
+    #[must_use]
+    pub fn next_expiry(&self, now_ms: u64) -> Option<NonZeroU64> {
+        if let Self::Hash(hash) = self { hash.next_expiry(now_ms) } else { None }
+    }
+
+    /// Removes fields that are gone at this time, at most so many. How many.
+    pub fn drop_due(&mut self, now_ms: u64, most: u64) -> u64 {
+        if let Self::Hash(hash) = self { hash.drop_due(now_ms, most) } else { 0 }
+    }
+
+    /// A hash of all that it is at this time: as [`fingerprint`](Self::fingerprint), but for what is gone.
+    #[must_use]
+    pub fn fingerprint_at(&self, now_ms: u64) -> u64 {
+        if let Self::Hash(hash) = self { hash.fingerprint_at(now_ms) } else { self.fingerprint() }
+    }
+
+    /// A hash of all that it is, with fields that have expired and were not removed. Equal values have equal ones.
     #[must_use]
     pub fn fingerprint(&self) -> u64 {
         match self {
@@ -221,8 +247,8 @@ pub trait Collection: Default + Into<Value> {
     /// The same, to be changed.
     fn of_mut(value: &mut Value) -> Option<&mut Self>;
 
-    /// True if no key has it: there are no elements, or it is a stream to which nothing has been done.
-    fn is_absent(&self) -> bool;
+    /// True if no key has it at this time: there are no elements, or it is a stream to which nothing has been done.
+    fn is_absent(&self, now_ms: u64) -> bool;
 }
 
 /// Says of a collection which variant of a value it is.
@@ -237,9 +263,9 @@ macro_rules! collections {
                 if let Value::$kind(collection) = value { Some(collection) } else { None }
             }
 
-            fn is_absent(&self) -> bool {
-                let is_absent: fn(&Self) -> bool = $is_absent;
-                is_absent(self)
+            fn is_absent(&self, now_ms: u64) -> bool {
+                let is_absent: fn(&Self, u64) -> bool = $is_absent;
+                is_absent(self, now_ms)
             }
         }
 
@@ -252,9 +278,9 @@ macro_rules! collections {
 }
 
 collections! {
-    Hash: Hash::is_empty,
-    List: List::is_empty,
-    Set: Set::is_empty,
-    SortedSet: SortedSet::is_empty,
-    Stream: Stream::is_untouched,
+    Hash: |hash, now_ms| hash.at(now_ms).is_empty(),
+    List: |list, _| list.is_empty(),
+    Set: |set, _| set.is_empty(),
+    SortedSet: |set, _| set.is_empty(),
+    Stream: |stream, _| stream.is_untouched(),
 }

@@ -27,6 +27,8 @@ pub enum InvalidValue {
     Order,
     /// A score is no number, or one that no collection of this form has.
     Score,
+    /// A field of a hash expires at no moment that is possible, or when the head of the hash says otherwise.
+    Expiry,
     /// A record of a stream is none, or names what the stream does not have.
     Record,
 }
@@ -44,6 +46,7 @@ impl fmt::Display for InvalidValue {
             Self::Count(count) => write!(f, "no collection of this form has {count} elements"),
             Self::Order => f.write_str("an element of a collection is twice there or out of order"),
             Self::Record => f.write_str("a record of a stream is none, or names what is not there"),
+            Self::Expiry => f.write_str("a field of a hash expires at a moment at which it cannot"),
             Self::Score => f.write_str("a score is no number, or not one that it can be here"),
         }
     }

@@ -13,6 +13,8 @@ impl Element<1> for Members {
     const KIND: Kind = Kind::Set;
     const WEIGHT: usize = 32;
 
+    type Beside = ();
+
     fn of_strings([member]: [&[u8]; 1]) -> &[u8] {
         member
     }
@@ -55,7 +57,7 @@ impl Set {
     pub fn contains(&self, member: &[u8]) -> bool {
         match &self.0 {
             Form::Packed(packed) => find_packed(packed, member).is_some(),
-            Form::Tree(tree) => tree.contains(member),
+            Form::Tree(large) => large.tree.contains(member),
         }
     }
 
@@ -77,7 +79,7 @@ impl Set {
                 let found = packed.find(|_| ranks.next() == Some(rank)).map(|(place, _)| place);
                 found.map(|place| packed.remove(place)).is_some()
             }
-            Form::Tree(tree) => tree.remove_at(rank, |_| ()).is_some(),
+            Form::Tree(large) => large.tree.remove_at(rank, |_| ()).is_some(),
         }
     }
 
@@ -130,10 +132,10 @@ impl<'a> FromIterator<&'a [u8]> for Set {
         {
             set.insert(member);
         }
-        if let Form::Tree(tree) = &mut set.0 {
-            let last = extend_in_order(tree, &mut members);
+        if let Form::Tree(large) = &mut set.0 {
+            let last = extend_in_order(&mut large.tree, &mut members);
             for member in last.into_iter().chain(members) {
-                tree.insert(member);
+                large.tree.insert(member);
             }
         }
         set

@@ -266,3 +266,138 @@ fn a_head_and_parts_are_the_encoding_and_make_the_value_again() {
         assert_eq!(encoded(&builder.finish()), bytes);
     }
 }
+
+/// Fields with values and the first milliseconds in which they are gone, 0 if they stay.
+type Expiring = std::collections::BTreeMap<Vec<u8>, (Vec<u8>, u64)>;
+
+fn assert_live(hash: &Hash, model: &Expiring, now_ms: u64, context: &str) {
+    let live = hash.at(now_ms);
+    let there: Expiring = model
+        .iter()
+        .filter(|(_, (_, gone))| *gone == 0 || *gone > now_ms)
+        .map(|(field, entry)| (field.clone(), entry.clone()))
+        .collect();
+    let shown = |pairs: &mut dyn Iterator<Item = (&[u8], &[u8])>| -> Expiring {
+        pairs
+            .map(|(field, value)| {
+                let expiry = live.expiry(field).map_or(0, core::num::NonZeroU64::get);
+                (field.to_vec(), (value.to_vec(), expiry))
+            })
+            .collect()
+    };
+    assert_eq!(live.len(), there.len() as u64, "{context}");
+    assert_eq!(shown(&mut live.iter()), there, "{context}");
+    assert!(live.iter().eq((0..live.len()).filter_map(|rank| live.nth(rank))), "{context}");
+    assert_eq!(live.nth(live.len()), None, "{context}");
+    assert!(live.iter().all(|(field, value)| live.get(field) == Some(value)), "{context}");
+    let (mut scanned, mut cursor) = (Expiring::new(), 0);
+    loop {
+        let mut step = live.scan(cursor, 3);
+        scanned.extend(shown(&mut step.items));
+        cursor = step.cursor;
+        if cursor == 0 {
+            break;
+        }
+    }
+    assert_eq!(scanned, there, "{context}");
+}
+
+/// Whatever is done to it, a hash shows the fields that are there at a time, whether those that are gone were dropped or not.
+#[test]
+fn fields_expire() {
+    for seed in 0..40 {
+        let mut prng = Prng::new(seed);
+        let names = [3, 20, 300][seed as usize % 3];
+        let (mut hash, mut model, mut now_ms) = (Hash::default(), Expiring::new(), 100);
+        let mut kept: Vec<(Hash, Expiring, u64)> = Vec::new();
+        for step in 0..600 {
+            let context = format!("seed {seed}, step {step}");
+            let field = prng.below(names).to_string().into_bytes();
+            let value = prng.below(1000).to_string().into_bytes();
+            let there =
+                |model: &Expiring| model.get(&field).is_some_and(|(_, gone)| *gone == 0 || *gone > now_ms);
+            let is_there = there(&model);
+            match prng.below(10) {
+                0..3 => {
+                    assert_eq!(hash.set_at(&field, &value, now_ms), !is_there, "{context}");
+                    model.insert(field, (value, 0));
+                }
+                3 => {
+                    hash.replace_at(&field, &value, now_ms);
+                    let gone = if is_there { model[&field].1 } else { 0 };
+                    model.insert(field, (value, gone));
+                }
+                4 => {
+                    assert_eq!(hash.remove_at(&field, now_ms), is_there, "{context}");
+                    model.remove(&field);
+                }
+                5..8 if is_there => {
+                    let gone = now_ms + 1 + prng.below(60);
+                    hash.set_expiry(&field, core::num::NonZeroU64::new(gone));
+                    model.get_mut(&field).expect("it is there").1 = gone;
+                    assert!(hash.is_expiring() && !hash.is_packed(), "{context}");
+                }
+                8 if is_there => {
+                    hash.set_expiry(&field, None);
+                    model.get_mut(&field).expect("it is there").1 = 0;
+                }
+                _ => now_ms += prng.below(10),
+            }
+            assert_live(&hash, &model, now_ms, &context);
+            let value = Value::from(hash.clone());
+            if !hash.is_empty() {
+                let bytes = encoded(&value);
+                assert_eq!(decoded(&bytes).map(|value| encoded(&value)), Ok(bytes), "{context}");
+            }
+            let (before, next) = (value.fingerprint_at(now_ms), hash.next_expiry(now_ms));
+            let gone = |of: &Expiring| of.values().map(|(_, gone)| *gone).filter(|gone| *gone > now_ms).min();
+            assert_eq!(next.map(core::num::NonZeroU64::get), gone(&model), "{context}");
+            if prng.chance(1, 4) {
+                hash.drop_due(now_ms, prng.below(3));
+                assert_eq!(hash.fingerprint_at(now_ms), before, "{context}");
+                assert_live(&hash, &model, now_ms, &context);
+            }
+            if prng.chance(1, 20) {
+                hash.drop_due(now_ms, u64::MAX);
+                model.retain(|_, (_, gone)| *gone == 0 || *gone > now_ms);
+                assert_eq!(hash.fingerprint(), before, "{context}");
+                let all_go = !model.is_empty() && model.values().all(|(_, gone)| *gone > 0);
+                let last = model.values().map(|(_, gone)| *gone).max().filter(|_| all_go);
+                assert_eq!(hash.moments().gone.map(core::num::NonZeroU64::get), last, "{context}");
+            }
+            if prng.chance(1, 50) {
+                kept.push((hash.clone(), model.clone(), now_ms));
+            }
+        }
+        for (hash, model, now_ms) in &kept {
+            assert_live(hash, model, *now_ms, "a clone does not see what is done to the original");
+        }
+    }
+}
+
+/// Snapshots and stores on disk have these bytes.
+#[test]
+fn fields_that_expire_have_golden_bytes() {
+    let mut hash = Hash::default();
+    for (field, value) in [(b"f", b"v"), (b"g", b"w")] {
+        hash.set(field, value);
+    }
+    hash.set_expiry(b"f", core::num::NonZeroU64::new(300));
+    let pair = |field: u8, value: u8| [1, field, 1, value];
+    let mut elements = vec![
+        (key_hash(b"f"), [&pair(b'f', b'v')[..], &[8, 0x2c, 1, 0, 0, 0, 0, 0, 0]].concat()),
+        (key_hash(b"g"), [&pair(b'g', b'w')[..], &[0]].concat()),
+    ];
+    elements.sort();
+    let fields: Vec<u8> = elements.into_iter().flat_map(|(_, bytes)| bytes).collect();
+    let bytes = [&[1, 3, 0xac, 2, 0, 2][..], &fields].concat();
+    assert_eq!(encoded(&hash.clone().into()), bytes);
+    assert!(decoded(&bytes).is_ok());
+    // When the first one goes, and the last, is what the fields say.
+    for head in [[0xad, 2, 0, 2], [0xac, 2, 1, 2]] {
+        let wrong = [&[1, 3][..], &head, &bytes[6..]].concat();
+        assert_eq!(decoded(&wrong).map(|value| encoded(&value)), Err(InvalidValue::Expiry));
+    }
+    hash.set_expiry(b"f", None);
+    assert_eq!(encoded(&hash.into())[..2], [1, 2], "as if none had ever expired");
+}

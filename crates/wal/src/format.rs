@@ -17,8 +17,9 @@
 //! that was written when nothing else waited for a sync. Behind the last record, zeros fill the file: room
 //! that is already there when records come, so that syncing them changes nothing but their bytes.
 //!
-//! Version 3 is laid out as version 2: that its records may name a configuration is the payload's business, which processes
-//! of before do not know. Version 1 had neither marks nor room.
+//! Versions 3 and 4 are laid out as version 2. Records of version 3 may name a configuration, and those of version 4 may
+//! hold operations on streams, databases and scripts: that is the payload's business, but processes of before would take
+//! what they do not know for damage, and set aside the log. Version 1 had neither marks nor room.
 
 use crate::checksum::{START, extend, finish};
 use std::fmt;
@@ -27,7 +28,7 @@ use syros_types::limits::FRAME_BYTES_MAX;
 
 /// The format this build writes. It reads all versions from [`FORMAT_VERSION_UNMARKED`] on; a log whose last segment has
 /// another version than this one goes on in a new segment.
-pub const FORMAT_VERSION: u32 = 3;
+pub const FORMAT_VERSION: u32 = 4;
 
 /// The first format: without marks, and a segment ends where its file does.
 pub const FORMAT_VERSION_UNMARKED: u32 = 1;
@@ -380,7 +381,7 @@ mod tests {
     use syros_types::ReplicaId;
 
     const HEADER: SegmentHeader = SegmentHeader {
-        version: 3,
+        version: 4,
         cluster: 0x1122_3344_5566_7788,
         replica: ReplicaId(2),
         first: RecordNumber(0x0102),
@@ -389,14 +390,16 @@ mod tests {
     #[test]
     fn golden_header() {
         let golden = [
-            b'S', b'Y', b'R', b'O', b'S', b'W', b'A', b'L', 3, 0, 0, 0, 2, 0, 0, 0, 0x88, 0x77, 0x66, 0x55,
-            0x44, 0x33, 0x22, 0x11, 0x02, 0x01, 0, 0, 0, 0, 0, 0, 0x36, 0x37, 0xc5, 0x48,
+            b'S', b'Y', b'R', b'O', b'S', b'W', b'A', b'L', 4, 0, 0, 0, 2, 0, 0, 0, 0x88, 0x77, 0x66, 0x55,
+            0x44, 0x33, 0x22, 0x11, 0x02, 0x01, 0, 0, 0, 0, 0, 0, 0x8f, 0xe1, 0x1e, 0x61,
         ];
         assert_eq!(HEADER.encode(), golden);
         assert_eq!(SegmentHeader::decode(&golden), Ok(HEADER));
-        for (version, checksum) in
-            [(FORMAT_VERSION_UNMARKED, [0xdb, 0xc4, 0xb6, 0x39]), (2, [0xb8, 0xf5, 0x8a, 0xf2])]
-        {
+        for (version, checksum) in [
+            (FORMAT_VERSION_UNMARKED, [0xdb, 0xc4, 0xb6, 0x39]),
+            (2, [0xb8, 0xf5, 0x8a, 0xf2]),
+            (3, [0x36, 0x37, 0xc5, 0x48]),
+        ] {
             let mut older = golden;
             older[8] = version as u8;
             older[32..].copy_from_slice(&checksum);

@@ -193,7 +193,7 @@ fn other_owners_and_versions_are_refused() {
     segment[HEADER_BYTES - 1] ^= 1;
     assert_eq!(
         open(disk_with(&segment), &options()).err().unwrap().to_string(),
-        "unsupported WAL format version 7 in wal-00000000000000000001.log; this build reads up to 3"
+        "unsupported WAL format version 7 in wal-00000000000000000001.log; this build reads up to 4"
     );
 }
 

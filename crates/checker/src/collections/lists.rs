@@ -42,6 +42,8 @@ pub enum ListOperation {
     Push(End, Vec<Vec<u8>>),
     /// Removes the element at an end (LPOP, RPOP). Answer: [`Output::Value`], the element.
     Pop(End),
+    /// Removes so many elements at an end, or all (LPOP and RPOP with a count). Answer: [`Output::Values`], the elements.
+    PopSome(End, usize),
     /// Moves the element at an end to the other end (LMOVE onto itself). Answer: [`Output::Value`], the element.
     Rotate(End),
 }
@@ -56,18 +58,22 @@ impl Operation for ListOperation {
     fn admits(&self, output: &Output) -> bool {
         matches!(
             (self, output),
-            (Self::All, Output::Values(_))
+            (Self::All | Self::PopSome(..), Output::Values(_))
                 | (Self::Length | Self::Push(..), Output::Number(_))
                 | (Self::Pop(_) | Self::Rotate(_), Output::Value(_))
         )
     }
 
     fn is_inert(&self, told: &Output) -> bool {
-        matches!((self, told), (Self::Pop(_) | Self::Rotate(_), Output::Value(None)))
+        match (self, told) {
+            (Self::Pop(_) | Self::Rotate(_), Output::Value(value)) => value.is_none(),
+            (Self::PopSome(..), Output::Values(values)) => values.is_empty(),
+            _ => false,
+        }
     }
 
     fn may_remove(&self) -> bool {
-        matches!(self, Self::Pop(_))
+        matches!(self, Self::Pop(_) | Self::PopSome(..))
     }
 
     fn apply(&self, Items(items): &mut Items) -> Output {
@@ -82,6 +88,10 @@ impl Operation for ListOperation {
                 count(items.len())
             }
             Self::Pop(end) => Output::Value(pop(items, *end)),
+            Self::PopSome(end, count) => {
+                let taken = (0..*count).map_while(|_| pop(items, *end)).map(Some);
+                Output::Values(taken.collect())
+            }
             Self::Rotate(end) => {
                 let element = pop(items, *end);
                 if let Some(element) = &element {
@@ -117,6 +127,7 @@ impl fmt::Display for ListOperation {
                 values.iter().try_for_each(|value| write!(f, " {}", Text(value)))
             }
             Self::Pop(end) => write!(f, "pop {end}"),
+            Self::PopSome(end, count) => write!(f, "pop {count} {end}"),
             Self::Rotate(end) => write!(f, "move from {end} to the other end"),
         }
     }

@@ -61,8 +61,8 @@ impl<'h> Component<'h> {
         let (mut is_intricate, mut has_collections) = (false, false);
         for (_, operation) in &members {
             each_part(&operation.input, &mut |part| {
-                is_intricate |= matches!(part, Input::Rename(..) | Input::Lifetime(..));
-                has_collections |= matches!(part, Input::Collection(..));
+                is_intricate |= matches!(part, Input::Rename(..) | Input::Transfer(..) | Input::Lifetime(..));
+                has_collections |= matches!(part, Input::Collection(..) | Input::Transfer(..));
             });
         }
         let place = |(number, operation)| Placeable::new(number, operation, &keys, has_collections);
@@ -73,7 +73,7 @@ impl<'h> Component<'h> {
                 moved |= placeable.keys;
             }
             each_part(&placeable.operation.input, &mut |part| {
-                if let Input::Rename(from, to) = part {
+                if let Input::Rename(from, to) | Input::Transfer(from, to, _) = part {
                     moved |= bit(position(&keys, *from)) | bit(position(&keys, *to));
                 }
             });

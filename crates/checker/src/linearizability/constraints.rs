@@ -249,6 +249,9 @@ fn may_leave(
             _,
         ) => false,
         (Input::Rename(_, to), _) => *to == key && test(LeftValue::Anything),
+        (Input::Transfer(_, to, transfer), _) => {
+            *to == key && transfer.may_be_of_text() && test(LeftValue::Anything)
+        }
         (
             Input::Set(other, written) | Input::Exchange(other, written) | Input::SetIfAbsent(other, written),
             _,
@@ -280,6 +283,9 @@ fn may_remove(input: &Input, key: u32) -> bool {
         Input::Clear(keys) | Input::LifetimeEnds(keys, _) => keys.contains(&key),
         Input::Collection(other, operation) => *other == key && operation.may_remove(),
         Input::Rename(from, _) => *from == key,
+        Input::Transfer(from, to, transfer) => {
+            (*from == key && transfer.may_empty_source()) || (*to == key && transfer.may_empty_target())
+        }
         Input::Batch(parts) | Input::Conditional(_, parts) => parts.iter().any(|part| may_remove(part, key)),
         _ => false,
     }

@@ -1,6 +1,7 @@
 //! What a search must know of one operation.
 
 use crate::history::{Input, Operation, Outcome, Output};
+use crate::transfer::Transfer;
 
 /// A set of keys as bits. With more than 64 keys in one component several share a bit: a mask then
 /// stands for a larger set, which costs pruning and never correctness (see [`Placeable::erases`]).
@@ -162,6 +163,7 @@ fn observed(input: &Input, told: Option<&Output>, visit: &mut dyn FnMut(u32, Sig
             // If there is nothing to be moved, what was there stays.
             visit(*to, Sight::Nothing);
         }
+        (Input::Transfer(from, to, _), _) => [from, to].into_iter().for_each(|key| visit(*key, part)),
         (Input::LifetimeEnds(keys, _), _) => keys.iter().for_each(|key| visit(*key, Sight::Nothing)),
         // If the condition does not hold, what was there stays.
         (conditional @ Input::Conditional(..), _) => {
@@ -219,6 +221,7 @@ fn is_inert(input: &Input, told: &Output) -> bool {
         )
         | (Input::Increment(..) | Input::Rename(..), Output::Error) => true,
         (Input::Collection(_, operation), told) => operation.is_inert(told),
+        (Input::Transfer(..), told) => Transfer::is_inert(told),
         (Input::Batch(parts) | Input::Conditional(_, parts), Output::Batch(outputs)) => {
             parts.iter().zip(outputs).all(|(part, told)| is_inert(part, told))
         }

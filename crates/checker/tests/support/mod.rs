@@ -4,6 +4,8 @@
 mod hashes;
 mod others;
 
+mod transfers;
+
 use others::Other;
 use std::collections::BTreeMap;
 use syros_checker::collections::{CollectionOperation, HashOperation};
@@ -128,6 +130,7 @@ impl PlainStore {
             }
             Input::Collection(key, operation) => self.execute_on_other(*key, operation),
             Input::Rename(from, to) => self.rename(*from, *to),
+            Input::Transfer(from, to, transfer) => transfers::execute(self, (*from, *to), transfer),
             Input::Lifetime(key, lifetime) => {
                 if self.exists(*key) {
                     self.lifetimes.insert(*key, *lifetime);

@@ -1,6 +1,6 @@
 //! Lists, sets and sorted sets the obvious way, and operations on them, made up.
 
-use super::{small_input as small_text_input, string};
+use super::{small_input as small_text_input, string, transfers};
 use syros_checker::collections::{CollectionOperation, End, ListOperation, SetOperation, SortedSetOperation};
 use syros_checker::history::{Input, Output};
 use syros_types::Prng;
@@ -61,6 +61,17 @@ fn on_list(list: &mut Vec<String>, operation: &ListOperation) -> Output {
             Output::Number(list.len() as i64)
         }
         ListOperation::Pop(_) | ListOperation::Rotate(_) if list.is_empty() => Output::Value(None),
+        ListOperation::PopSome(end, count) => {
+            let count = (*count).min(list.len());
+            let mut taken: Vec<String> = match end {
+                End::Left => list.drain(..count).collect(),
+                End::Right => list.drain(list.len() - count..).collect(),
+            };
+            if *end == End::Right {
+                taken.reverse();
+            }
+            Output::Values(taken.iter().map(bytes).collect())
+        }
         ListOperation::Pop(End::Left) => Output::Value(bytes(&list.remove(0))),
         ListOperation::Pop(End::Right) => Output::Value(bytes(&list.remove(list.len() - 1))),
         ListOperation::Rotate(End::Left) => {
@@ -154,7 +165,8 @@ pub(super) fn small_input(prng: &mut Prng, keys: u64, distinct: Option<u64>) -> 
     let (key, other) = (prng.below(keys) as u32, prng.below(keys) as u32);
     match prng.below(16) {
         0..=9 => Input::Collection(key, operation(prng, distinct)),
-        10 => Input::Rename(key, other),
+        10 if prng.chance(1, 2) => Input::Rename(key, other),
+        10 => Input::Transfer(key, other, transfers::draw(prng)),
         11 => {
             let mut part = || Input::Collection(key, operation(prng, distinct));
             Input::Batch(vec![part(), part()])
@@ -173,6 +185,7 @@ fn operation(prng: &mut Prng, distinct: Option<u64>) -> CollectionOperation {
         0 => CollectionOperation::List(ListOperation::All),
         1 => CollectionOperation::List(ListOperation::Length),
         2..=4 => CollectionOperation::List(ListOperation::Push(end, vec![element(prng), element(prng)])),
+        5 if prng.chance(1, 3) => CollectionOperation::List(ListOperation::PopSome(end, 2)),
         5 => CollectionOperation::List(ListOperation::Pop(end)),
         6 => CollectionOperation::List(ListOperation::Rotate(end)),
         7 => CollectionOperation::Set(SetOperation::All),

@@ -1,12 +1,14 @@
 //! What commands need of a store of keys. Commands are executed over these traits; engines implement them.
 
 mod databases;
+mod event;
 mod hidden;
 mod names;
 mod operand;
 mod version;
 
 pub use databases::{Databases, DatabasesMut};
+pub use event::{KeyEvent, KeyEventClass, Notification};
 pub use hidden::{is_hidden, waiting_key};
 pub use names::Names;
 pub use operand::Operand;
@@ -37,7 +39,7 @@ pub trait EntryRef {
     /// If the value is of another kind.
     fn collection<C: Collection>(&self) -> Result<&C, WrongType>;
 
-    /// The fields of a hash.
+    /// The fields of a hash, and those that have expired: see [`Hash::at`].
     ///
     /// # Errors
     /// If the value is of another kind.
@@ -75,6 +77,11 @@ pub trait EntryRef {
     /// The expiry.
     fn expiry(&self) -> Expiry;
 
+    /// True if it may change by itself: it expires, or a field of it does.
+    fn is_expiring(&self) -> bool {
+        self.expiry().is_some() || (self.kind() == Kind::Hash && self.hash().is_ok_and(Hash::is_expiring))
+    }
+
     /// About how many bytes the value takes where it is kept, and what is kept of the key beside its name and its value.
     fn memory_bytes(&self) -> usize {
         KEY_BYTES + self.string().map_or_else(|_| self.to_value().memory_bytes(), <[u8]>::len)
@@ -93,6 +100,9 @@ pub trait Keys {
 
     /// The key's value and expiry, if it exists.
     fn get(&self, key: &[u8]) -> Option<Self::EntryRef<'_>>;
+
+    /// Log time, in milliseconds: what expires then or before is gone.
+    fn time_ms(&self) -> u64;
 
     /// The key's version; [`Version::UNKNOWN`] as long as none are recorded.
     fn version(&self, key: &[u8]) -> Version;
@@ -170,6 +180,32 @@ pub trait KeysMut: Keys {
 
     /// Removes all keys.
     fn clear(&mut self);
+
+    /// True if it is asked what happens to keys: only then [`KeysMut::notify`] does something.
+    fn notifies(&self) -> bool {
+        false
+    }
+
+    /// Tells of something that an update has done to a key. What is undone has not been told of.
+    fn notify(&mut self, _event: KeyEvent, _key: &[u8]) {}
+
+    /// Tells that elements of a key's collection have been removed, and that the key is gone if they were the last ones.
+    fn notify_removal(&mut self, event: KeyEvent, key: &[u8]) {
+        if self.notifies() {
+            self.notify(event, key);
+            if self.get(key).is_none() {
+                self.notify(KeyEvent::Del, key);
+            }
+        }
+    }
+
+    /// Removes a key, and tells of it if it existed.
+    fn delete(&mut self, key: &[u8]) {
+        if self.notifies() && self.get(key).is_some() {
+            self.notify(KeyEvent::Del, key);
+        }
+        self.remove(key);
+    }
 
     /// From now on, what is done to keys can be undone. Ends with [`KeysMut::end_undo`], before the next entry.
     fn begin_undo(&mut self);

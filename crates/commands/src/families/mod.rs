@@ -43,7 +43,12 @@ pub use geo::geosearchstore::GeoSearchStoreParts;
 pub use geo::place::Place;
 pub use geo::search::{Centre, GeoOrder, GeoSearch, Shape};
 pub use geo::unit::DistanceUnit;
+pub use hashes::field_options::FieldTtl;
+pub use hashes::hexpire::HExpireParts;
 pub use hashes::hgetall::FieldPart;
+pub use hashes::hgetex::HGetExParts;
+pub use hashes::hsetex::{FieldCondition, HSetExParts};
+pub use hashes::httl::FieldTime;
 pub use indirect::Indirect;
 pub use lists::index::ListIndex;
 pub use lists::linsert::{InsertSide, LInsertParts};
@@ -348,6 +353,7 @@ commands! {
         hashes::hscan::HScan<'a>,
         hashes::hscan::HScanFields<'a>,
         hashes::hstrlen::HStrLen<'a>,
+        hashes::httl::HTtl<'a>,
         lists::lindex::LIndex<'a>,
         lists::llen::LLen<'a>,
         lists::lpos::LPos<'a>,
@@ -412,9 +418,14 @@ commands! {
         geo::geoadd::GeoAdd<'a>,
         geo::geosearchstore::GeoSearchStore<'a>,
         hashes::hdel::HDel<'a>,
+        hashes::hexpire::HExpire<'a>,
+        hashes::hgetdel::HGetDel<'a>,
+        hashes::hgetex::HGetEx<'a>,
         hashes::hincrby::HIncrBy<'a>,
         hashes::hincrbyfloat::HIncrByFloat<'a>,
+        hashes::hpersist::HPersist<'a>,
         hashes::hset::HSet<'a> | OPCODE_SAYS_OK,
+        hashes::hsetex::HSetEx<'a>,
         hashes::hsetnx::HSetNx<'a>,
         lists::linsert::LInsert<'a>,
         lists::lmove::LMove<'a>,

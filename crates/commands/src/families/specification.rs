@@ -19,10 +19,10 @@ pub struct CommandSpec {
     pub keys: KeyPositions,
     /// The position of the word that says how many keys stand behind it; 0 if none does.
     pub key_count: u8,
-    /// The word behind which keys stand, and as many other words behind these, and where it is looked for.
-    pub key_word: Option<(&'static str, u8)>,
-    /// What it does to its keys, in Redis's words: one list for each key, the last of them for all that are left, and one
-    /// at the end for all that are counted, or stand behind a word.
+    /// The words behind which keys stand.
+    pub key_words: &'static [KeyWord],
+    /// What it does to its keys, in Redis's words: one list for each key, the last of them for all that are left, and at
+    /// the end one for all that are counted, and one for each word behind which keys stand.
     pub key_flags: &'static [&'static [&'static str]],
     /// An explanation of that, or nothing.
     pub key_notes: &'static str,
@@ -61,7 +61,7 @@ impl CommandSpec {
         arity: 0,
         keys: KeyPositions::NONE,
         key_count: 0,
-        key_word: None,
+        key_words: &[],
         key_flags: &[],
         key_notes: "",
         flags: &[],
@@ -83,6 +83,42 @@ impl CommandSpec {
     pub const fn accepts(&self, words: usize) -> bool {
         fits(self.arity, words)
     }
+
+    /// How many of its specifications of keys, which stand at the end of [`Self::key_flags`], are not for fixed positions.
+    #[must_use]
+    pub const fn movable_keys(&self) -> usize {
+        self.key_words.len() + (self.key_count > 0) as usize
+    }
+
+    /// True if none of its words can be a key. Keys of subcommands are not looked at.
+    #[must_use]
+    pub const fn has_no_keys(&self) -> bool {
+        self.keys.first == 0 && self.movable_keys() == 0
+    }
+}
+
+/// A word behind which keys stand.
+#[derive(Clone, Copy, Debug)]
+pub struct KeyWord {
+    /// The word, in upper case; clients may send it in any.
+    pub word: &'static str,
+    /// The first position that it is looked for at.
+    pub from: u8,
+    /// Which of the words behind it are keys.
+    pub keys: KeysBehind,
+}
+
+/// Which of the words behind a [`KeyWord`] are keys.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum KeysBehind {
+    /// The next one.
+    One,
+    /// The first half of them.
+    Half,
+    /// The next one, but what is said to clients is that nothing is known; and why, in Redis's words.
+    Untold(&'static str),
+    /// None: the word behind it is a pattern of keys; and why that does not say which they are, in Redis's words.
+    Pattern(&'static str),
 }
 
 /// True if so many words are neither too few nor too many.

@@ -48,8 +48,12 @@ fn take(input: &mut &[u8]) -> Result<u8, InvalidPayload> {
 /// Appends so many bytes that stand at this distance before the end, among them those that are appended.
 fn repeat(out: &mut Vec<u8>, distance: usize, count: usize) -> Result<(), InvalidPayload> {
     let start = out.len().checked_sub(distance).ok_or(InvalidPayload::Format)?;
-    for index in start..start + count {
-        out.push(out[index]);
+    let mut left = count;
+    while left > 0 {
+        // What has been appended is there to be repeated, too.
+        let piece = left.min(out.len() - start);
+        out.extend_from_within(start..start + piece);
+        left -= piece;
     }
     Ok(())
 }
@@ -63,6 +67,8 @@ mod tests {
         assert_eq!(decompress(&[2, b'a', b'b', b'c'], 3), Ok(b"abc".to_vec()));
         assert_eq!(decompress(&[0, b'a', 0x20, 0], 4), Ok(b"aaaa".to_vec()));
         assert_eq!(decompress(&[0, b'a', 0xe0, 255, 0], 265), Ok(vec![b'a'; 265]));
+        assert_eq!(decompress(&[1, b'a', b'b', 0x60, 1], 7), Ok(b"abababa".to_vec()));
+        assert_eq!(decompress(&[2, b'a', b'b', b'c', 0x20, 2], 6), Ok(b"abcabc".to_vec()));
     }
 
     #[test]

@@ -1,7 +1,8 @@
 //! Values in Redis's format for files and for DUMP and RESTORE (RDB).
 //!
 //! A *payload* is a type's number, a value of that type, the version of the format and a checksum. Payloads of Redis 2.8 to
-//! 7.2 and of Valkey 8 are read, in all encodings that these have; what is written, Redis 7.0 reads. Payloads come from
+//! 8 and of Valkey 8 are read, in all encodings that these have; what is written, Redis 7.0 reads, but for hashes of which
+//! fields expire: those need Redis 7.4. Payloads come from
 //! clients: whatever their bytes are, memory stays in proportion to them, and what is read is checked as a whole: lengths,
 //! counts, the order of what has one, and that nothing is there twice.
 
@@ -21,8 +22,11 @@ use syros_values::Value;
 /// The version that is written: Redis 7.0's.
 const VERSION: u16 = 10;
 
-/// The newest version that is read: that of Redis 7.2 and of Valkey 8.
-const VERSION_MAX: u16 = 11;
+/// The version of what has fields that expire: Redis 7.4's.
+const VERSION_OF_FIELD_EXPIRY: u16 = 12;
+
+/// The newest version that is read: that of Redis 7.4 and of Redis 8.
+const VERSION_MAX: u16 = 12;
 
 /// Bytes of version and checksum.
 const FOOTER_BYTES: usize = 10;
@@ -54,13 +58,17 @@ mod type_number {
     pub(super) const SORTED_SET_LISTPACK: u8 = 17;
     pub(super) const LIST_QUICKLIST_2: u8 = 18;
     pub(super) const SET_LISTPACK: u8 = 20;
+    pub(super) const EXPIRING_HASH: u8 = 24;
+    pub(super) const EXPIRING_HASH_LISTPACK: u8 = 25;
 }
 
 /// The payload of a value; `None` if it would be longer than `bytes_max`. Equal values have equal payloads.
 #[must_use]
 pub fn dump(value: &Value, bytes_max: usize) -> Option<Vec<u8>> {
     let mut payload = output::value(value, bytes_max)?;
-    payload.extend_from_slice(&VERSION.to_le_bytes());
+    let has_expiries = value.moments().first.is_some();
+    let version = if has_expiries { VERSION_OF_FIELD_EXPIRY } else { VERSION };
+    payload.extend_from_slice(&version.to_le_bytes());
     let checksum = checksum(&payload);
     payload.extend_from_slice(&checksum.to_le_bytes());
     Some(payload)

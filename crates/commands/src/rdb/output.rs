@@ -2,7 +2,7 @@
 
 use super::type_number;
 use crate::number::parse_integer;
-use syros_values::Value;
+use syros_values::{Hash, Value};
 
 /// A length above this has two bytes.
 const SHORT_MAX: usize = 0x3f;
@@ -29,6 +29,7 @@ pub(super) fn value(value: &Value, bytes_max: usize) -> Option<Vec<u8>> {
             out.put_head(type_number::SET, set.len());
             set.iter().try_for_each(|member| out.put_string(member))?;
         }
+        Value::Hash(hash) if hash.is_expiring() => out.put_expiring_hash(hash)?,
         Value::Hash(hash) => {
             out.put_head(type_number::HASH, hash.len());
             hash.iter().try_for_each(|(field, value)| {
@@ -58,6 +59,21 @@ impl Output {
     fn put_head(&mut self, number: u8, count: u64) {
         self.bytes.push(number);
         self.put_length(usize::try_from(count).unwrap_or(usize::MAX));
+    }
+
+    /// Appends a hash of which fields expire: the last millisecond in which the first of them is there, and each with how
+    /// much longer it is there, and one more; 0 if it stays.
+    fn put_expiring_hash(&mut self, hash: &Hash) -> Option<()> {
+        self.bytes.push(type_number::EXPIRING_HASH);
+        let first = hash.moments().first.map_or(0, |first| first.get() - 1);
+        self.bytes.extend_from_slice(&first.to_le_bytes());
+        self.put_length(usize::try_from(hash.len()).unwrap_or(usize::MAX));
+        hash.iter().try_for_each(|(field, value)| {
+            let longer = hash.expiry(field).map_or(0, |expiry| expiry.get() - first);
+            self.put_length(usize::try_from(longer).unwrap_or(usize::MAX));
+            self.put_string(field)?;
+            self.put_string(value)
+        })
     }
 
     fn put_length(&mut self, length: usize) {

@@ -265,3 +265,48 @@ fn damaged_values_are_no_panic() {
         }
     }
 }
+
+/// A field "f" of "v" that is there at 1000 ms for the last time, "g" of "w" that stays, "h" of "x" until 1002 ms.
+fn expiring() -> Hash {
+    let mut hash = Hash::default();
+    for (field, value, last) in [(b"f", b"v", 1000), (b"g", b"w", 0), (b"h", b"x", 1002)] {
+        hash.set(field, value);
+        if last > 0 {
+            hash.set_expiry(field, core::num::NonZeroU64::new(last + 1));
+        }
+    }
+    hash
+}
+
+#[test]
+fn fields_that_expire_are_restored() {
+    let hash = expiring();
+    let first = 1000u64.to_le_bytes();
+    let dumped = dump(&hash.clone().into(), usize::MAX).expect("it is short");
+    assert_eq!(dumped[..9], [&[type_number::EXPIRING_HASH][..], &first].concat());
+    assert_eq!(dumped[dumped.len() - 10..][..2], 12u16.to_le_bytes(), "no Redis before 7.4 reads it");
+    assert_eq!(restore(&dumped).map(|value| encoded(&value)), Ok(encoded(&hash.clone().into())));
+    let typed = [&[24][..], &first, b"\x03\x01\x01f\x01v\0\x01g\x01w\x03\x01h\x01x"].concat();
+    assert_eq!(restore(&payload(&typed)).map(|value| encoded(&value)), Ok(encoded(&hash.clone().into())));
+    // A listpack: strings of one byte, and numbers of 13 bits.
+    let number = |last: u16| [0xc0 | (last >> 8) as u8, last as u8, 2];
+    let text = |byte: u8| [0x81, byte, 2];
+    let elements =
+        [text(b'f'), text(b'v'), number(1000), text(b'h'), text(b'x'), number(1002), text(b'g'), text(b'w')];
+    let mut listpack = [elements.as_flattened(), &[0, 1, 0xff]].concat();
+    let length = listpack.len() as u32 + 6;
+    listpack.splice(0..0, [&length.to_le_bytes()[..], &9u16.to_le_bytes()].concat());
+    let typed = [&[25][..], &first, &[listpack.len() as u8], &listpack].concat();
+    assert_eq!(restore(&payload(&typed)).map(|value| encoded(&value)), Ok(encoded(&hash.into())));
+}
+
+#[test]
+fn fields_expire_when_they_can() {
+    let typed = |first: u64, rest: &[u8]| [&[24][..], &first.to_le_bytes(), rest].concat();
+    assert!(restore(&payload(&typed((1 << 46) - 1, b"\x01\x01\x01f\x01v"))).is_ok());
+    assert_refused(&typed(1 << 46, b"\x01\x01\x01f\x01v"));
+    assert_refused(&typed(u64::MAX, b"\x01\x01\x01f\x01v"));
+    assert_refused(&typed(1, b"\x02\x01\x01f\x01v\x01\x01f\x01v"));
+    assert_refused(&typed(1, b"\0"));
+    assert_refused(&typed(1, b"\x01\x01\x01f"));
+}

@@ -6,6 +6,8 @@ use super::containers::{Element, integers, zipmap};
 use super::input::Input;
 use super::{InvalidPayload, listpack, type_number, ziplist};
 use crate::double::parse_double;
+use crate::number::parse_integer;
+use core::num::NonZeroU64;
 use std::borrow::Cow;
 use syros_types::limits::VALUE_BYTES_MAX;
 use syros_values::{Collection, Hash, List, ListEnd, Score, Set, SortedSet, Value};
@@ -50,6 +52,11 @@ pub(super) fn take(input: &mut Input<'_>) -> Result<Value, InvalidPayload> {
         }
         type_number::HASH_ZIPLIST => hash_of_elements(&ziplist::elements(&input.take_string()?)?),
         type_number::HASH_LISTPACK => hash_of_elements(&listpack::elements(&input.take_string()?)?),
+        type_number::EXPIRING_HASH => take_expiring_hash(input),
+        type_number::EXPIRING_HASH_LISTPACK => {
+            input.take_array::<8>()?;
+            expiring_hash_of_elements(&listpack::elements(&input.take_string()?)?)
+        }
         type_number::SORTED_SET => take_sorted_set(input, take_score_in_digits),
         type_number::SORTED_SET_BINARY => take_sorted_set(input, take_score),
         type_number::SORTED_SET_ZIPLIST => sorted_set_of_elements(&ziplist::elements(&input.take_string()?)?),
@@ -70,7 +77,7 @@ fn take_string(input: &mut Input<'_>) -> Result<Value, InvalidPayload> {
 
 /// A collection, which must have elements.
 fn filled<C: Collection>(collection: C) -> Result<Value, InvalidPayload> {
-    if collection.is_absent() { Err(InvalidPayload::Format) } else { Ok(collection.into()) }
+    if collection.is_absent(0) { Err(InvalidPayload::Format) } else { Ok(collection.into()) }
 }
 
 fn push(list: &mut List, elements: &[Element<'_>]) {
@@ -128,6 +135,51 @@ fn set_of<'a>(
 fn take_hash(input: &mut Input<'_>) -> Result<Value, InvalidPayload> {
     let count = input.take_length()?;
     hash_of((0..count).map(|_| Ok((input.take_string()?, input.take_string()?))))
+}
+
+/// Takes a hash of which fields expire.
+fn take_expiring_hash(input: &mut Input<'_>) -> Result<Value, InvalidPayload> {
+    let first = u64::from_le_bytes(input.take_array()?);
+    let count = input.take_length()?;
+    expiring_hash_of((0..count).map(|_| {
+        let longer = input.take_length()?;
+        // One millisecond after the last one in which it is there.
+        let gone = if longer == 0 { Some(0) } else { first.checked_add(longer) };
+        Ok((input.take_string()?, input.take_string()?, gone.ok_or(InvalidPayload::Format)?))
+    }))
+}
+
+/// The hash of fields, values, and the last milliseconds in which they are there, in turn.
+fn expiring_hash_of_elements(elements: &[Element<'_>]) -> Result<Value, InvalidPayload> {
+    if !elements.len().is_multiple_of(3) {
+        return Err(InvalidPayload::Format);
+    }
+    expiring_hash_of(elements.chunks_exact(3).map(|triple| {
+        let last = parse_integer(&triple[2].bytes()).and_then(|last| u64::try_from(last).ok());
+        let gone = match last.ok_or(InvalidPayload::Format)? {
+            0 => 0,
+            last => last.saturating_add(1),
+        };
+        Ok((triple[0].bytes(), triple[1].bytes(), gone))
+    }))
+}
+
+/// The hash of these fields, none of them twice, with their values and the first milliseconds in which they are gone; 0 if
+/// they stay.
+fn expiring_hash_of<'a>(
+    fields: impl Iterator<Item = Result<(Bytes<'a>, Bytes<'a>, u64), InvalidPayload>>,
+) -> Result<Value, InvalidPayload> {
+    let mut hash = Hash::default();
+    for field in fields {
+        let (field, value, gone) = field?;
+        if gone > Hash::EXPIRY_MS_MAX || !hash.set(&field, &value) {
+            return Err(InvalidPayload::Format);
+        }
+        if let Some(gone) = NonZeroU64::new(gone) {
+            hash.set_expiry(&field, Some(gone));
+        }
+    }
+    filled(hash)
 }
 
 fn hash_of_elements(elements: &[Element<'_>]) -> Result<Value, InvalidPayload> {

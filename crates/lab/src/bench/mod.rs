@@ -4,6 +4,7 @@
 mod compare;
 mod directory;
 mod failover;
+mod families;
 mod figure;
 mod geo;
 mod options;
@@ -44,6 +45,8 @@ enum Workload {
     Peers(Box<peers::Peers>),
     /// Time without a successful write when the leader fails, in a cluster of its own
     Failover(failover::Failover),
+    /// Which updates of which family of commands take one round trip, in virtual time
+    Families(families::Options),
     /// The papers' figures, reproduced, beside what the papers say
     Figure(Box<figure::Figure>),
     /// Latency in regions that are far from each other, by protocol, in clusters of its own
@@ -123,6 +126,7 @@ pub(crate) fn run(options: &Options) -> Result<ExitCode, String> {
         Workload::Compare(options) => compare::run(options),
         Workload::Peers(options) => peers::run(options),
         Workload::Failover(options) => failover::run(options),
+        Workload::Families(options) => families::run(options),
         Workload::Figure(options) => figure::run(options),
         Workload::Geo(options) => geo::run(options),
     }

@@ -9,12 +9,15 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use syros_commands::access::Notification;
 use syros_protocol::message::{Body, LogEntry, Message, Payload, Peer};
 use syros_protocol::record::{SnapshotHead, Ticket};
 use syros_protocol::replica::Event;
 #[cfg(feature = "planted-bugs")]
 use syros_protocol::replica::PlantedBug;
-use syros_storage::execution::{Dispatcher, Executed, Item, ItemProgress, ReadWay, Task, Worker};
+use syros_storage::execution::{
+    ChunkResults, Dispatcher, Executed, Item, ItemProgress, ReadWay, Task, Worker,
+};
 use syros_storage::{Census, Cut, Pressure, ReadView, Reader, Shared, Store, StoreError};
 use syros_types::{Database, Description, Footprint, Instant, Now, OpNumber, OperationId, View, WallTime};
 
@@ -97,8 +100,8 @@ impl<S: Store> Reading<S> {
 /// What a thread has done.
 #[derive(Debug)]
 pub enum Report<S: Store> {
-    /// A lane has executed and committed its part of a chunk; answers that somebody wants.
-    Ended(u64, Vec<(OpNumber, Vec<u8>)>),
+    /// A lane has executed and committed its part of a chunk; what came of it.
+    Ended(u64, ChunkResults),
     /// A read has ended.
     Read(ReadOutcome),
     /// What to tell the client of an update before it is executed; `None` if that cannot be known.
@@ -107,8 +110,8 @@ pub enum Report<S: Store> {
     Sealed(Box<SnapshotHead>, Result<Option<Cut<S>>, StoreError>),
     /// [`Shared::flush`] has ended for this checkpoint.
     Flushed(OpNumber, Result<(), StoreError>),
-    /// What had expired is removed.
-    Purged,
+    /// What had expired is removed, and this has happened to keys by that.
+    Purged(Vec<Notification>),
     /// Keys were counted for all requests up to this one.
     Counted(u64, Result<[Census; Database::COUNT], StoreError>),
 }
@@ -118,6 +121,8 @@ pub enum Report<S: Store> {
 pub enum ExecutorEvent<S: Store> {
     /// A prefix of the log is executed.
     Executed(Executed),
+    /// Keys have expired, if it is asked what happens to keys.
+    Expired(Vec<Notification>),
     /// A read is answered, or is not.
     Read(ReadOutcome),
     /// A client is to be told what its update returns.
@@ -166,7 +171,7 @@ impl<S: Store> LaneWorker<S> {
     pub fn step(&mut self, item: &LaneItem) -> LaneStep<S> {
         let job = match self.worker.step(item) {
             ItemProgress::Done => return LaneStep::Done,
-            ItemProgress::Ended(chunk, replies) => return LaneStep::Report(Report::Ended(chunk, replies)),
+            ItemProgress::Ended(chunk, results) => return LaneStep::Report(Report::Ended(chunk, results)),
             ItemProgress::Wait => return LaneStep::Wait,
             ItemProgress::Job(LaneJob(job)) => job,
         };
@@ -197,10 +202,7 @@ fn perform<S: Store>(job: BarrierJob, shared: &Arc<Shared<S>>) -> LaneStep<S> {
             let sealed = seal(shared, &head, is_file);
             Report::Sealed(head, sealed)
         }
-        BarrierJob::Purge => {
-            shared.purge();
-            Report::Purged
-        }
+        BarrierJob::Purge => Report::Purged(shared.purge()),
     })
 }
 
@@ -271,6 +273,8 @@ pub struct DiskExecutor<S: Store> {
     dispatcher: Dispatcher<Body, LaneJob>,
     /// The last entry that was dealt out.
     dispatched: OpNumber,
+    /// The last entry that was executed, as all before it.
+    executed: OpNumber,
     /// Reads that no worker has been given yet.
     readings: Vec<Reading<S>>,
     /// Reads that have not been answered.
@@ -294,6 +298,7 @@ impl<S: Store> DiskExecutor<S> {
             shared,
             dispatcher: Dispatcher::new(lanes),
             dispatched: applied,
+            executed: applied,
             readings: Vec::new(),
             unanswered: 0,
             is_purging: false,
@@ -492,6 +497,7 @@ impl<S: Store> DiskExecutor<S> {
             }
             if let Some(executed) = self.dispatcher.next_executed() {
                 self.shared.advance(executed.time);
+                self.executed = executed.through;
                 self.purge_if_due();
                 return Some(ExecutorEvent::Executed(executed));
             }
@@ -507,14 +513,19 @@ impl<S: Store> DiskExecutor<S> {
 
     fn on_report(&mut self, report: Report<S>) -> Option<ExecutorEvent<S>> {
         Some(match report {
-            Report::Ended(chunk, replies) => {
-                self.dispatcher.ended(chunk, replies);
+            Report::Ended(chunk, results) => {
+                self.dispatcher.ended(chunk, results);
                 return None;
             }
-            Report::Purged => {
+            Report::Purged(expired) => {
                 self.is_purging = false;
                 self.purge_if_due();
-                return None;
+                if expired.is_empty() {
+                    return None;
+                }
+                let entry = self.executed.0;
+                let expired = expired.into_iter().map(|it| Notification { entry, ..it });
+                ExecutorEvent::Expired(expired.collect())
             }
             Report::Read(outcome) => {
                 self.unanswered -= 1;

@@ -27,6 +27,7 @@ use syros_types::{Instant, Now, OpNumber, OperationId, ReplicaId, View, WallTime
 
 use crate::disk_executor::{DiskExecutor, ExecutorEvent, Report};
 use crate::in_memory::{InMemory, SnapshotState};
+use crate::key_events::KeyEvents;
 use crate::memory_executor::MemoryExecutor;
 use crate::read_job::{ReadJob, ReadOutcome};
 use crate::snapshots::{
@@ -68,7 +69,9 @@ pub struct ReplicaDriver<M, S: Store, H> {
     memory_room: i64,
     /// What commands wait for at this node.
     waited: WaitedKeys,
-    /// The last entry of an engine on disk that has been looked at for these.
+    /// What has happened to keys.
+    key_events: KeyEvents,
+    /// The last entry of an engine on disk that has been looked at for what is waited for.
     seen: OpNumber,
     #[cfg(feature = "planted-bugs")]
     planted: Option<PlantedBug>,
@@ -78,6 +81,7 @@ impl<M: InMemory + Send + 'static, S: Store, H> ReplicaDriver<M, S, H> {
     /// Drives a replica that has just been booted, whose engine goes as far as the core takes it to go.
     pub fn new(replica: Replica, execution: Execution<M, S>, sizes: SnapshotSizes, now: Now) -> Self {
         let seen = execution.executed();
+        let key_events = KeyEvents::new(replica.last_entry());
         let mut driver = Self {
             replica,
             execution,
@@ -95,6 +99,7 @@ impl<M: InMemory + Send + 'static, S: Store, H> ReplicaDriver<M, S, H> {
             memory_limit: None,
             memory_room: i64::MAX,
             waited: WaitedKeys::default(),
+            key_events,
             seen,
             #[cfg(feature = "planted-bugs")]
             planted: None,
@@ -107,6 +112,7 @@ impl<M: InMemory + Send + 'static, S: Store, H> ReplicaDriver<M, S, H> {
     #[cfg(feature = "planted-bugs")]
     pub const fn plant(&mut self, bug: Option<PlantedBug>) {
         self.planted = bug;
+        self.key_events.plant(bug);
         self.snapshots.plant(bug);
     }
 
@@ -173,6 +179,11 @@ impl<M: InMemory + Send + 'static, S: Store, H> ReplicaDriver<M, S, H> {
     /// What commands wait for at this node, and what has been executed of that.
     pub const fn waited_mut(&mut self) -> &mut WaitedKeys {
         &mut self.waited
+    }
+
+    /// What has happened to keys, if anybody listens.
+    pub const fn key_events_mut(&mut self) -> &mut KeyEvents {
+        &mut self.key_events
     }
 
     // ---- The core.
@@ -445,6 +456,7 @@ impl<M: InMemory + Send + 'static, S: Store, H> ReplicaDriver<M, S, H> {
             }
             Execution::OnDisk(disk) => {
                 let executor = &mut disk.executor;
+                executor.shared().set_notifying(self.key_events.is_wanted());
                 let mut time = WallTime(0);
                 for number in executor.dispatched().0 + 1..=through.0 {
                     let number = OpNumber(number);
@@ -469,7 +481,9 @@ impl<M: InMemory + Send + 'static, S: Store, H> ReplicaDriver<M, S, H> {
     ) {
         let Execution::InMemory(memory) = &mut self.execution else { return };
         let before = memory.executed();
+        memory.engine_mut().set_notifying(self.key_events.is_wanted());
         if let Some(executed) = memory.apply(&self.replica, through, clock, observer) {
+            self.key_events.add(memory.engine_mut().take_notifications());
             let executed_through = memory.executed();
             self.note_executed(before, executed_through);
             self.replica.handle(now, executed);
@@ -564,10 +578,12 @@ impl<M: InMemory + Send + 'static, S: Store, H> ReplicaDriver<M, S, H> {
                 observer.on_prefix(&executed);
                 self.note_executed(self.seen, executed.through);
                 self.seen = executed.through;
+                self.key_events.add(executed.notifications);
                 let replies = executed.replies.into_iter();
                 let replies = replies.map(|(number, reply)| (number, Body::from(reply))).collect();
                 self.replica.handle(now, Event::Applied { through: executed.through, replies });
             }
+            ExecutorEvent::Expired(notifications) => self.key_events.add(notifications),
             ExecutorEvent::Read(outcome) => self.on_read(now, outcome),
             ExecutorEvent::Evaluated(to, message) => {
                 self.outputs.push_back(Output::Evaluated { to, message });

@@ -31,6 +31,7 @@ where
             outputs: VecDeque::new(),
             unappended: None,
             waited: self.waited.clone(),
+            key_events: self.key_events.clone(),
             ..*self
         }
     }
@@ -60,6 +61,7 @@ where
             memory_limit: _,
             memory_room,
             waited: _,
+            key_events: _,
             seen: _,
             #[cfg(feature = "planted-bugs")]
                 planted: _,

@@ -37,6 +37,8 @@ pub struct Submitted {
     pub token: Token,
     /// The operation.
     pub body: Body,
+    /// For a command that waits, which is submitted again and again: the operation as the connection has made it.
+    pub made: Option<Body>,
 }
 
 /// A submission of a Redis connection.
@@ -121,7 +123,13 @@ impl GroupClient {
             let number = self.waiting.push(waiter);
             debug_assert_eq!(token, number, "tokens count up");
             #[cfg(feature = "planted-bugs")]
-            self.submitted.push_back(Submitted { address, slot, token: Token(token), body: seen });
+            self.submitted.push_back(Submitted {
+                address,
+                slot,
+                token: Token(token),
+                body: seen,
+                made: None,
+            });
             return None;
         }
         self.room.release(reserved);
@@ -133,20 +141,18 @@ impl GroupClient {
         self.known >= Generation::NEWEST || Generation::of_body(body) <= self.known
     }
 
-    /// Hands something to the client that is for commands which wait; false if it takes nothing now.
-    pub(super) fn submit_errand(&mut self, now: Now, errand: Errand) -> bool {
+    /// Hands something to the client that is for commands which wait; the client core's name for it, unless it takes nothing now.
+    pub(super) fn submit_errand(&mut self, now: Now, errand: Errand) -> Option<Token> {
         let Errand { kind, body, class, footprint } = errand;
         if self.waiting.is_full() {
-            return false;
+            return None;
         }
-        let Ok(Token(token)) = self.client.submit_with(now, body, class, &footprint, None) else {
-            return false;
-        };
+        let Token(token) = self.client.submit_with(now, body, class, &footprint, None).ok()?;
         let purpose = Purpose::Errand(kind);
         let number =
             self.waiting.push(Waiter { address: 0, slot: 0, reserved: 0, purpose, submitted: now.instant });
         debug_assert_eq!(token, number, "tokens count up");
-        true
+        Some(Token(token))
     }
 
     /// Who waits for the read with this number, if it has not ended.

@@ -33,6 +33,7 @@ pub use messages::{
     SubscriptionCounts,
 };
 pub use reply_room::needs_room;
+use subscribers::Asking;
 pub use subscribers::{LAG_MAX, PUSHED_BYTES_LAG, PUSHED_BYTES_MAX};
 
 use std::sync::Arc;
@@ -140,6 +141,8 @@ pub struct RedisFrontEnd {
     /// So many followers have an update that has been acknowledged, at least.
     followers: u64,
     messages: Messages,
+    /// Connections that ask something of the registry of subscriptions in a later turn.
+    asking: Asking,
     /// Connections of subscribers that are to be closed, and bytes that wait for each.
     overrun: Vec<(u64, usize)>,
     /// Connections that may have something to submit, since one of their operations has ended or replies have been sent.
@@ -163,6 +166,8 @@ impl RedisFrontEnd {
         let messages = messages.planted(planted);
         // Two lives of a process differ in their seeds, as they must for their sessions.
         let waits = Waits::new(config.own_replica, mix(config.seed), now.instant);
+        #[cfg(feature = "planted-bugs")]
+        let waits = waits.planted(planted);
         Self {
             group: GroupClient::new(config, ReplyRoom::new(settings.client_memory), now),
             connections: RedisConnections::default(),
@@ -173,6 +178,7 @@ impl RedisFrontEnd {
             followers,
             messages,
             overrun: Vec::new(),
+            asking: Asking::default(),
             answered: Vec::new(),
             waits,
             #[cfg(feature = "planted-bugs")]
@@ -316,6 +322,12 @@ impl RedisFrontEnd {
                 return Some(address);
             }
         }
+        while let Some(address) = self.asking.pop_next() {
+            if self.connections.get_mut(address).is_some() {
+                self.ask(now, address);
+                return Some(address);
+            }
+        }
         while let Some(address) = self.group.room.pop_next() {
             if let Some(connection) = self.connections.get_mut(address) {
                 connection.waits_for_room = false;
@@ -329,7 +341,10 @@ impl RedisFrontEnd {
     /// True if [`go_on`](Self::go_on) has something to do in another turn.
     #[must_use]
     pub fn has_more(&self) -> bool {
-        !self.answered.is_empty() || self.group.room.has_next() || self.waits.has_work()
+        !self.answered.is_empty()
+            || self.asking.has_next()
+            || self.group.room.has_next()
+            || self.waits.has_work()
     }
 
     fn mark_answered(&mut self, address: u64) {
@@ -446,9 +461,14 @@ impl RedisFrontEnd {
     /// Submits something for commands that wait.
     fn run_errand(&mut self, now: Now, errand: Errand) {
         let kind = errand.kind;
-        if !self.group.submit_errand(now, errand) {
+        #[cfg(feature = "planted-bugs")]
+        let body = errand.body.clone();
+        let token = self.group.submit_errand(now, errand);
+        if token.is_none() {
             self.end_errand(now, kind, Outcome::TimedOut);
         }
+        #[cfg(feature = "planted-bugs")]
+        self.group.submitted.extend(token.and_then(|token| self.waits.submitted(kind, token, body)));
     }
 
     /// Something that was submitted for commands that wait has ended; the address of the connection whose command has.
@@ -513,9 +533,17 @@ impl RedisFrontEnd {
         self.group.submitted.pop_front()
     }
 
+    /// What the group knows the commands by that wait here: what the judge of a simulation looks at.
+    #[cfg(feature = "planted-bugs")]
+    #[must_use]
+    pub const fn owner_of_waits(&self) -> u64 {
+        self.waits.owner()
+    }
+
     /// Another turn of the owner's loop begins.
     pub const fn begin_turn(&mut self) {
         self.group.room.begin_turn();
+        self.asking.begin_turn();
     }
 
     /// Bytes of room that are reserved for replies: they count as clients' memory.

@@ -1,11 +1,13 @@
 //! What the front end does for subscribers and publishers: requests of connections, messages, and clients that are too slow.
 
+use std::collections::{BTreeSet, VecDeque};
 use std::time::Duration;
 
 use super::connections::RedisConnections;
 use super::messages::{Asked, MessagePeer, SubscriptionCounts};
 use super::{FrontEndAction, RedisFrontEnd};
-use syros_resp::PushedMessage;
+use crate::key_events::KeyEvents;
+use syros_resp::{MessageAnswer, PushedMessage};
 use syros_types::{Instant, Now};
 use syros_wire::FrontEndMessage;
 
@@ -49,15 +51,79 @@ impl Pusher<'_> {
     }
 }
 
+/// A turn of the loop takes no further requests once those that it has taken may have had so many steps.
+const STEPS_PER_TURN: usize = 1 << 24;
+
+/// The messages of one transaction may have so many steps together. Those behind are refused.
+const TRANSACTION_STEPS_MAX: usize = 1 << 28;
+
+/// The connections that ask something of the registry of subscriptions, when a turn of the loop has done enough for such.
+#[derive(Debug, Default)]
+pub(super) struct Asking {
+    line: VecDeque<u64>,
+    /// The same.
+    waiting: BTreeSet<u64>,
+    /// Steps of this turn.
+    this_turn: usize,
+}
+
+impl Asking {
+    const fn is_turn_over(&self) -> bool {
+        self.this_turn >= STEPS_PER_TURN
+    }
+
+    /// Requests that may have had so many steps have been carried out.
+    const fn count(&mut self, steps: usize) {
+        self.this_turn = self.this_turn.saturating_add(steps);
+    }
+
+    /// Another turn of the loop begins.
+    pub(super) const fn begin_turn(&mut self) {
+        self.this_turn = 0;
+    }
+
+    /// True if this turn has done enough: the connection has been put in line.
+    fn must_wait(&mut self, address: u64) -> bool {
+        let must_wait = self.is_turn_over();
+        if must_wait && self.waiting.insert(address) {
+            self.line.push_back(address);
+        }
+        must_wait
+    }
+
+    /// The next connection, unless this turn has done enough.
+    pub(super) fn pop_next(&mut self) -> Option<u64> {
+        if self.is_turn_over() {
+            return None;
+        }
+        let next = self.line.pop_front()?;
+        self.waiting.remove(&next);
+        Some(next)
+    }
+
+    /// True if some connection waits.
+    pub(super) fn has_next(&self) -> bool {
+        !self.line.is_empty()
+    }
+}
+
 impl RedisFrontEnd {
     /// Carries out what a connection asks of the registry of subscriptions. True if it asked something, and has the answer.
     pub(super) fn ask(&mut self, now: Now, address: u64) -> bool {
         let mut has_asked = false;
-        while let Some(connection) = self.connections.get_mut(address)
+        while !self.asking.must_wait(address)
+            && let Some(connection) = self.connections.get_mut(address)
             && let Some(requests) = connection.redis.poll_messages()
         {
             let mut answers = Vec::with_capacity(requests.len());
+            let mut steps = 0_usize;
             for request in requests {
+                steps = steps.saturating_add(self.messages.steps_of(&request));
+                if steps > TRANSACTION_STEPS_MAX && !answers.is_empty() {
+                    let text = "ERR the messages of this transaction have too many patterns of subscribers to be compared with";
+                    answers.push(MessageAnswer::Refused(text.to_owned()));
+                    continue;
+                }
                 let Self { messages, connections, answered, overrun, .. } = self;
                 let mut pusher = Pusher { connections, answered, overrun, now: now.instant };
                 let asked = messages.ask(now.instant, address, request, &mut |to, message| {
@@ -72,6 +138,7 @@ impl RedisFrontEnd {
             let Some(connection) = self.connections.get_mut(address) else { return false };
             connection.redis.answer_messages(&answers);
             has_asked = true;
+            self.asking.count(steps);
         }
         has_asked
     }
@@ -101,10 +168,25 @@ impl RedisFrontEnd {
 
     /// Takes a message of another front end.
     pub fn on_peer_message(&mut self, now: Now, from: MessagePeer, message: FrontEndMessage) {
-        let Self { messages, connections, answered, overrun, .. } = self;
+        let Self { messages, connections, answered, overrun, shared, .. } = self;
+        messages.set_key_events(shared.keyspace_events());
         let mut pusher = Pusher { connections, answered, overrun, now: now.instant };
         messages.on_message(now.instant, from, message, &mut |to, message| pusher.push(to, message));
         self.answer_confirmed();
+    }
+
+    /// Tells what executes the log in this process whether anybody listens to events of keys, and tells clients of those that
+    /// have happened: to be called before [`poll`](Self::poll) whenever something has been executed.
+    pub fn exchange_key_events(&mut self, now: Now, key_events: &mut KeyEvents) {
+        self.messages.set_key_events(self.shared.keyspace_events());
+        let happened = key_events.take();
+        key_events.set_wanted(self.messages.wants_key_events());
+        if happened.is_empty() {
+            return;
+        }
+        let Self { messages, connections, answered, overrun, .. } = self;
+        let mut pusher = Pusher { connections, answered, overrun, now: now.instant };
+        messages.tell_key_events(&happened, &mut |to, message| pusher.push(to, message));
     }
 
     /// Names that clients of this process subscribe to.

@@ -209,6 +209,8 @@ impl<E: InMemory> MemoryExecutor<E> {
                 let body = mutilated.as_deref().unwrap_or(body);
                 self.reply.clear();
                 self.engine.apply(entry.time, body, &mut self.reply);
+                #[cfg(feature = "planted-bugs")]
+                self.redo_undone(entry.time, body);
                 if update.class == Class::Update {
                     returned_bytes += self.reply.len();
                     replies.push((number, Body::from(self.reply.as_slice())));

@@ -1,7 +1,7 @@
 //! Known-wrong variants of the execution in memory.
 
 use syros_commands::families::{HSet, LPop, ListEnd, SAdd, ScoreEnd, Unchanged, Versions, ZPop};
-use syros_commands::{Arguments, Command, Operation, Reply, operations};
+use syros_commands::{Arguments, Command, Operation, Reply, ScriptUse, operations};
 use syros_protocol::message::Body;
 use syros_protocol::replica::PlantedBug;
 use syros_types::{Class, OpNumber, WallTime};
@@ -34,6 +34,24 @@ impl<E: InMemory> MemoryExecutor<E> {
         }
         let loses_field = self.is_wrong_at(PlantedBug::EngineLosesField, number, class);
         loses_field.then(|| with_first_fields(body))
+    }
+
+    /// Does what a script had done that was undone, because it has touched a key that it did not declare.
+    pub(super) fn redo_undone(&mut self, time: WallTime, body: &[u8]) {
+        let says = |part: &[u8]| self.reply.windows(part.len()).any(|window| window == part);
+        if self.planted != Some(PlantedBug::ScriptNotUndone) || !says(b"which was not declared") {
+            return;
+        }
+        let mut forced = Vec::new();
+        for mut operation in operations(body).flatten() {
+            if let Some(ScriptUse::Text { owns_everything, .. } | ScriptUse::Name { owns_everything, .. }) =
+                operation.script_mut()
+            {
+                *owns_everything = true;
+            }
+            operation.encode(&mut forced);
+        }
+        self.engine.apply(time, &forced, &mut Vec::new());
     }
 
     /// What an update returns, found out wrongly; `None` if it is found out as it should be.

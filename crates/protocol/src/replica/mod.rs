@@ -277,6 +277,12 @@ impl Replica {
         self.log.entry(number).expect("the log holds every entry that is to be applied")
     }
 
+    /// The number of the last log entry that this replica has.
+    #[must_use]
+    pub const fn last_entry(&self) -> OpNumber {
+        self.log.op_number()
+    }
+
     /// The last applied op number.
     #[must_use]
     pub const fn applied(&self) -> OpNumber {

@@ -167,6 +167,14 @@ planted_bugs! {
     CompletionToPlace = "completion-to-place": "The end of an operation goes to the connection that has the place of the one that asked for it, which may be gone.";
     MessageTwice = "message-twice": "A front end hands a published message on to subscribers that it has had before.";
     SubscriptionsForgotten = "subscriptions-forgotten": "A front end that has lost a connection to another one does not tell it anew what its clients subscribe to.";
+    KeyEventsForgotten = "key-events-forgotten": "Of several entries that a node executes in a row, it tells only of the last one what it has done to keys.";
+    ScriptNotUndone = "script-not-undone": "What a script has done stays though it touches a key that it did not declare, and is answered with an error.";
+    ScriptConcernsDeclared = "script-concerns-declared": "A script that may touch any key is taken for one that touches those which it declares.";
+    SecondKeyForgotten = "second-key-forgotten": "The key at which LMOVE or SMOVE leaves what it takes is no part of its footprint.";
+    WaiterNotWoken = "waiter-not-woken": "A front end does not look whether it is the turn of a command that waits.";
+    TakenForNothing = "taken-for-nothing": "A command that waits is submitted again when nobody knows whether it has taken an element.";
+    PlaceNotKept = "place-not-kept": "A command that waits goes to the end of the queue each time it is submitted again.";
+    DepartureForgotten = "departure-forgotten": "A command that has waited long enough is not taken out of the queue.";
     UnknownIsDone = "unknown-is-done": "A Redis client is told OK for an update of which nobody knows whether it was executed.";
     FormationByQuorum = "formation-by-quorum": "A group is formed when a quorum of new directories have heard of each other.";
 }

@@ -6,8 +6,8 @@ use crate::writer::{
     write_simple,
 };
 use syros_commands::{
-    CommandError, CommandSpec, Parsed, SubcommandSpec, commands, glob_matches_in_any_case, lookup, parse,
-    parse_integer,
+    CommandError, CommandSpec, KeyWord, KeysBehind, Parsed, SubcommandSpec, commands,
+    glob_matches_in_any_case, lookup, parse, parse_integer,
 };
 
 const SUBCOMMANDS: [Subcommand; 6] = [
@@ -186,14 +186,14 @@ fn write_words(words: &[&str], protocol: Protocol, out: &mut Vec<u8>) {
 /// Where keys are, said again in the way of Redis 7: ranges that begin at an index, and those behind their number. Where a
 /// range ends is counted from its beginning, or, if negative, from the last word.
 fn write_key_specifications(spec: &CommandSpec, protocol: Protocol, out: &mut Vec<u8>) {
-    let (keys, counted) = (spec.keys, spec.key_count > 0 || spec.key_word.is_some());
+    let keys = spec.keys;
     // One for each key, for they may be used differently; the last one for all that are left.
-    let placed = spec.key_flags.len() - usize::from(counted);
+    let placed = spec.key_flags.len() - spec.movable_keys();
     let mut ranges: Vec<(i8, i8)> = (keys.first..).take(placed).map(|position| (position, 0)).collect();
     if let Some((first, last)) = ranges.last_mut() {
         *last = if keys.last < 0 { keys.last } else { keys.last - *first };
     }
-    write_set(out, protocol, ranges.len() + usize::from(counted));
+    write_set(out, protocol, spec.key_flags.len());
     for (number, (first, last)) in ranges.iter().enumerate() {
         let range: [(&[u8], i64); 3] =
             [(b"lastkey", i64::from(*last)), (b"keystep", i64::from(keys.step)), (b"limit", 0)];
@@ -201,19 +201,36 @@ fn write_key_specifications(spec: &CommandSpec, protocol: Protocol, out: &mut Ve
         let search = Search { kind: b"index", fields: &[(b"index", Found::Number(i64::from(*first)))] };
         write_key_specification(spec.key_notes, flags, &search, (b"range", &range), protocol, out);
     }
-    let flags = key_flags(spec, ranges.len());
-    if let Some((word, from)) = spec.key_word {
-        let half: [(&[u8], i64); 3] = [(b"lastkey", -1), (b"keystep", 1), (b"limit", 2)];
-        let fields: [(&[u8], Found); 2] =
-            [(b"keyword", Found::Word(word)), (b"startfrom", Found::Number(i64::from(from)))];
-        let search = Search { kind: b"keyword", fields: &fields };
-        write_key_specification(spec.key_notes, flags, &search, (b"range", &half), protocol, out);
-    } else if counted {
+    if spec.key_count > 0 {
         let behind: [(&[u8], i64); 3] = [(b"keynumidx", 0), (b"firstkey", 1), (b"keystep", 1)];
         let fields: [(&[u8], Found); 1] = [(b"index", Found::Number(i64::from(spec.key_count)))];
         let search = Search { kind: b"index", fields: &fields };
+        let flags = key_flags(spec, placed);
         write_key_specification(spec.key_notes, flags, &search, (b"keynum", &behind), protocol, out);
     }
+    let words = spec.key_words.iter().zip(first_word_specification(spec)..);
+    for (KeyWord { word, from, keys }, number) in words {
+        let flags = key_flags(spec, number);
+        let (last, limit) = match keys {
+            KeysBehind::One => (0, 0),
+            KeysBehind::Half => (-1, 2),
+            KeysBehind::Untold(notes) | KeysBehind::Pattern(notes) => {
+                let search = Search { kind: b"unknown", fields: &[] };
+                write_key_specification(notes, flags, &search, (b"unknown", &[]), protocol, out);
+                continue;
+            }
+        };
+        let range: [(&[u8], i64); 3] = [(b"lastkey", last), (b"keystep", 1), (b"limit", limit)];
+        let fields: [(&[u8], Found); 2] =
+            [(b"keyword", Found::Word(word)), (b"startfrom", Found::Number(i64::from(*from)))];
+        let search = Search { kind: b"keyword", fields: &fields };
+        write_key_specification(spec.key_notes, flags, &search, (b"range", &range), protocol, out);
+    }
+}
+
+/// The number of the specification of the first of the words behind which keys stand.
+fn first_word_specification(spec: &CommandSpec) -> usize {
+    spec.key_flags.len() - spec.key_words.len()
 }
 
 /// Where the search for keys begins.
@@ -290,19 +307,18 @@ fn get_keys(words: &[&[u8]], flags: Option<Protocol>, out: &mut Vec<u8>) {
     if !spec.subcommand_keys.is_empty() {
         return get_subcommand_key(spec, words, flags, out);
     }
-    if spec.keys.first == 0 && spec.key_count == 0 && spec.key_word.is_none() {
+    if spec.has_no_keys() {
         return write_error(out, b"ERR The command has no key arguments");
     }
     if !spec.accepts(words.len()) {
         return write_error(out, b"ERR Invalid number of arguments specified for command");
     }
-    let Some(counted) = counted_keys(spec, words) else {
+    let Some(movable) = movable_keys(spec, words) else {
         return write_error(out, b"ERR Invalid arguments specified for command");
     };
     let placed = placed_keys(spec, words);
-    write_array(out, placed.len() + counted.len());
-    let counted_number = spec.key_flags.len().saturating_sub(1);
-    for (number, key) in placed.into_iter().chain(counted.iter().map(|key| (counted_number, *key))) {
+    write_array(out, placed.len() + movable.len());
+    for (number, key) in placed.into_iter().chain(movable) {
         let Some(protocol) = flags else {
             write_bulk(out, key);
             continue;
@@ -372,23 +388,46 @@ fn placed_keys<'a>(spec: &CommandSpec, words: &[&'a [u8]]) -> Vec<(usize, &'a [u
         last => usize::from(last.unsigned_abs()),
     };
     let keys = words[first..=last].iter().step_by(usize::from(spec.keys.step.unsigned_abs()));
-    let last =
-        spec.key_flags.len().saturating_sub(1 + usize::from(spec.key_count > 0 || spec.key_word.is_some()));
+    let last = spec.key_flags.len().saturating_sub(1 + spec.movable_keys());
     keys.enumerate().map(|(number, key)| (number.min(last), *key)).collect()
 }
 
-/// The keys behind the word that says how many there are, or that says that there are keys; `None` if there are not so many, or it is no number.
-fn counted_keys<'a, 'b>(spec: &CommandSpec, words: &'b [&'a [u8]]) -> Option<&'b [&'a [u8]]> {
-    if let Some((word, from)) = spec.key_word {
-        let is_word = |other: &&[u8]| other.eq_ignore_ascii_case(word.as_bytes());
-        let at = words.iter().skip(usize::from(from)).position(is_word)? + usize::from(from) + 1;
+/// The keys whose positions are not fixed, each with the number of its specification; `None` if the words do not say where
+/// they are.
+fn movable_keys<'a>(spec: &CommandSpec, words: &[&'a [u8]]) -> Option<Vec<(usize, &'a [u8])>> {
+    if spec.key_count > 0 {
+        let number = spec.key_flags.len() - 1;
+        return Some(counted_keys(spec, words)?.iter().map(|key| (number, *key)).collect());
+    }
+    let mut found = Vec::new();
+    for (key_word, number) in spec.key_words.iter().zip(first_word_specification(spec)..) {
+        let keys = keys_behind(key_word, words);
+        // Options may be left out. Nothing else may say that there are keys.
+        if keys.is_empty() && key_word.keys == KeysBehind::Half {
+            return None;
+        }
+        found.extend(keys.iter().map(|key| (number, *key)));
+    }
+    Some(found)
+}
+
+/// The keys behind a word; none, if it is not there.
+fn keys_behind<'a, 'b>(key_word: &KeyWord, words: &'b [&'a [u8]]) -> &'b [&'a [u8]] {
+    let from = usize::from(key_word.from);
+    let is_word = |other: &&[u8]| other.eq_ignore_ascii_case(key_word.word.as_bytes());
+    let Some(at) = words.iter().skip(from).position(is_word) else { return &[] };
+    let behind = words.get(from + at + 1..).unwrap_or_default();
+    let keys = match key_word.keys {
+        KeysBehind::Pattern(_) => 0,
+        KeysBehind::One | KeysBehind::Untold(_) => behind.len().min(1),
         // As many words as keys should follow them, which Redis does not check here either.
-        let behind = words.get(at..).filter(|behind| behind.len() > 1)?;
-        return behind.get(..behind.len() / 2);
-    }
-    if spec.key_count == 0 {
-        return Some(&[]);
-    }
+        KeysBehind::Half => behind.len() / 2,
+    };
+    &behind[..keys]
+}
+
+/// The keys behind their number; `None` if there are not so many, or it is no number.
+fn counted_keys<'a, 'b>(spec: &CommandSpec, words: &'b [&'a [u8]]) -> Option<&'b [&'a [u8]]> {
     let (count, behind) = words.get(usize::from(spec.key_count)..)?.split_first()?;
     let count = usize::try_from(parse_integer(count)?).ok().filter(|count| *count > 0)?;
     behind.get(..count)

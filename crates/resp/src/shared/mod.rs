@@ -5,8 +5,9 @@ mod latency;
 mod monitor;
 mod slow_log;
 
+use crate::keyspace_events::KeyspaceEvents;
 use crate::statistics::Statistics;
-use core::sync::atomic::{AtomicI64, AtomicU8, AtomicU64, Ordering};
+use core::sync::atomic::{AtomicI64, AtomicU8, AtomicU16, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use syros_types::WallTime;
@@ -75,6 +76,8 @@ pub(crate) struct ConnectionSettings {
     pub(crate) latency_millis: AtomicU64,
     /// 1: the times of commands are counted.
     pub(crate) latency_tracking: AtomicU64,
+    /// Which events of keys clients are told of: the bits of [`KeyspaceEvents`].
+    pub(crate) keyspace_events: AtomicU16,
     /// Scripts may touch keys that they do not declare: 1 if so.
     pub(crate) undeclared_keys: AtomicU64,
     /// A client that sends nothing for so many seconds is disconnected; none is if it is 0.
@@ -89,6 +92,7 @@ impl Default for ConnectionSettings {
             slow_log_length: AtomicU64::new(128),
             latency_millis: AtomicU64::new(0),
             latency_tracking: AtomicU64::new(1),
+            keyspace_events: AtomicU16::new(0),
             undeclared_keys: AtomicU64::new(1),
             idle_seconds: AtomicU64::new(0),
         }
@@ -126,6 +130,12 @@ impl Shared {
     pub fn idle_timeout(&self) -> Option<Duration> {
         let seconds = self.settings.idle_seconds.load(Ordering::Relaxed);
         (seconds > 0).then(|| Duration::from_secs(seconds))
+    }
+
+    /// Which events of keys clients are told of.
+    #[must_use]
+    pub fn keyspace_events(&self) -> KeyspaceEvents {
+        KeyspaceEvents::from_bits(self.settings.keyspace_events.load(Ordering::Relaxed))
     }
 
     /// From now on these commands wait.

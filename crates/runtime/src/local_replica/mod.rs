@@ -18,7 +18,7 @@ use mio::Waker;
 use syros_lsm::DiskStore;
 use syros_node::data::ViewFile;
 use syros_node::{
-    DiskState, ENTRIES_PER_TURN, InMemory as _, MemoryExecutor, Output, ReadJob, RecordNumbering,
+    DiskState, ENTRIES_PER_TURN, InMemory as _, KeyEvents, MemoryExecutor, Output, ReadJob, RecordNumbering,
     ReplicaDriver, WaitedKeys,
 };
 use syros_protocol::message::{Describe, Message, Peer, RoleName};
@@ -258,6 +258,11 @@ impl LocalReplica {
     /// What commands wait for at this node, and what has been executed of that.
     pub(crate) const fn waited_mut(&mut self) -> &mut WaitedKeys {
         self.driver.waited_mut()
+    }
+
+    /// What has happened to keys, if anybody listens.
+    pub(crate) const fn key_events_mut(&mut self) -> &mut KeyEvents {
+        self.driver.key_events_mut()
     }
 
     /// The engine, if it is in memory.

@@ -10,6 +10,9 @@ const DICE: u64 = 0x5397_0a11_6c2a_fa1d;
 /// Beside the seed, for all types but hashes.
 const DICE_OF_TYPES: u64 = 0x5397_0a11_7be1_03c5;
 
+/// Beside the seed, for what goes from one key to another.
+const DICE_OF_TRANSFERS: u64 = 0x5397_0a11_7be1_03c6;
+
 impl Swarm {
     /// In one world of five, clients use collections, unless values are large or no key may be added. In one of four of those,
     /// they use hashes alone. Rolled apart, with dice that leave the worlds of the corpus alone.
@@ -29,6 +32,7 @@ impl Swarm {
             blind_percent: draw.of(&[0, 30, 80]),
             lifetime_percent: draw.sometimes(&[4, 15]),
             rename_percent: draw.sometimes(&[3, 10]),
+            transfer_percent: Draw(Prng::new(self.seed ^ DICE_OF_TRANSFERS)).sometimes(&[5, 20]),
             text_percent: draw.sometimes(&[5, 20]),
             long_percent: draw.sometimes(&[5, 40]),
         });

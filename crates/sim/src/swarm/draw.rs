@@ -163,6 +163,7 @@ impl Swarm {
         swarm.draw_collections();
         swarm.draw_transactions();
         swarm.draw_watches();
+        swarm.draw_waits();
         swarm
     }
 

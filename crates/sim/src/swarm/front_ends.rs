@@ -33,6 +33,12 @@ pub struct FrontEndWorld {
     pub drain_timeout: u64,
     /// Redis clients use so many databases, with keys of the same names.
     pub databases: u64,
+    /// Clients that each has whose commands wait, beside the others.
+    pub waiters: usize,
+    /// Of a hundred operations, so many are joined with others to one, by a script or in a transaction.
+    pub joined_percent: u64,
+    /// Scripts must declare the keys that they touch.
+    pub declares: bool,
     /// There are clients that publish and subscribe.
     pub converses: bool,
     /// They have not come to an end.
@@ -78,6 +84,9 @@ impl Swarm {
             quorum_timeout: draw.of(&[200 * MILLI, 2_000 * MILLI]) / speed,
             drain_timeout: draw.of(&[50 * MILLI, 5_000 * MILLI]) / speed,
             databases: self.databases_of_clients(),
+            waiters: 0,
+            joined_percent: Draw(Prng::new(self.seed ^ 0x5397_0a11_5eed_0047)).sometimes(&[10, 40]),
+            declares: Draw(Prng::new(self.seed ^ 0x5397_0a11_5eed_0048)).one_in(2),
             // Without a front end at a node, gateways reach nobody.
             converses: (at_nodes > 0 || count == 1)
                 && Draw(Prng::new(self.seed ^ 0x5397_0a11_5eed_0041)).one_in(2),

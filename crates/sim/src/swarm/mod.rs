@@ -9,6 +9,7 @@ mod engines;
 mod front_ends;
 mod hunts;
 mod settings;
+mod waits;
 mod watches;
 
 pub use engines::DiskEngineSettings;

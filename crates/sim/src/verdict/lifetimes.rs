@@ -8,6 +8,7 @@ use crate::swarm::MILLI;
 use crate::workload::ClientCommand;
 use std::collections::BTreeSet;
 use syros_checker::history::{Input, Output};
+use syros_checker::transfer::Transfer;
 use syros_protocol::client::Outcome;
 use syros_types::WallTime;
 
@@ -84,7 +85,10 @@ fn lasting(history: &History) -> Vec<Lasting<'_>> {
 fn renamed_keys(history: &History) -> BTreeSet<u32> {
     let steps = history.operations().iter().flat_map(|invocation| &invocation.steps);
     let renames = steps.filter_map(|step| match step {
-        ClientCommand::Rename(from, to) => Some([*from as u32, *to as u32]),
+        ClientCommand::Rename(from, to)
+        | ClientCommand::Transfer(from, to, Transfer::Copy { .. } | Transfer::Whole) => {
+            Some([*from as u32, *to as u32])
+        }
         _ => None,
     });
     renames.flatten().collect()

@@ -11,11 +11,13 @@ mod lifetimes;
 
 pub(crate) use lifetimes::Lifetimes;
 
-use crate::history::{History, Invocation};
+use crate::history::{Finished, History, Invocation};
 use crate::invariants::{Invariants, LogPosition};
-use crate::workload::{ClientCommand, collections, key_of};
+use crate::workload::{ClientCommand, collections, key_name, key_of};
+use syros_checker::collections::{CollectionOperation, SetOperation};
 use syros_checker::history::{History as Judged, Input, OperationIndex, Output};
 use syros_checker::linearizability::{Verdict, check, check_within};
+use syros_checker::transfer::Transfer;
 use syros_commands::Reply;
 use syros_protocol::client::Outcome;
 
@@ -31,7 +33,7 @@ pub(crate) fn judge(
     invariants: &Invariants,
     lifetimes: Option<Lifetimes>,
 ) -> Result<(), String> {
-    let mut operations = translate(history)?;
+    let mut operations = translate(history, invariants)?;
     for (number, operation) in operations.iter().enumerate() {
         let executed = history.get(number).id.and_then(|id| invariants.position(id));
         if let (Told::Failed, Some(place)) = (&operation.told, executed) {
@@ -328,10 +330,20 @@ const fn has_failed(outcome: &Outcome) -> bool {
 }
 
 /// The history in the checker's terms.
-fn translate(history: &History) -> Result<Vec<Translated>, String> {
+fn translate(history: &History, invariants: &Invariants) -> Result<Vec<Translated>, String> {
     let all_keys = all_keys(history);
     let translated = history.operations().iter().enumerate().map(|(number, invocation)| {
+        match invocation.steps.as_slice() {
+            [ClientCommand::Wait(wait)] => {
+                return told_apart(invocation, number, invariants, |reply| wait.judged(reply, key_name));
+            }
+            [ClientCommand::PopMember(key)] => {
+                return told_apart(invocation, number, invariants, |reply| member_popped(*key as u32, reply));
+            }
+            _ => {}
+        }
         let input = match invocation.steps.as_slice() {
+            _ if invocation.is_undone => Input::Batch(Vec::new()),
             [ClientCommand::Unchanged { .. }, ..] => transaction(invocation, number, &all_keys),
             [step] => input(step, number, &all_keys),
             steps => Input::Batch(steps.iter().map(|step| input(step, number, &all_keys)).collect()),
@@ -358,6 +370,52 @@ fn translate(history: &History) -> Result<Vec<Translated>, String> {
         Ok(Translated { client, invoked, input, told, sent, ends_at: None })
     });
     translated.collect()
+}
+
+/// What SPOP was to the checker, and what its client was told, by its answer.
+fn member_popped(key: u32, reply: Reply) -> Option<(Input, Output)> {
+    let on_set = |operation| Input::Collection(key, CollectionOperation::Set(operation));
+    match reply {
+        Reply::Bulk(member) => Some((on_set(SetOperation::Remove(vec![member])), Output::Number(1))),
+        Reply::Nil => Some((on_set(SetOperation::Length), Output::Number(0))),
+        Reply::Error(text) if text.starts_with(b"WRONGTYPE") => {
+            Some((on_set(SetOperation::Length), Output::WrongType))
+        }
+        _ => None,
+    }
+}
+
+/// An operation of which only its answer says what it was to the checker: what has it taken, and of which key? If its client was
+/// told nothing, the log says that.
+fn told_apart(
+    invocation: &Invocation,
+    number: usize,
+    invariants: &Invariants,
+    judged: impl Fn(Reply) -> Option<(Input, Output)>,
+) -> Result<Translated, String> {
+    let finished = invocation.finished.as_ref();
+    let outcome = finished.map(|finished| &finished.outcome);
+    let nothing = (Input::Batch(Vec::new()), Told::Nothing);
+    let (input, told) = match (finished, outcome) {
+        (Some(Finished { order, .. }), Some(Outcome::Reply(body))) => {
+            let reply = Reply::decode_all(body).ok().filter(|it| it.len() == 1).and_then(|mut it| it.pop());
+            let (input, output) = reply.and_then(judged).ok_or_else(|| {
+                format!("operation {number}, {:?}, was answered {}", invocation.steps, body.escape_ascii())
+            })?;
+            (input, Told::Answer { at: 2 * order, output })
+        }
+        // What it had asked for before took nothing, or it would have been told of that.
+        (_, Some(outcome)) if has_failed(outcome) => nothing,
+        _ => {
+            let answer = invocation.id.and_then(|id| invariants.answer(id));
+            let reply = answer.and_then(|it| Reply::decode_all(it).ok()?.pop());
+            let taken = reply.and_then(judged);
+            taken.map_or(nothing, |(input, _)| (input, Told::Nothing))
+        }
+    };
+    let (client, invoked) = (invocation.client, 2 * invocation.invoked);
+    let sent = invocation.connection.map(|connection| (connection, number));
+    Ok(Translated { client, invoked, input, told, sent, ends_at: None })
 }
 
 /// What a transaction with a condition is to the checker: if it was executed, one that began with reads; if it was not, nothing.
@@ -439,12 +497,18 @@ fn input(step: &ClientCommand, number: usize, all_keys: &[u32]) -> Input {
         ClientCommand::Del { key, .. } => Input::Delete(name(key)),
         ClientCommand::Collection { key, operation, .. } => Input::Collection(name(key), operation.clone()),
         ClientCommand::Rename(from, to) => Input::Rename(name(from), name(to)),
+        ClientCommand::Transfer(from, to, transfer) => {
+            Input::Transfer(name(from), name(to), transfer.clone())
+        }
+        // Each is translated apart.
+        ClientCommand::Wait(_) | ClientCommand::PopMember(_) => Input::Batch(Vec::new()),
         ClientCommand::Expire { key, .. } => Input::Lifetime(name(key), number as u32),
         ClientCommand::Persist { key, .. } => Input::Persist(name(key)),
         // Versions are no part of what keys hold.
-        ClientCommand::Watch(_) | ClientCommand::RecordVersions | ClientCommand::Unchanged { .. } => {
-            Input::Batch(Vec::new())
-        }
+        ClientCommand::Watch(_)
+        | ClientCommand::RecordVersions
+        | ClientCommand::Unchanged { .. }
+        | ClientCommand::Unjudged(_) => Input::Batch(Vec::new()),
     }
 }
 
@@ -473,6 +537,7 @@ fn answer(step: &ClientCommand, reply: Reply) -> Option<Output> {
         (_, Reply::Ok) => Output::Done,
         (_, Reply::Error(text)) if text.starts_with(b"WRONGTYPE") => Output::WrongType,
         (ClientCommand::Collection { operation, .. }, reply) => collections::answer(operation, reply)?,
+        (ClientCommand::Transfer(_, _, transfer), reply) => answer_to_transfer(transfer, reply)?,
         (ClientCommand::Get(_) | ClientCommand::GetSet(..), reply) => Output::Value(value(reply)?),
         (ClientCommand::MGet(_), Reply::Array(replies)) => {
             Output::Values(replies.into_iter().map(value).collect::<Option<_>>()?)
@@ -495,6 +560,20 @@ fn answer(step: &ClientCommand, reply: Reply) -> Option<Output> {
             Output::Keys(keys)
         }
         (ClientCommand::IncrBy { .. } | ClientCommand::Rename(..), Reply::Error(_)) => Output::Error,
+        _ => return None,
+    })
+}
+
+/// What is answered to an operation that takes from one key and leaves it at another.
+fn answer_to_transfer(transfer: &Transfer, reply: Reply) -> Option<Output> {
+    Some(match (transfer, reply) {
+        (Transfer::Element(..), reply) => Output::Value(value(reply)?),
+        (Transfer::Member(_) | Transfer::Copy { .. } | Transfer::Whole, Reply::Integer(flag @ (0 | 1))) => {
+            Output::Flag(flag == 1)
+        }
+        (Transfer::Union | Transfer::Range | Transfer::Sorted, Reply::Integer(number)) => {
+            Output::Number(number)
+        }
         _ => return None,
     })
 }

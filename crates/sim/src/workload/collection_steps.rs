@@ -2,6 +2,7 @@
 
 use super::{ClientCommand, Workload, collections};
 use core::ops::Range;
+use syros_checker::transfer::Transfer;
 use syros_types::Prng;
 
 /// What clients ask for of collections.
@@ -21,6 +22,8 @@ pub struct CollectionSettings {
     pub lifetime_percent: u64,
     /// Of a hundred of these operations, so many rename a key.
     pub rename_percent: u64,
+    /// Of a hundred of these operations, so many take something from one key and leave it at another.
+    pub transfer_percent: u64,
     /// Of a hundred of these operations, so many are about text, or concern a key that mostly holds text.
     pub text_percent: u64,
     /// Of a hundred values, so many are too long for a packed collection.
@@ -53,14 +56,18 @@ impl Workload {
             let to = self.collection_key();
             return (to != key).then(|| vec![ClientCommand::Rename(key, to)]);
         }
-        if at < lifetimes + renames + settings.text_percent {
+        if at < lifetimes + renames + settings.transfer_percent {
+            return self.transfer(settings, key).map(|step| vec![step]);
+        }
+        if at < lifetimes + renames + settings.transfer_percent + settings.text_percent {
             return Some(vec![self.of_another_type(settings, key)]);
         }
         let mut steps = vec![self.on_collection(settings, key)];
         if self.prng.chance(self.settings.packed_percent, 100) {
             steps.extend((0..=self.prng.below(2)).map(|_| self.on_collection(settings, key)));
+            steps.retain(ClientCommand::can_be_joined);
         }
-        Some(steps)
+        (!steps.is_empty()).then_some(steps)
     }
 
     /// Reads that show all that a key holds, whatever that is.
@@ -103,6 +110,9 @@ impl Workload {
 
     fn update_of_collection(&mut self, settings: CollectionSettings, key: u64) -> ClientCommand {
         let kind = self.collection_kind(settings);
+        if kind == collections::SETS && self.prng.chance(1, 8) {
+            return ClientCommand::PopMember(key);
+        }
         let made = &mut self.made;
         let mut value = |prng: &mut Prng| {
             *made += 1;
@@ -134,6 +144,19 @@ impl Workload {
         }
         let millis = 2 + self.prng.below(self.settings.lifetime_max);
         ClientCommand::Expire { key, millis, blind }
+    }
+
+    /// Something goes from this key to another one.
+    fn transfer(&mut self, settings: CollectionSettings, key: u64) -> Option<ClientCommand> {
+        let to = self.collection_key();
+        let transfer = match self.prng.below(6) {
+            // What would last as long as something else, the judge does not know.
+            0 if settings.lifetime_percent == 0 => Transfer::Copy { replace: self.prng.chance(1, 2) },
+            0 | 1 => Transfer::Sorted,
+            _ => collections::draw_transfer(self.collection_kind(settings), &mut self.prng),
+        };
+        let is_of_two = matches!(transfer, Transfer::Copy { .. });
+        (to != key || !is_of_two).then(|| ClientCommand::Transfer(key, to, transfer))
     }
 
     /// Text where collections are, or a collection where text is.

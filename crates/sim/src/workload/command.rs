@@ -1,8 +1,9 @@
 //! One command of a client: as the workload makes it up, in the words of Redis, and as bytes of a body.
 
-use super::collections;
+use super::{WaitCommand, collections};
 use std::sync::OnceLock;
-use syros_checker::collections::CollectionOperation;
+use syros_checker::collections::{CollectionOperation, End};
+use syros_checker::transfer::Transfer;
 use syros_commands::families::{
     Append, DbSize, Del, FlushAll, Get, IncrBy, Keys, MGet, MSet, RecordVersions, Set, SetNx, Unchanged,
     Versions,
@@ -65,6 +66,13 @@ pub enum ClientCommand {
     },
     /// RENAME.
     Rename(u64, u64),
+    /// LMOVE, SMOVE, COPY, MOVE, SUNIONSTORE, ZRANGESTORE and SORT with STORE: takes something from the first key and leaves it
+    /// at the second.
+    Transfer(u64, u64, Transfer),
+    /// SPOP of one member of a set, whichever that is.
+    PopMember(u64),
+    /// A command that waits for elements. Only Redis clients send them, on connections of their own.
+    Wait(WaitCommand),
     /// PEXPIRE: so many milliseconds later the key is gone; 2 at least, as Redis knows no shorter lifetime than `PX 1`.
     Expire {
         /// Key.
@@ -99,6 +107,8 @@ pub enum ClientCommand {
         /// Their versions before.
         versions: Vec<i64>,
     },
+    /// The words of a command that the judge of histories knows nothing of: for experiments that ask for nothing else.
+    Unjudged(Vec<Vec<u8>>),
 }
 
 /// A lifetime as clients count it. The server counts to the first millisecond without the key (`Deadline`), its clients
@@ -169,11 +179,12 @@ impl ClientCommand {
         }
         let bits = ELSEWHERE | u64::from(database.number()) << DATABASE_BIT;
         match &mut self {
-            Self::FlushAll | Self::DbSize | Self::Keys | Self::RecordVersions => {}
+            Self::FlushAll | Self::DbSize | Self::Keys | Self::RecordVersions | Self::Unjudged(_) => {}
             Self::MGet(keys) | Self::Watch(keys) => keys.iter_mut().for_each(|key| *key |= bits),
             Self::Unchanged { seen, .. } => seen.iter_mut().for_each(|(key, _)| *key |= bits),
             Self::MSet(pairs) => pairs.iter_mut().for_each(|(key, _)| *key |= bits),
-            Self::Rename(from, to) => {
+            Self::Wait(wait) => wait.change_keys(|key| *key |= bits),
+            Self::Rename(from, to) | Self::Transfer(from, to, _) => {
                 *from |= bits;
                 *to |= bits;
             }
@@ -187,12 +198,57 @@ impl ClientCommand {
             | Self::Collection { key, .. }
             | Self::Expire { key, .. }
             | Self::Persist { key, .. }
+            | Self::PopMember(key)
             | Self::Del { key, .. } => *key |= bits,
         }
         self
     }
 
-    /// The database of its keys.
+    /// True if it may be one of several that are executed as one, as far as the judge knows them.
+    pub(crate) fn can_be_joined(&self) -> bool {
+        let has_lifetime = matches!(self, Self::SetFor(..) | Self::Expire { .. } | Self::Persist { .. });
+        let is_elsewhere = matches!(self, Self::Transfer(_, _, Transfer::Copy { .. } | Transfer::Whole));
+        let is_told_apart = matches!(self, Self::Wait(_) | Self::PopMember(_));
+        !has_lifetime && !is_elsewhere && !is_told_apart && self.key().is_some()
+    }
+
+    /// The same, whose reply is wanted.
+    pub(crate) fn with_reply(mut self) -> Self {
+        if let Self::IncrBy { blind, .. }
+        | Self::Append { blind, .. }
+        | Self::Del { blind, .. }
+        | Self::Collection { blind, .. }
+        | Self::Expire { blind, .. }
+        | Self::Persist { blind, .. } = &mut self
+        {
+            *blind = false;
+        }
+        self
+    }
+
+    /// True if it may wait.
+    #[must_use]
+    pub const fn waits(&self) -> bool {
+        matches!(self, Self::Wait(_))
+    }
+
+    /// The same, if it takes something from one key and leaves it at another in this database.
+    pub(crate) fn to_database(mut self, database: Database) -> Self {
+        if let Self::Transfer(from, to, transfer @ Transfer::Copy { .. }) = &mut self
+            && database_of(*from) != database
+        {
+            // Half of them move what is copied.
+            if *from % 2 == 0 {
+                (*to, *transfer) = (*from, Transfer::Whole);
+            }
+            let name = if is_elsewhere(*to) { *to & ((1 << DATABASE_BIT) - 1) } else { *to };
+            let bits = ELSEWHERE | u64::from(database.number()) << DATABASE_BIT;
+            *to = if database.is_first() { name } else { name | bits };
+        }
+        self
+    }
+
+    /// The database of its keys, or of the first one.
     pub(crate) fn database(&self) -> Database {
         self.key().map_or(Database::FIRST, database_of)
     }
@@ -201,7 +257,7 @@ impl ClientCommand {
     #[must_use]
     pub fn key(&self) -> Option<u64> {
         match self {
-            Self::FlushAll | Self::DbSize | Self::Keys | Self::RecordVersions => None,
+            Self::FlushAll | Self::DbSize | Self::Keys | Self::RecordVersions | Self::Unjudged(_) => None,
             Self::Get(key)
             | Self::Set(key, _)
             | Self::SetFor(key, ..)
@@ -211,10 +267,13 @@ impl ClientCommand {
             | Self::Append { key, .. }
             | Self::Collection { key, .. }
             | Self::Rename(key, _)
+            | Self::Transfer(key, ..)
+            | Self::PopMember(key)
             | Self::Expire { key, .. }
             | Self::Persist { key, .. }
             | Self::Del { key, .. } => Some(*key),
             Self::MGet(keys) | Self::Watch(keys) => keys.first().copied(),
+            Self::Wait(wait) => wait.keys.first().copied(),
             Self::Unchanged { seen, .. } => seen.first().map(|(key, _)| *key),
             Self::MSet(pairs) => pairs.first().map(|(key, _)| *key),
         }
@@ -258,7 +317,8 @@ impl ClientCommand {
             Self::MGet(keys) | Self::Watch(keys) => keys.iter().for_each(|key| visit(*key)),
             Self::Unchanged { seen, .. } => seen.iter().for_each(|(key, _)| visit(*key)),
             Self::MSet(pairs) => pairs.iter().for_each(|(key, _)| visit(*key)),
-            Self::Rename(from, to) => [*from, *to].into_iter().for_each(visit),
+            Self::Rename(from, to) | Self::Transfer(from, to, _) => [*from, *to].into_iter().for_each(visit),
+            Self::Wait(wait) => wait.for_each_key(visit),
             one => one.key().into_iter().for_each(visit),
         }
     }
@@ -269,6 +329,7 @@ impl ClientCommand {
             Self::IncrBy { .. } => true,
             Self::Collection { operation, .. } => code == b"WRONGTYPE" || collections::may_fail(operation),
             Self::Rename(..) => code == b"ERR",
+            Self::Transfer(..) | Self::PopMember(_) | Self::Wait(_) => code == b"WRONGTYPE",
             Self::Get(_) | Self::GetSet(..) | Self::Append { .. } => code == b"WRONGTYPE",
             _ => false,
         }
@@ -304,11 +365,15 @@ impl ClientCommand {
                 words.extend(collections::words(&key_name(*key), operation));
             }
             Self::Rename(from, to) => put("RENAME", from, &[&key_name(*to)]),
+            Self::Transfer(from, to, transfer) => words.extend(words_of_transfer(*from, *to, transfer)),
+            Self::PopMember(key) => put("SPOP", key, &[]),
+            Self::Wait(wait) => words.extend(wait.words(key_name)),
             Self::Expire { key, millis, .. } => put("PEXPIRE", key, &[last_millisecond(*millis).as_bytes()]),
             Self::Persist { key, .. } => put("PERSIST", key, &[]),
             Self::FlushAll => words.push(b"FLUSHALL".to_vec()),
             Self::DbSize => words.push(b"DBSIZE".to_vec()),
             Self::Keys => words.extend([b"KEYS".to_vec(), b"*".to_vec()]),
+            Self::Unjudged(all) => words.extend(all.iter().cloned()),
             // No client sends these: its connection does.
             Self::Watch(_) | Self::RecordVersions | Self::Unchanged { .. } => {}
         }
@@ -372,10 +437,39 @@ impl ClientCommand {
             Self::Del { key, blind } => {
                 put(Del { keys: Arguments::new(&[&key_name(*key)]) }.into(), *blind);
             }
-            Self::Collection { .. } | Self::Rename(..) | Self::Expire { .. } | Self::Persist { .. } => {
+            Self::Collection { .. }
+            | Self::Rename(..)
+            | Self::Transfer(..)
+            | Self::PopMember(_)
+            | Self::Wait(_)
+            | Self::Expire { .. }
+            | Self::Persist { .. }
+            | Self::Unjudged(_) => {
                 put_parsed(&self.words(), database, out);
             }
         }
+    }
+}
+
+/// The words of a command that takes something from one key and leaves it at another.
+fn words_of_transfer(from: u64, to: u64, transfer: &Transfer) -> Vec<Vec<u8>> {
+    let end = |end: End| if end == End::Left { b"LEFT".to_vec() } else { b"RIGHT".to_vec() };
+    let command = |name: &str, first: u64, rest: Vec<Vec<u8>>| {
+        [vec![name.as_bytes().to_vec(), key_name(first)], rest].concat()
+    };
+    let database = || database_of(to).number().to_string().into_bytes();
+    match transfer {
+        Transfer::Element(one, other) => command("LMOVE", from, vec![key_name(to), end(*one), end(*other)]),
+        Transfer::Member(member) => command("SMOVE", from, vec![key_name(to), member.clone()]),
+        Transfer::Copy { replace } => {
+            let mut rest = vec![key_name(to), b"DB".to_vec(), database()];
+            rest.extend(replace.then(|| b"REPLACE".to_vec()));
+            command("COPY", from, rest)
+        }
+        Transfer::Whole => command("MOVE", from, vec![database()]),
+        Transfer::Union => command("SUNIONSTORE", to, vec![key_name(from), key_name(to)]),
+        Transfer::Range => command("ZRANGESTORE", to, vec![key_name(from), b"0".to_vec(), b"-1".to_vec()]),
+        Transfer::Sorted => command("SORT", from, vec![b"ALPHA".to_vec(), b"STORE".to_vec(), key_name(to)]),
     }
 }
 

@@ -3,11 +3,13 @@
 mod collection_steps;
 pub(crate) mod collections;
 mod command;
+mod waiting;
 mod watching;
 
 pub use collection_steps::CollectionSettings;
 pub(crate) use command::put_parsed;
 pub use command::{ClientCommand, encode, key_name, key_of};
+pub use waiting::{WaitAction, WaitCommand};
 pub use watching::WatchSettings;
 pub(crate) use watching::Watching;
 
@@ -97,6 +99,11 @@ impl Workload {
     #[must_use]
     pub const fn new(settings: WorkloadSettings, prng: Prng) -> Self {
         Self { settings, prng, made: 0 }
+    }
+
+    /// What clients do.
+    pub(crate) const fn settings(&self) -> &WorkloadSettings {
+        &self.settings
     }
 
     /// The next operation of the client in this slot.

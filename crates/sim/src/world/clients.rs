@@ -1,6 +1,7 @@
 //! The clients of the world: they come and go, connect, ask for operations and are told the results.
 
 use super::{ClientSlot, Connection, InFlight, SimEvent, World, offset};
+use crate::asked::Asked;
 use crate::client::{ClientEffect, ClientProcess};
 use crate::history::{OperationIndex, StaleRead};
 use crate::network::NodeIndex;
@@ -85,6 +86,7 @@ impl World {
         let Some(client) = self.clients[slot].process.take() else { return };
         self.clients[slot].life += 1;
         self.end_conversation(slot);
+        self.waiting.end(slot);
         client.unfinished().into_iter().for_each(|operation| self.history.abandon(operation));
         for (replica, address) in client.connections.iter().enumerate() {
             if let Some(address) = address {
@@ -169,8 +171,10 @@ impl World {
             self.watch_quorum(slot);
         }
         let mut effects = core::mem::take(&mut self.client_effects);
+        let home = self.home_of(slot).filter(|_| self.is_front_end(slot));
+        let home = home.and_then(|home| self.replicas[home].process.as_mut());
         let Some(client) = &mut self.clients[slot].process else { return };
-        client.drain(now, &mut effects);
+        client.drain(now, home, &mut effects);
         let deadline = client.deadline();
         let node = self.client_node(slot);
         let life = self.clients[slot].life;
@@ -318,7 +322,7 @@ impl World {
     /// Has a client ask for an operation; if it `is_stale`, any replica may answer it as it is.
     fn submit_as(&mut self, slot: usize, steps: Vec<ClientCommand>, is_stale: bool) -> OperationIndex {
         if self.is_front_end(slot) {
-            return self.send_pipeline(slot, steps);
+            return self.send_pipeline(slot, steps.into_iter().map(Asked::single).collect());
         }
         let now = self.now();
         let body = encode(&steps);

@@ -132,6 +132,7 @@ impl World {
             return self.in_trouble(replica, trouble, Occurrence::NoteFailed);
         }
         self.strike_at_moments(before);
+        self.wake_waiters(replica, executed_now);
         self.begin_sync(replica);
         if let Some(process) = &self.replicas[replica].process
             && let Some(at) = process.deadline()

@@ -13,6 +13,7 @@ mod messages;
 mod nemesis;
 mod redis;
 mod turns;
+mod waiting;
 
 use crate::adapter;
 use crate::client::{ClientEffect, ClientProcess};
@@ -23,7 +24,7 @@ use crate::journal::{Disk, Sizes};
 use crate::network::{Network, NodeIndex};
 use crate::process::{Effect, ReplicaProcess};
 use crate::scheduler::Scheduler;
-use crate::swarm::Swarm;
+use crate::swarm::{CollectionSettings, Swarm};
 use crate::tally::Tally;
 use crate::trace::Trace;
 use crate::workload::{Watching, Workload};
@@ -43,6 +44,7 @@ use syros_protocol::record::Ticket;
 use syros_protocol::replica::{self, PlantedBug};
 use syros_types::{Configuration, Group, OpNumber, Prng, ReplicaId};
 use turns::Turns;
+use waiting::Waiting;
 
 /// Things that happen.
 #[derive(Debug)]
@@ -99,6 +101,8 @@ pub(crate) enum SimEvent {
     PeerMessage { ends: (usize, usize), link: u64, bytes: Rc<[u8]> },
     /// A client of a front end publishes or subscribes.
     Talk { slot: usize, life: u64 },
+    /// A client of a front end asks for a command that waits.
+    Wait { slot: usize, life: u64, place: usize },
 }
 
 /// A message on the network.
@@ -209,6 +213,8 @@ pub(crate) struct Dice {
     pub(crate) view: Prng,
     /// Of Redis clients.
     pub(crate) redis: Prng,
+    /// Of what they ask for as one.
+    pub(crate) asked: Prng,
 }
 
 /// What stands in for the real world.
@@ -263,6 +269,11 @@ pub struct World {
     overheard: Vec<(u32, usize, Message)>,
     broken_client: BrokenClient,
     conversation: Conversation,
+    pub(crate) waiting: Waiting,
+    /// Scripts that clients have run.
+    scripts: u64,
+    /// So many may go on until they have no fuel: it takes long.
+    exhausting: u64,
     /// A Redis client got something that is no answer to what it asked for.
     pub(crate) misanswered: Option<String>,
 }
@@ -287,6 +298,7 @@ impl World {
         verbose: bool,
         clients_max: usize,
     ) -> Self {
+        adapter::plant(planted);
         let group = Group::new(swarm.replicas).expect("the swarm draws sizes that exist");
         let mut swarm = swarm;
         // Groups may have been given another size since the world was drawn.
@@ -308,6 +320,7 @@ impl World {
             formation: Prng::new(swarm.seed ^ 0x5397_0a11_5eed_0011),
             view: Prng::new(swarm.seed ^ 0x5397_0a11_5eed_0020),
             redis: Prng::new(swarm.seed ^ 0x5397_0a11_5eed_0031),
+            asked: Prng::new(swarm.seed ^ 0x5397_0a11_5eed_0046),
         };
         let skew = swarm.clocks.skew_micros;
         let replicas = (0..swarm.replicas)
@@ -367,8 +380,17 @@ impl World {
             broken_client: BrokenClient::default(),
             misanswered: None,
             conversation: Conversation::new(swarm.seed),
+            waiting: Waiting::new(&swarm),
+            scripts: 0,
+            exhausting: u64::from(swarm.seed.is_multiple_of(8)),
             swarm,
         };
+        let has_sets =
+            |settings: CollectionSettings| settings.weights[crate::workload::collections::SETS] > 0;
+        let takes_any = world.swarm.workload.collections.is_some_and(has_sets);
+        if takes_any || world.swarm.front_ends.is_some_and(|world| world.waiters > 0) {
+            world.invariants.keep_answers();
+        }
         if world.swarm.workload.stale_percent > 0 {
             world.invariants.keep_log();
         }
@@ -473,6 +495,7 @@ impl World {
             SimEvent::PeersPart { ends, link } => self.part_peers(ends, link),
             SimEvent::PeerMessage { ends, link, bytes } => self.peer_message(ends, link, &bytes),
             SimEvent::Talk { slot, life } => self.talk(slot, life),
+            SimEvent::Wait { slot, life, place } => self.wait(slot, life, place),
             SimEvent::Respawn { slot, life } => {
                 if self.clients[slot].life == life {
                     self.start_client(slot);

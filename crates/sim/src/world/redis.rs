@@ -2,6 +2,7 @@
 //! of both.
 
 use super::{SimEvent, World};
+use crate::asked::{Asked, Ending, Form, ScriptEnd, ScriptForm};
 use crate::client::ClientProcess;
 use crate::history::OperationIndex;
 use crate::network::NodeIndex;
@@ -83,6 +84,7 @@ impl World {
             self.connect_redis(slot);
         }
         self.begin_conversation(slot);
+        self.begin_waiting(slot);
         if self.dice.redis.chance(world.terminate_percent, 100) {
             let within = TERMINATED_WITHIN / u64::from(self.swarm.protocol.speed);
             let at = self.now() + self.dice.redis.below(within);
@@ -120,20 +122,69 @@ impl World {
 
     /// Has a Redis client ask for several things at once.
     pub(super) fn issue_pipeline(&mut self, slot: usize) {
-        let pipeline = self.front_end_of(slot).map_or(1, |world| world.pipeline);
-        let mut steps = Vec::new();
-        for _ in 0..=self.dice.redis.below(pipeline) {
-            steps.extend(self.workload.next(slot));
+        let Some(world) = self.front_end_of(slot) else { return };
+        let mut asked = Vec::new();
+        for _ in 0..=self.dice.redis.below(world.pipeline) {
+            let steps = self.workload.next(slot);
+            if self.dice.asked.chance(world.joined_percent, 100) {
+                asked.push(self.join(slot, world, steps));
+            } else {
+                asked.extend(steps.into_iter().map(Asked::single));
+            }
         }
-        let databases = self.front_end_of(slot).map_or(1, |world| world.databases);
-        if databases > 1 {
-            steps = steps.into_iter().map(|step| step.in_database(self.draw_database(databases))).collect();
+        if world.databases > 1 {
+            for asked in &mut asked {
+                let (database, other) =
+                    (self.draw_database(world.databases), self.dice.asked.below(world.databases));
+                let other = Database::all().nth(other as usize).unwrap_or_default();
+                let moved = |step: ClientCommand| step.in_database(database).to_database(other);
+                asked.steps = core::mem::take(&mut asked.steps).into_iter().map(moved).collect();
+                asked.undone = core::mem::take(&mut asked.undone).into_iter().map(moved).collect();
+            }
         }
-        self.send_pipeline(slot, steps);
+        self.send_pipeline(slot, asked);
         let closes = self.front_end_of(slot).map_or(0, |world| world.close_percent);
         if self.dice.redis.chance(closes, 100) {
             self.close_some_connection(slot);
         }
+    }
+
+    /// Several commands as one operation, if they can be that.
+    fn join(&mut self, slot: usize, world: FrontEndWorld, mut steps: Vec<ClientCommand>) -> Asked {
+        while steps.len() < 4 && self.dice.asked.chance(1, 2) {
+            steps.extend(self.workload.next(slot));
+        }
+        // The judge knows lifetimes of single commands only, and what concerns all keys not among others.
+        steps.retain(ClientCommand::can_be_joined);
+        let mut steps: Vec<ClientCommand> = steps.into_iter().map(ClientCommand::with_reply).collect();
+        let mut undone = Vec::new();
+        let is_script = self.dice.asked.chance(2, 3);
+        let form = if is_script {
+            self.scripts += 1;
+            let end = match self.dice.asked.below(8) {
+                0 | 1 => ScriptEnd::Fails,
+                2 | 3 if world.declares => ScriptEnd::Strays,
+                4 if self.exhausting > 0 => {
+                    self.exhausting -= 1;
+                    ScriptEnd::Exhausts
+                }
+                _ => ScriptEnd::Returns,
+            };
+            match end {
+                ScriptEnd::Returns => {}
+                ScriptEnd::Fails => steps.retain(|step| !step.is_read()),
+                ScriptEnd::Exhausts | ScriptEnd::Strays => undone = core::mem::take(&mut steps),
+            }
+            Form::Script(ScriptForm {
+                declares: world.declares || self.dice.asked.chance(1, 2),
+                by_name: self.dice.asked.chance(1, 2),
+                end,
+                number: self.scripts,
+            })
+        } else {
+            Form::Transaction
+        };
+        Asked { steps, undone, form }
     }
 
     /// One of the first so many databases.
@@ -185,16 +236,17 @@ impl World {
     }
 
     /// Has a Redis client send commands in one pipeline. The last of the operations.
-    pub(super) fn send_pipeline(&mut self, slot: usize, steps: Vec<ClientCommand>) -> OperationIndex {
+    pub(super) fn send_pipeline(&mut self, slot: usize, asked: Vec<Asked>) -> OperationIndex {
         let (now, life) = (self.now(), self.clients[slot].life);
         let host = self.clients[slot].process.as_mut().and_then(ClientProcess::host);
         let clients = host.map(|host| host.clients()).unwrap_or_default();
         let client = clients.get(self.dice.redis.below(clients.len().max(1) as u64) as usize).copied();
-        let (mut bytes, count) = (Vec::new(), steps.len());
-        for (number, step) in steps.into_iter().map(as_redis_has_it).enumerate() {
+        let (mut bytes, count) = (Vec::new(), asked.len());
+        for (number, mut asked) in asked.into_iter().enumerate() {
+            asked.steps = asked.steps.into_iter().map(as_redis_has_it).collect();
             let echo = self.dice.redis.chance(1, 6);
-            let operation = self.history.invoke((slot as u64) << 32 | life, vec![step.clone()], now);
-            self.trace.line(now, format_args!("client {slot} {client:x?} operation {operation}: {step:?}"));
+            let operation = self.history.invoke((slot as u64) << 32 | life, asked.steps.clone(), now);
+            self.trace.line(now, format_args!("client {slot} {client:x?} operation {operation}: {asked:?}"));
             let host = self.clients[slot].process.as_mut().and_then(ClientProcess::host);
             let (Some(host), Some(address)) = (host, client) else {
                 // Nobody takes the connection.
@@ -203,7 +255,7 @@ impl World {
             };
             let connection = life << 44 | (slot as u64) << 40 | (address >> 32) << 8 | (address & 0xff);
             self.history.on_connection(operation, connection);
-            bytes.extend(host.ask(address, (operation, step), (echo, number + 1 == count)));
+            bytes.extend(host.ask(address, (operation, asked), (echo, number + 1 == count)));
         }
         if let Some(address) = client {
             self.send_in_pieces(slot, address, &bytes);
@@ -273,6 +325,9 @@ impl World {
                 if self.conversation.is_talker(slot, address) {
                     return self.forget_talker(slot, address);
                 }
+                if self.waiting.forget(slot, address) {
+                    return;
+                }
                 return self.connect_redis(slot);
             }
             SocketEvent::Closed => {
@@ -282,7 +337,9 @@ impl World {
                 if self.conversation.is_talker(slot, address) {
                     return self.forget_talker(slot, address);
                 }
-                self.connect_redis(slot);
+                if !self.waiting.forget(slot, address) {
+                    self.connect_redis(slot);
+                }
             }
         }
         self.drain_client(slot);
@@ -291,11 +348,16 @@ impl World {
     /// What clients of a front end had asked for has ended.
     fn have_ended(&mut self, slot: usize, ended: Vec<Ended>) {
         let now = self.now();
-        for Ended { operation, outcome, ends_pipeline } in ended {
+        for Ended { operation, ending, ends_pipeline } in ended {
             self.trace.fold(0x3ed1_5000 + operation as u64);
-            self.trace.line(now, format_args!("client {slot} operation {operation} ends: {outcome:?}"));
-            match outcome {
-                Some(outcome) => {
+            self.trace.line(now, format_args!("client {slot} operation {operation} ends: {ending:?}"));
+            match ending {
+                Some(Ending::Undone) => {
+                    self.tally.record(Occurrence::ScriptUndone);
+                    self.history.undo(operation);
+                    self.history.finish(operation, Outcome::Done, now);
+                }
+                Some(Ending::Outcome(outcome)) => {
                     match outcome {
                         Outcome::NoQuorum => self.tally.record(Occurrence::NoQuorum),
                         Outcome::Unknown => self.tally.record(Occurrence::RedisUnknown),
@@ -307,6 +369,9 @@ impl World {
             }
             if ends_pipeline {
                 self.schedule_issue(slot);
+            }
+            if self.history.get(operation).is_wait() {
+                self.waited(slot, operation);
             }
         }
     }

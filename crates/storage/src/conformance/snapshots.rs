@@ -56,6 +56,7 @@ impl Updates {
         let flush_one_in = 100 + prng.below(3000);
         let mut generator = Generator::new(!seed, 1..4000, 1..2_000_000);
         generator.has_streams = true;
+        generator.has_field_expiry = true;
         let has_databases = !seed.is_multiple_of(3);
         Self { prng, generator, now: 0, entry: 0, names, flush_one_in, has_databases }
     }

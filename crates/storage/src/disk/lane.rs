@@ -6,22 +6,26 @@ use super::layout::{
     value_record,
 };
 use super::reader::{Read, ReadPoint, each, random, scan};
+use crate::entry::earlier;
+use crate::events::EventLog;
 use crate::hash::KeyHashBuilder;
 use crate::removals::{ALL, SWAPPED, part_of};
 use crate::stamp::Stamp;
 use crate::store::{Change, Store};
 use core::cell::Cell;
 use core::fmt;
+use core::num::NonZeroU64;
 use core::ops::ControlFlow;
 use core::sync::atomic::Ordering;
 use std::sync::Arc;
 use syros_commands::Programs;
 use syros_commands::access::{
-    Databases, DatabasesMut, EntryRef as _, Expiry, Keys, KeysMut, Operand, Version, is_hidden,
+    Databases, DatabasesMut, EntryRef as _, Expiry, KeyEvent, Keys, KeysMut, Notification, Operand, Version,
+    is_hidden,
 };
 use syros_commands::execution;
 use syros_types::{Database, OpNumber, Prng, WallTime};
-use syros_values::{Collection, Kind, WrongType};
+use syros_values::{Collection, Kind, Moments, WrongType};
 
 /// Executes bodies whose keys no other lane has anything to do with at the same time. What it has executed it sees
 /// itself at once, and everybody once it is committed.
@@ -52,6 +56,8 @@ pub struct Lane<S: Store> {
     bytes: usize,
     /// How what has been done since a script began can be undone.
     undo: Option<Undo>,
+    /// What has happened to keys, and has not been told.
+    events: EventLog,
 }
 
 /// What a lane was when a script began. No script removes all keys.
@@ -60,6 +66,7 @@ struct Undo {
     steps: Vec<(StoreKey, Option<Change>)>,
     first_expiry: Expiry,
     bytes: usize,
+    events: usize,
 }
 
 impl<S: Store> fmt::Debug for Lane<S> {
@@ -109,6 +116,7 @@ impl<S: Store> Lane<S> {
             first_expiry: None,
             bytes: 0,
             undo: None,
+            events: EventLog::default(),
         }
     }
 
@@ -122,12 +130,18 @@ impl<S: Store> Lane<S> {
     /// Executes a body at this log time, and appends its replies: see [`Engine::apply`](crate::Engine::apply).
     pub fn execute(&mut self, time: WallTime, body: &[u8], reply: &mut Vec<u8>) {
         self.now_ms = time.as_millis();
+        self.events.set(self.shared.notifies());
         execution::apply(self, time, body, reply);
     }
 
     /// Bytes that have not been committed, about.
     pub const fn uncommitted_bytes(&self) -> usize {
         self.bytes
+    }
+
+    /// What has happened to keys since this was asked last, as far as it is asked: see [`Shared::set_notifying`].
+    pub fn take_notifications(&mut self) -> Vec<Notification> {
+        self.events.take()
     }
 
     /// Lets everybody see what was executed.
@@ -223,17 +237,53 @@ impl<S: Store> Lane<S> {
         self.record_at(database, part_of(database, key));
     }
 
-    /// Gives a key a record and the expiry that is in it.
-    fn put(&mut self, key: &[u8], record: Vec<u8>, expiry: Expiry) {
-        if expiry.is_some() {
+    /// Gives a key a record that is gone at these moments.
+    fn put(&mut self, key: &[u8], record: Vec<u8>, moments: Moments) {
+        self.notify_addition(key);
+        if moments.gone.is_some() {
             self.record_removal(key);
         }
         let space = self.space();
-        if let Some(expiry) = expiry {
+        // A field that is gone already is still to be removed.
+        let soon = NonZeroU64::MIN.saturating_add(self.now_ms);
+        let first = moments.first.map(|first| first.max(soon));
+        for expiry in [first, moments.gone].into_iter().flatten() {
             self.change(expiry_key(space, expiry, key), Change::Put(Vec::new()));
             self.first_expiry = Some(self.first_expiry.map_or(expiry, |first| first.min(expiry)));
         }
         self.change(data_key(space, key), Change::Put(record));
+    }
+
+    /// Tells what becomes of a key that is about to get a record: one that is not there is new, and one that has expired has
+    /// done so now at the latest.
+    fn notify_addition(&mut self, key: &[u8]) {
+        if self.events.is_on() && self.get(key).is_none() {
+            self.notify_expiry(key);
+            self.notify(KeyEvent::New, key);
+        }
+    }
+
+    /// Tells that a key has expired, if there is a record of it that is about to go.
+    fn notify_expiry(&mut self, key: &[u8]) {
+        if self.events.is_on() && self.get(key).is_none() && self.get_at(key, 0).is_some() {
+            self.notify(KeyEvent::Expired, key);
+        }
+    }
+
+    /// The record of a key that does not expire before this time, in milliseconds, or later.
+    fn get_at(&self, key: &[u8], now_ms: u64) -> Option<Read<Value<'_, S::Value>>> {
+        let store_key = data_key(self.space(), key);
+        let stored = || self.shared.succeeded(self.shared.store.get(&store_key)).flatten();
+        let value = match self.changes.get(&store_key) {
+            Some(Change::Put(record)) => Value::Changed(record),
+            Some(Change::Delete) => return None,
+            Some(Change::Merge(operands)) => {
+                let old = stored();
+                Value::Merged(merged(old.as_ref().map(AsRef::as_ref), operands.iter().map(Vec::as_slice)))
+            }
+            None => Value::Stored(stored()?),
+        };
+        Read::new(key, value, now_ms)
     }
 
     /// Gives a key another record, with the same expiry, whose own entry is there already.
@@ -272,11 +322,11 @@ impl<S: Store> DatabasesMut for Lane<S> {
     fn move_key(&mut self, name: &[u8], from: Database, to: Database) {
         self.database_mut(from);
         if let Some(found) = self.get(name) {
-            let expiry = found.expiry();
-            let record = record_of(name, self.stamp(expiry), found.stored());
+            let moments = found.moments();
+            let record = record_of(name, self.stamp(found.expiry()), found.stored());
             drop(found);
             self.remove(name);
-            self.database_mut(to).put(name, record, expiry);
+            self.database_mut(to).put(name, record, moments);
         }
     }
 
@@ -322,18 +372,11 @@ impl<S: Store> Keys for Lane<S> {
     type EntryRef<'a> = Read<Value<'a, S::Value>>;
 
     fn get(&self, key: &[u8]) -> Option<Read<Value<'_, S::Value>>> {
-        let store_key = data_key(self.space(), key);
-        let stored = || self.shared.succeeded(self.shared.store.get(&store_key)).flatten();
-        let value = match self.changes.get(&store_key) {
-            Some(Change::Put(record)) => Value::Changed(record),
-            Some(Change::Delete) => return None,
-            Some(Change::Merge(operands)) => {
-                let old = stored();
-                Value::Merged(merged(old.as_ref().map(AsRef::as_ref), operands.iter().map(Vec::as_slice)))
-            }
-            None => Value::Stored(stored()?),
-        };
-        Read::new(key, value, self.now_ms)
+        self.get_at(key, self.now_ms)
+    }
+
+    fn time_ms(&self) -> u64 {
+        self.now_ms
     }
 
     fn version(&self, key: &[u8]) -> Version {
@@ -380,12 +423,14 @@ impl<S: Store> Lane<S> {
 
 impl<S: Store> KeysMut for Lane<S> {
     fn set(&mut self, key: &[u8], value: &[u8], expiry: Expiry) {
-        self.put(key, record(key, self.stamp(expiry), value), expiry);
+        let moments = Moments { first: None, gone: expiry };
+        self.put(key, record(key, self.stamp(expiry), value), moments);
     }
 
     fn set_collection<C: Collection>(&mut self, key: &[u8], collection: C) {
         self.shared.record_mark();
-        self.put(key, value_record(key, self.stamp(None), &collection.into()), None);
+        let value: syros_values::Value = collection.into();
+        self.put(key, value_record(key, self.stamp(None), &value), value.moments());
     }
 
     fn edit<R>(
@@ -412,12 +457,21 @@ impl<S: Store> KeysMut for Lane<S> {
         drop(found);
         let existed = old.is_some();
         let (mut value, expiry) = old.unwrap_or_else(|| (C::default().into(), None));
+        // All of it is written anyway.
+        value.drop_due(self.now_ms, u64::MAX);
         let collection = C::of_mut(&mut value).ok_or(WrongType)?;
         let result = change(collection);
-        match (collection.is_absent(), existed) {
+        match (collection.is_absent(self.now_ms), existed) {
             (false, _) => {
+                self.notify_addition(key);
                 self.shared.record_mark();
-                self.replace(key, value_record(key, self.stamp(expiry), &value));
+                let record = value_record(key, self.stamp(expiry), &value);
+                let Moments { first, gone } = value.moments();
+                if first.is_some() {
+                    self.put(key, record, Moments { first, gone: earlier(expiry, gone) });
+                } else {
+                    self.replace(key, record);
+                }
             }
             (true, true) => self.remove(key),
             (true, false) => {}
@@ -426,7 +480,7 @@ impl<S: Store> KeysMut for Lane<S> {
     }
 
     fn merge(&mut self, key: &[u8], now_ms: u64, operand: Operand<'_>) -> bool {
-        if is_long(key) {
+        if is_long(key) || self.events.is_on() {
             return false;
         }
         let key = data_key(self.space(), key);
@@ -454,12 +508,14 @@ impl<S: Store> KeysMut for Lane<S> {
     fn set_expiry(&mut self, key: &[u8], expiry: Expiry) {
         if let Some(found) = self.get(key) {
             let record = record_of(key, self.stamp(expiry), found.stored());
+            let Moments { first, gone } = found.stored().moments();
             drop(found);
-            self.put(key, record, expiry);
+            self.put(key, record, Moments { first, gone: earlier(expiry, gone) });
         }
     }
 
     fn remove(&mut self, key: &[u8]) {
+        self.notify_expiry(key);
         self.record_removal(key);
         // Of a key that does not exist a record may be left.
         self.change(data_key(self.space(), key), Change::Delete);
@@ -467,11 +523,11 @@ impl<S: Store> KeysMut for Lane<S> {
 
     fn rename(&mut self, from: &[u8], to: &[u8]) {
         if let Some(found) = self.get(from) {
-            let expiry = found.expiry();
-            let record = record_of(to, self.stamp(expiry), found.stored());
+            let moments = found.moments();
+            let record = record_of(to, self.stamp(found.expiry()), found.stored());
             drop(found);
             self.remove(from);
-            self.put(to, record, expiry);
+            self.put(to, record, moments);
         }
     }
 
@@ -491,12 +547,23 @@ impl<S: Store> KeysMut for Lane<S> {
         }
     }
 
+    fn notifies(&self) -> bool {
+        self.events.is_on()
+    }
+
+    fn notify(&mut self, event: KeyEvent, key: &[u8]) {
+        self.events.push(event, (self.database.get(), key), self.number);
+    }
+
     fn begin_undo(&mut self) {
-        self.undo = Some(Undo { steps: Vec::new(), first_expiry: self.first_expiry, bytes: self.bytes });
+        let (first_expiry, bytes, events) = (self.first_expiry, self.bytes, self.events.len());
+        self.undo = Some(Undo { steps: Vec::new(), first_expiry, bytes, events });
     }
 
     fn end_undo(&mut self, keeps: bool) {
-        let Some(Undo { steps, first_expiry, bytes }) = self.undo.take().filter(|_| !keeps) else { return };
+        let undo = self.undo.take().filter(|_| !keeps);
+        let Some(Undo { steps, first_expiry, bytes, events }) = undo else { return };
+        self.events.truncate(events);
         (self.first_expiry, self.bytes) = (first_expiry, bytes);
         for (key, before) in steps.into_iter().rev() {
             match before {

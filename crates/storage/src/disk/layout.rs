@@ -24,9 +24,13 @@
 //! A key longer than [`NAME_BYTES_MAX`] does not fit into every store's keys: its *name* there is its beginning and a
 //! cryptographic hash of all of it, and its record begins with the key itself.
 //!
+//! A hash of which fields expire has two entries of its own under `e`, or `E`: of the moment at which its first field expires,
+//! and of that at which the last one does if all do.
+//!
 //! Entries under `e` are written when a key gets an expiry and left alone when it loses it: whether one is right, the
 //! key's own record says. So setting a key never reads.
 
+use crate::entry::earlier;
 use crate::hash::KeyHashBuilder;
 use crate::stamp::Stamp;
 use crate::store::Change;
@@ -39,7 +43,7 @@ use syros_commands::access::Operand;
 use syros_types::limits::KEY_BYTES_MAX;
 use syros_types::varint::{put_varint, take_varint};
 use syros_types::{Database, key_hash};
-use syros_values::{Kind, Value};
+use syros_values::{Kind, Moments, Value};
 
 /// A key of the store: usual ones need no allocation.
 pub(super) type StoreKey = SmallVec<[u8; 48]>;
@@ -281,6 +285,22 @@ impl Stored<'_> {
         }
     }
 
+    /// When something of it expires, without a look at its elements.
+    pub(super) fn moments(self) -> Moments {
+        match self {
+            Self::String(_) => Moments::default(),
+            Self::Collection(bytes) => Moments::of_encoding(bytes),
+        }
+    }
+
+    /// Its fingerprint at this time.
+    pub(super) fn fingerprint_at(self, now_ms: u64) -> u64 {
+        match self {
+            Self::String(bytes) => key_hash(bytes),
+            Self::Collection(_) => self.value().fingerprint_at(now_ms),
+        }
+    }
+
     /// Its fingerprint.
     pub(super) fn fingerprint(self) -> u64 {
         match self {
@@ -306,6 +326,17 @@ impl Parsed {
     /// The key, whose name is known.
     pub(super) fn key<'a>(&self, record: &'a [u8], name: &'a [u8]) -> &'a [u8] {
         if self.key_length == 0 { name } else { &record[self.start - self.key_length..self.start] }
+    }
+
+    /// When it, or a field of it, is gone.
+    pub(super) fn moments(&self, record: &[u8]) -> Moments {
+        let Moments { first, gone } = self.value(record).moments();
+        Moments { first, gone: earlier(self.stamp.expiry, gone) }
+    }
+
+    /// True if it is gone at this time.
+    pub(super) fn is_gone(&self, record: &[u8], now_ms: u64) -> bool {
+        self.moments(record).gone.is_some_and(|gone| gone.get() <= now_ms)
     }
 
     /// The value.
@@ -391,12 +422,17 @@ pub fn merged<'a>(old: Option<&[u8]>, operands: impl IntoIterator<Item = &'a [u8
             Stored::Collection(_) => (parsed.stamp, None),
         }
     });
-    // No string, but a stamp: a collection, which the old record has.
+    // No string, but a stamp: a collection, which the old record has. Its fields may be gone, all of them.
+    let collection_gone = old.and_then(|old| parse_record(old, false).value(old).moments().gone);
+    let is_gone = |stamp: Stamp, is_collection: bool, now_ms| {
+        let gone = if is_collection { earlier(stamp.expiry, collection_gone) } else { stamp.expiry };
+        gone.is_some_and(|gone| gone.get() <= now_ms)
+    };
     let mut state: Option<(Stamp, Option<Vec<u8>>)> = split;
     for operand in operands {
         let Some((now_ms, entry, operand)) = decode_operand(operand) else { continue };
         match &mut state {
-            Some((stamp, string)) if stamp.expiry.is_none_or(|expiry| expiry.get() > now_ms) => {
+            Some((stamp, string)) if !is_gone(*stamp, string.is_none(), now_ms) => {
                 // A blind update that fails changes nothing, and nobody is told; of a collection it fails.
                 if let Some(string) = string {
                     let _ = operand.change(string);

@@ -2,6 +2,7 @@
 
 use super::DiskEngine;
 use super::layout::{Space, StoreKey, data_key, expiry_key, record, value_record};
+use crate::entry::earlier;
 use crate::removals::Removals;
 use crate::snapshot::Record;
 use crate::store::{Change, Store, StoreError};
@@ -11,6 +12,7 @@ use core::num::NonZeroU64;
 use core::sync::atomic::Ordering;
 use syros_commands::Programs;
 use syros_types::{Database, WallTime, key_hash};
+use syros_values::Moments;
 
 /// Why a disk engine could not be restored.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -122,13 +124,20 @@ impl<S: Store> DiskLoader<S> {
                     self.has_marks |= stamp.entry > 0;
                     self.digest.add_stamped(key, key_hash(value), stamp);
                     let record = record(key, stamp, value);
-                    self.key((database, key), stamp.expiry, record, &mut changes);
+                    self.key(
+                        (database, key),
+                        Moments { first: None, gone: stamp.expiry },
+                        record,
+                        &mut changes,
+                    );
                 }
                 Record::Collection { key, value, stamp, .. } => {
                     self.has_marks = true;
                     self.digest.add_stamped(key, value.fingerprint(), stamp);
                     let record = value_record(key, stamp, &value);
-                    self.key((database, key), stamp.expiry, record, &mut changes);
+                    let Moments { first, gone } = value.moments();
+                    let moments = Moments { first, gone: earlier(stamp.expiry, gone) };
+                    self.key((database, key), moments, record, &mut changes);
                 }
                 Record::Recorded { from } => {
                     self.has_marks = true;
@@ -169,14 +178,15 @@ impl<S: Store> DiskLoader<S> {
     fn key(
         &mut self,
         (database, key): (Database, &[u8]),
-        expiry: Option<NonZeroU64>,
+        moments: Moments,
         record: Vec<u8>,
         changes: &mut Vec<(StoreKey, Change)>,
     ) {
         self.count += 1;
         let space = Space::of(database);
-        if let Some(expiry) = expiry {
-            self.first_expiry = Some(self.first_expiry.map_or(expiry, |first| first.min(expiry)));
+        // Fields may be due: they are removed later.
+        self.first_expiry = earlier(self.first_expiry, moments.gone);
+        for expiry in [moments.first, moments.gone].into_iter().flatten() {
             changes.push((expiry_key(space, expiry, key), Change::Put(Vec::new())));
         }
         changes.push((data_key(space, key), Change::Put(record)));

@@ -35,7 +35,7 @@ use layout::{
 };
 use std::sync::{Arc, OnceLock, PoisonError, RwLock};
 use syros_commands::Programs;
-use syros_commands::access::{Databases as _, Expiry, Keys as _};
+use syros_commands::access::{Databases as _, Expiry, KeyEvent, Keys as _, Notification, is_hidden};
 use syros_types::varint::{put_varint, take_varint};
 use syros_types::{Database, OpNumber, WallTime};
 
@@ -56,6 +56,16 @@ const PURGED_MAX: usize = 256;
 
 /// No key expires.
 const NEVER: u64 = u64::MAX;
+
+/// A key that was to expire by now, or a field of it.
+struct Due {
+    database: Database,
+    ms: u64,
+    space: Space,
+    name: Vec<u8>,
+    expiry_key: StoreKey,
+    data_key: StoreKey,
+}
 
 /// What all threads of a disk engine have in common.
 ///
@@ -82,6 +92,8 @@ pub struct Shared<S: Store> {
     purged_before: AtomicU64,
     /// Keys that have expired and whose records have been removed.
     expired: AtomicU64,
+    /// It is asked what happens to keys.
+    notifies: AtomicBool,
     /// A record with a mark has been written, at some time.
     has_marks: AtomicBool,
     /// The entry that versions are recorded from; 0 if they are not, or that is not committed.
@@ -161,7 +173,16 @@ impl<S: Store> Shared<S> {
         self.next_expiry_ms().map(moment)
     }
 
-    /// The same in milliseconds.
+    /// When something is gone that is there, at the earliest. A hash of which a field is gone says when the next one goes only
+    /// once that field has been removed.
+    fn next_change_ms(&self) -> Expiry {
+        if self.has_expired() {
+            return Some(NonZeroU64::MIN.saturating_add(self.time().as_millis()));
+        }
+        self.next_expiry_ms()
+    }
+
+    /// The same as [`next_expiry`](Self::next_expiry) in milliseconds.
     fn next_expiry_ms(&self) -> Expiry {
         NonZeroU64::new(self.next_expiry.load(Ordering::Acquire)).filter(|ms| ms.get() != NEVER)
     }
@@ -213,17 +234,29 @@ impl<S: Store> Shared<S> {
         }
     }
 
+    /// Has lanes collect what they do to keys from now on, or do so no longer.
+    pub fn set_notifying(&self, is_on: bool) {
+        self.notifies.store(is_on, Ordering::Release);
+    }
+
+    /// True if it is asked what happens to keys.
+    fn notifies(&self) -> bool {
+        self.notifies.load(Ordering::Acquire)
+    }
+
     /// True if records may be there of keys that have expired.
     pub fn has_expired(&self) -> bool {
         self.purged_before.load(Ordering::Acquire) <= self.time().as_millis()
     }
 
-    /// Removes the records of some keys that have expired. No lane may be at work, and nothing uncommitted.
-    pub fn purge(&self) {
+    /// Removes the records of some keys that have expired, and fields that have. No lane may be at work, and nothing uncommitted.
+    /// What has happened to keys, if that is asked: of no log entry.
+    pub fn purge(&self) -> Vec<Notification> {
+        let mut expired = Vec::new();
         let now_ms = self.time().as_millis();
-        let mut due: Vec<(u64, StoreKey, StoreKey)> = Vec::new();
+        let mut due: Vec<Due> = Vec::new();
         let mut rest = NEVER;
-        for (_, space) in self.spaces_in_use() {
+        for (database, space) in self.spaces_in_use() {
             let from = expiries_from(space, 0);
             let walked = self.store.walk(None, &from, |key, _| {
                 let Some((ms, position, name)) = parse_expiry_key(space, key) else {
@@ -233,26 +266,55 @@ impl<S: Store> Shared<S> {
                     rest = rest.min(ms);
                     return ControlFlow::Break(());
                 }
-                due.push((ms, StoreKey::from_slice(key), named_data_key(space, position, name)));
+                due.push(Due {
+                    ms,
+                    database,
+                    space,
+                    name: name.to_vec(),
+                    expiry_key: StoreKey::from_slice(key),
+                    data_key: named_data_key(space, position, name),
+                });
                 ControlFlow::Continue(())
             });
             if self.succeeded(walked).is_none() {
-                return;
+                return expired;
             }
         }
         let mut changes = Vec::with_capacity(2 * due.len());
-        for (ms, expiry_key, data_key) in due {
-            let Some(found) = self.succeeded(self.store.get(&data_key)) else { return };
+        let mut next = NEVER;
+        for Due { ms, database, space, name, expiry_key, data_key } in due {
+            let Some(found) = self.succeeded(self.store.get(&data_key)) else { return expired };
+            changes.push((expiry_key, Change::Delete));
+            let Some(found) = found else { continue };
+            let record = found.as_ref();
+            let parsed = parse_record(record, is_long(&name));
+            let moments = parsed.moments(record);
             // It may have been set anew since, and got another expiry or none.
-            let expiry = |found: S::Value| parse_record(found.as_ref(), false).stamp.expiry;
-            if found.and_then(expiry).map(NonZeroU64::get) == Some(ms) {
+            if moments.gone.map(NonZeroU64::get) == Some(ms) {
+                if self.notifies() {
+                    expired.extend(expiry_of(database, parsed.key(record, &name)));
+                }
                 changes.push((data_key, Change::Delete));
                 self.expired.fetch_add(1, Ordering::Relaxed);
+            } else if !parsed.is_gone(record, now_ms)
+                && moments.first.is_some_and(|first| first.get() <= now_ms)
+            {
+                let mut value = parsed.value(record).value();
+                value.drop_due(now_ms, u64::MAX);
+                let key = parsed.key(record, &name);
+                if let Some(first) = value.moments().first {
+                    next = next.min(first.get());
+                    changes.push((layout::expiry_key(space, first, key), Change::Put(Vec::new())));
+                }
+                changes.push((data_key, Change::Put(layout::value_record(key, parsed.stamp, &value))));
             }
-            changes.push((expiry_key, Change::Delete));
         }
         self.succeeded(self.store.write(changes.into_iter()));
         self.purged_before.store(rest, Ordering::Release);
+        if let Some(next) = NonZeroU64::new(next).filter(|_| next < NEVER) {
+            self.record_expiry(next);
+        }
+        expired
     }
 
     /// How many keys have expired since the store was opened; of those that were set anew meanwhile nobody knows.
@@ -413,6 +475,11 @@ fn read_programs<S: Store>(store: &S) -> Result<Programs, StoreError> {
     Ok(programs)
 }
 
+/// That the key of this record has expired, unless no client knows of it.
+fn expiry_of(database: Database, key: &[u8]) -> Option<Notification> {
+    (!is_hidden(key)).then(|| Notification { entry: 0, database, key: key.into(), event: KeyEvent::Expired })
+}
+
 /// Visits the record of a store's key if it is of a key of this space that exists at this time; breaks off behind the last
 /// of the space.
 fn visit_record(
@@ -425,7 +492,7 @@ fn visit_record(
         return ControlFlow::Break(());
     };
     let parsed = parse_record(record, is_long(name));
-    if parsed.stamp.expiry.is_some_and(|expiry| expiry.get() <= now_ms) {
+    if parsed.is_gone(record, now_ms) {
         return ControlFlow::Continue(());
     }
     visit(position, parsed.key(record, name), parsed.value(record), parsed.stamp)
@@ -482,6 +549,8 @@ pub struct DiskEngine<S: Store> {
     shared: Arc<Shared<S>>,
     lane: Lane<S>,
     cut: Option<Cut<S>>,
+    /// What has happened to keys, and has not been told.
+    notifications: Vec<Notification>,
 }
 
 impl<S: Store> DiskEngine<S> {
@@ -509,6 +578,7 @@ impl<S: Store> DiskEngine<S> {
             next_expiry: AtomicU64::new(NEVER),
             purged_before: AtomicU64::new(0),
             expired: AtomicU64::new(0),
+            notifies: AtomicBool::new(false),
             has_marks: AtomicBool::new(has_marks),
             recorded_from: AtomicU64::new(0),
             removals: SharedRemovals::default(),
@@ -530,7 +600,7 @@ impl<S: Store> DiskEngine<S> {
             return Err(error.clone());
         }
         let lane = Lane::new(Arc::clone(&shared));
-        Ok((Self { shared, lane, cut: None }, head))
+        Ok((Self { shared, lane, cut: None, notifications: Vec::new() }, head))
     }
 
     /// Begins to restore an engine from the blocks of a snapshot of any engine of this type, in an empty store.
@@ -559,6 +629,7 @@ impl<S: Store> Engine for DiskEngine<S> {
         self.advance(time);
         self.lane.execute(self.shared.time(), body, reply);
         self.lane.commit();
+        self.notifications.extend(self.lane.take_notifications());
     }
 
     fn read(&self, now: WallTime, body: &[u8], reply: &mut Vec<u8>) {
@@ -578,8 +649,16 @@ impl<S: Store> Engine for DiskEngine<S> {
     fn advance(&mut self, time: WallTime) {
         self.shared.advance(time);
         while self.shared.has_expired() && self.shared.failure().is_none() {
-            self.shared.purge();
+            self.notifications.extend(self.shared.purge());
         }
+    }
+
+    fn set_notifying(&mut self, is_on: bool) {
+        self.shared.set_notifying(is_on);
+    }
+
+    fn take_notifications(&mut self) -> Vec<Notification> {
+        core::mem::take(&mut self.notifications)
     }
 
     fn time(&self) -> WallTime {
@@ -609,7 +688,7 @@ impl<S: Store> Engine for DiskEngine<S> {
         for (database, space) in shared.spaces_in_use() {
             digest.enter(database);
             let walked = shared.walk(None, (space, now_ms), &data_begin(space), |_, key, value, stamp| {
-                digest.add_stamped(key, value.fingerprint(), stamp);
+                digest.add_stamped(key, value.fingerprint_at(now_ms), stamp);
                 ControlFlow::Continue(())
             });
             shared.succeeded(walked);

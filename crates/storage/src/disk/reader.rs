@@ -4,6 +4,7 @@ use super::layout::{
     Changes, Parsed, Space, Stored, data_begin, data_from, data_key, is_long, parse_record, position,
 };
 use super::{Shared, overlay, visit_record};
+use crate::entry::earlier;
 use crate::evaluate::evaluate;
 use crate::memory::moment;
 use crate::removals::part_of;
@@ -17,7 +18,7 @@ use syros_commands::Programs;
 use syros_commands::access::{Databases, EntryRef, Expiry, Keys, Version};
 use syros_commands::execution;
 use syros_types::{Database, Prng, WallTime};
-use syros_values::{Collection, Kind, Value, WrongType};
+use syros_values::{Collection, Kind, Moments, Value, WrongType};
 
 /// Reads what has been executed up to log time.
 #[derive(Debug)]
@@ -44,8 +45,21 @@ impl<V: AsRef<[u8]>> Read<V> {
     /// The record of this key, unless it has expired.
     pub(super) fn new(key: &[u8], record: V, now_ms: u64) -> Option<Self> {
         let parsed = parse_record(record.as_ref(), is_long(key));
-        let exists = parsed.stamp.expiry.is_none_or(|expiry| expiry.get() > now_ms);
-        exists.then_some(Self { record, parsed, collection: OnceCell::new() })
+        let is_gone = parsed.is_gone(record.as_ref(), now_ms);
+        (!is_gone).then_some(Self { record, parsed, collection: OnceCell::new() })
+    }
+
+    /// When it, or a field that is there at this time, is gone.
+    fn next_change(&self, now_ms: u64) -> Expiry {
+        let first = self.stored().moments().first;
+        let is_due = first.is_some_and(|first| first.get() <= now_ms);
+        let next = if is_due { self.to_value().next_expiry(now_ms) } else { first };
+        earlier(self.expiry(), next)
+    }
+
+    /// When it, or a field of it, is gone.
+    pub(super) fn moments(&self) -> Moments {
+        self.parsed.moments(self.record.as_ref())
     }
 
     /// What is kept of the key beside its value.
@@ -131,7 +145,7 @@ impl<S: Store> Reader<S> {
 
     /// What was seen is about all keys.
     fn saw_all(&self) {
-        self.saw(self.shared.next_expiry_ms());
+        self.saw(self.shared.next_change_ms());
     }
 }
 
@@ -187,7 +201,7 @@ impl<S: Store> core::fmt::Debug for ReadView<S> {
 impl<S: Store> ReadView<S> {
     /// The state as it is now, at this log time. No lane may be at work, and nothing uncommitted.
     pub fn new(shared: &Shared<S>, time: WallTime) -> Self {
-        let next_expiry = shared.next_expiry_ms();
+        let next_expiry = shared.next_change_ms();
         let time = time.max(shared.time());
         let programs = shared.programs();
         Self { view: shared.store.view(), spaces: shared.spaces(), time, next_expiry, programs }
@@ -254,6 +268,10 @@ impl<S: Store> Keys for KeysAt<'_, S> {
         });
         self.shared.succeeded(walked);
         Read::new(key, found?, self.moment.time.as_millis())
+    }
+
+    fn time_ms(&self) -> u64 {
+        self.moment.time.as_millis()
     }
 
     /// Of a moment that is over nobody knows which entries had removed keys.
@@ -357,8 +375,12 @@ impl<S: Store> Keys for Reader<S> {
             self.shared.store.get(&data_key(space, key))
         });
         let read = Read::new(key, self.shared.succeeded(stored)??, self.now_ms.get())?;
-        self.saw(read.expiry());
+        self.saw(read.next_change(self.now_ms.get()));
         Some(read)
+    }
+
+    fn time_ms(&self) -> u64 {
+        self.now_ms.get()
     }
 
     /// Lanes may go on meanwhile. A lane shows what it has removed after it has written that: so if the number that is read

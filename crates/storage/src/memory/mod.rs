@@ -6,7 +6,7 @@ pub use loader::Loader;
 
 use crate::databases::MemoryDatabases;
 use crate::detached::DetachedRead;
-use crate::entry::Entry;
+use crate::entry::earlier;
 use crate::evaluate::evaluate;
 pub(crate) use crate::keyspace::moment;
 use crate::keyspace::{Keyspace, RemovalPace};
@@ -15,7 +15,7 @@ use crate::removals::Recorded;
 use crate::{Digest, Engine};
 use core::hint::black_box;
 use smallvec::SmallVec;
-use syros_commands::access::{Databases as _, DatabasesMut as _, Keys as _};
+use syros_commands::access::{Databases as _, DatabasesMut as _, Keys as _, Notification};
 use syros_commands::execution;
 use syros_commands::families::Keys;
 use syros_commands::{Command, DatabaseKey, Programs, looks_at_little, operations, put_error};
@@ -289,19 +289,21 @@ impl Engine for MemoryEngine {
 
     fn first_expiry(&self, body: &[u8]) -> Option<WallTime> {
         // Of any key there is: most often there is none, and nothing to look up.
-        let any = self.databases.first_expiry().map(moment)?;
+        let any = earlier(self.databases.first_expiry(), self.databases.first_field_expiry());
+        let any = any.map(moment)?;
+        let now_ms = self.databases.time().as_millis();
         let mut first = None;
         for operation in operations(body).flatten() {
-            let mut earlier =
+            let mut sooner =
                 |moment: WallTime| first = Some(first.map_or(moment, |first: WallTime| first.min(moment)));
             let names_keys = operation.each_key(|key| {
                 let found = self.databases.database(key.database).get(key.name);
-                if let Some(expiry) = found.and_then(Entry::expiry) {
-                    earlier(moment(expiry));
+                if let Some(expiry) = found.and_then(|found| found.next_change(now_ms)) {
+                    sooner(moment(expiry));
                 }
             });
             if !names_keys {
-                earlier(any);
+                sooner(any);
             }
         }
         first
@@ -309,6 +311,14 @@ impl Engine for MemoryEngine {
 
     fn advance(&mut self, time: WallTime) {
         self.databases.advance(time, || 0);
+    }
+
+    fn set_notifying(&mut self, is_on: bool) {
+        self.databases.set_notifying(is_on);
+    }
+
+    fn take_notifications(&mut self) -> Vec<Notification> {
+        self.databases.take_notifications()
     }
 
     fn time(&self) -> WallTime {
@@ -333,8 +343,9 @@ impl Engine for MemoryEngine {
         self.databases.programs().records().for_each(|record| digest.add_program(&record));
         for (database, keys) in self.databases.iter() {
             digest.enter(database);
+            let now_ms = keys.time().as_millis();
             for (key, entry) in keys.iter() {
-                digest.add_stamped(key, entry.value().fingerprint(), entry.stamp());
+                digest.add_stamped(key, entry.value().fingerprint_at(now_ms), entry.stamp());
             }
             if let Some(recorded) = keys.recorded() {
                 recorded.removals.iter().for_each(|(place, entry)| digest.add_removal(place, entry));

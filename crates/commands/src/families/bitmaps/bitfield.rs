@@ -2,8 +2,8 @@
 
 use super::field::BitfieldSlot;
 use super::operations::{BitfieldAction, BitfieldSteps};
-use super::{FAST_READ, UPDATE, bytes_of};
-use crate::access::{Keys, KeysMut};
+use super::{FAST_READ, UPDATE, bytes_of, grows};
+use crate::access::{KeyEvent, Keys, KeysMut};
 use crate::encoding::{Encoding, Field as _, Key, Opcode};
 use crate::error::CommandError;
 use crate::families::Command;
@@ -139,15 +139,26 @@ impl<'a> UpdateCommand<'a> for BitField<'a> {
     }
 
     fn apply<K: KeysMut>(&self, keys: &mut K, _now_ms: u64, reply: &mut Vec<u8>) -> ExecutionResult {
-        edit_grown(keys, self.key, self.written_bytes(), |bytes| {
+        let is_longer = grows(keys, self.key, self.written_bytes())?;
+        let has_written = edit_grown(keys, self.key, self.written_bytes(), |bytes| {
             put_array(reply, self.steps.iter().count());
+            let mut has_written = false;
             for step in self.steps.iter() {
+                let before = step.slot.get(bytes);
                 match execute(bytes, step.slot, step.action) {
-                    Some(number) => put_integer(reply, number),
+                    Some(number) => {
+                        put_integer(reply, number);
+                        let is_write = step.action != BitfieldAction::Get;
+                        has_written |= is_write && (is_longer || step.slot.get(bytes) != before);
+                    }
                     None => put_nil(reply),
                 }
             }
+            has_written
         })?;
+        if has_written {
+            keys.notify(KeyEvent::SetBit, self.key);
+        }
         Ok(())
     }
 }

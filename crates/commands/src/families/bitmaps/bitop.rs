@@ -1,7 +1,7 @@
 //! BITOP.
 
 use super::UPDATE;
-use crate::access::KeysMut;
+use crate::access::{KeyEvent, KeysMut};
 use crate::arguments::Arguments;
 use crate::encoding::{Encoding, Field as _, List, Opcode};
 use crate::error::{CommandError, ExecutionError};
@@ -108,9 +108,10 @@ impl<'a> UpdateCommand<'a> for BitOp<'a> {
         let destination = names.next().ok_or(ExecutionError::Malformed)?;
         let result = self.combined(keys, names)?;
         if result.is_empty() {
-            keys.remove(destination);
+            keys.delete(destination);
         } else {
             keys.set(destination, &result, None);
+            keys.notify(KeyEvent::Set, destination);
         }
         put_integer(reply, result.len() as i64);
         Ok(())

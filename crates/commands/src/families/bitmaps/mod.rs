@@ -11,8 +11,10 @@ pub(crate) mod range;
 pub(crate) mod setbit;
 
 use super::specification::{CommandKind, CommandSpec, KeyPositions};
+use crate::access::KeysMut;
 use crate::encoding::Field;
-use crate::error::CommandError;
+use crate::error::{CommandError, ExecutionError};
+use crate::families::strings::string_of;
 use crate::number::parse_integer;
 use crate::primitive::{Malformed, take_u8, take_up_to};
 use syros_types::limits::VALUE_BYTES_MAX;
@@ -111,4 +113,13 @@ fn set_bit(bytes: &mut [u8], offset: u64, bit: bool) {
     } else {
         *byte &= !mask;
     }
+}
+
+/// True if the string of a key is shorter than that, or there is none; false if nobody asks what happens to keys.
+fn grows<K: KeysMut>(keys: &K, key: &[u8], length: usize) -> Result<bool, ExecutionError> {
+    if !keys.notifies() {
+        return Ok(false);
+    }
+    let found = keys.get(key);
+    Ok(string_of(found.as_ref())?.is_none_or(|string| string.len() < length))
 }

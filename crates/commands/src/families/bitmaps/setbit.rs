@@ -1,7 +1,7 @@
 //! SETBIT.
 
-use super::{BITS_MAX, Bit, UPDATE, bit_at, bytes_of, parse_offset, set_bit};
-use crate::access::KeysMut;
+use super::{BITS_MAX, Bit, UPDATE, bit_at, bytes_of, grows, parse_offset, set_bit};
+use crate::access::{KeyEvent, KeysMut};
 use crate::encoding::{Field, Key, fields};
 use crate::error::CommandError;
 use crate::families::definition::{Definition, ExecutionResult, KEY_BYTES, KeyNames, UpdateCommand};
@@ -84,11 +84,15 @@ impl<'a> UpdateCommand<'a> for SetBit<'a> {
     }
 
     fn apply<K: KeysMut>(&self, keys: &mut K, _now_ms: u64, reply: &mut Vec<u8>) -> ExecutionResult {
+        let is_longer = grows(keys, self.key, bytes_of(self.offset + 1))?;
         let old = edit_grown(keys, self.key, bytes_of(self.offset + 1), |bytes| {
             let old = bit_at(bytes, self.offset);
             set_bit(bytes, self.offset, self.bit);
             old
         })?;
+        if is_longer || old != self.bit {
+            keys.notify(KeyEvent::SetBit, self.key);
+        }
         put_integer(reply, i64::from(old));
         Ok(())
     }

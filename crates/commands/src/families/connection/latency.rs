@@ -16,54 +16,32 @@ pub(crate) const SPECS: &[CommandSpec] = &[CommandSpec {
     ..ROW
 }];
 
+/// What the rows of subcommands have in common.
+const SUBCOMMAND: SubcommandSpec = SubcommandSpec {
+    name: "",
+    arity: 2,
+    flags: &["admin", "noscript", "loading", "stale"],
+    categories: &["@admin", "@slow", "@dangerous"],
+    tips: &["nondeterministic_output", "request_policy:all_nodes", "response_policy:special"],
+};
+
 const SUBCOMMANDS: &[SubcommandSpec] = &[
-    SubcommandSpec {
-        name: "latency|doctor",
-        arity: 2,
-        flags: &["admin", "noscript", "loading", "stale"],
-        categories: &["@admin", "@slow", "@dangerous"],
-        tips: &["nondeterministic_output", "request_policy:all_nodes", "response_policy:special"],
-    },
-    SubcommandSpec {
-        name: "latency|graph",
-        arity: 3,
-        flags: &["admin", "noscript", "loading", "stale"],
-        categories: &["@admin", "@slow", "@dangerous"],
-        tips: &["nondeterministic_output", "request_policy:all_nodes", "response_policy:special"],
-    },
+    SubcommandSpec { name: "latency|doctor", ..SUBCOMMAND },
+    SubcommandSpec { name: "latency|graph", arity: 3, ..SUBCOMMAND },
     SubcommandSpec {
         name: "latency|help",
-        arity: 2,
         flags: &["loading", "stale"],
         categories: &["@slow"],
         tips: &[],
+        ..SUBCOMMAND
     },
-    SubcommandSpec {
-        name: "latency|histogram",
-        arity: -2,
-        flags: &["admin", "noscript", "loading", "stale"],
-        categories: &["@admin", "@slow", "@dangerous"],
-        tips: &["nondeterministic_output", "request_policy:all_nodes", "response_policy:special"],
-    },
-    SubcommandSpec {
-        name: "latency|history",
-        arity: 3,
-        flags: &["admin", "noscript", "loading", "stale"],
-        categories: &["@admin", "@slow", "@dangerous"],
-        tips: &["nondeterministic_output", "request_policy:all_nodes", "response_policy:special"],
-    },
-    SubcommandSpec {
-        name: "latency|latest",
-        arity: 2,
-        flags: &["admin", "noscript", "loading", "stale"],
-        categories: &["@admin", "@slow", "@dangerous"],
-        tips: &["nondeterministic_output", "request_policy:all_nodes", "response_policy:special"],
-    },
+    SubcommandSpec { name: "latency|histogram", arity: -2, ..SUBCOMMAND },
+    SubcommandSpec { name: "latency|history", arity: 3, ..SUBCOMMAND },
+    SubcommandSpec { name: "latency|latest", ..SUBCOMMAND },
     SubcommandSpec {
         name: "latency|reset",
         arity: -2,
-        flags: &["admin", "noscript", "loading", "stale"],
-        categories: &["@admin", "@slow", "@dangerous"],
         tips: &["request_policy:all_nodes", "response_policy:all_succeeded"],
+        ..SUBCOMMAND
     },
 ];

@@ -1,7 +1,7 @@
 //! COPY, within a database and to another one.
 
-use super::store_value;
-use crate::access::{DatabasesMut, EntryRef as _, Expiry, Keys, KeysMut};
+use super::{notify_replacement, store_value};
+use crate::access::{DatabasesMut, EntryRef as _, Expiry, KeyEvent, Keys, KeysMut};
 use crate::encoding::{DatabaseNumber, Flag, Key, fields};
 use crate::error::{CommandError, ExecutionError};
 use crate::families::Command;
@@ -153,7 +153,9 @@ fn put_copy<K: KeysMut>(
     let is_taken = keys.get(key).is_some();
     match copy {
         Some((value, expiry)) if replace || !is_taken => {
+            notify_replacement(keys, key);
             store_value(keys, key, value, expiry);
+            keys.notify(KeyEvent::CopyTo, key);
             put_integer(reply, 1);
         }
         _ => put_integer(reply, 0),

@@ -65,7 +65,7 @@ impl<'a> UpdateCommand<'a> for Del<'a> {
         let mut removed = 0;
         for key in self.keys {
             if keys.get(key).is_some() {
-                keys.remove(key);
+                keys.delete(key);
                 removed += 1;
             }
         }

@@ -56,7 +56,9 @@ impl ReadCommand for Dump<'_> {
             return Err(ExecutionError::StreamNotDumped);
         }
         let bytes_max = view.reply_end.saturating_sub(reply.len());
-        let payload = rdb::dump(&found.to_value(), bytes_max).ok_or(ExecutionError::ReplyTooLong)?;
+        let mut value = found.to_value();
+        value.drop_due(keys.time_ms(), u64::MAX);
+        let payload = rdb::dump(&value, bytes_max).ok_or(ExecutionError::ReplyTooLong)?;
         put_bulk(reply, &payload);
         Ok(())
     }

@@ -1,6 +1,6 @@
 //! EXPIRE, PEXPIRE, EXPIREAT and PEXPIREAT.
 
-use crate::access::{EntryRef as _, Keys, KeysMut};
+use crate::access::{EntryRef as _, Expiry, Keys, KeysMut};
 use crate::deadline::{Deadline, ExpiryUnit, expire};
 use crate::encoding::{Field, Key, fields};
 use crate::error::CommandError;
@@ -159,13 +159,20 @@ impl<'a> UpdateCommand<'a> for Expire<'a> {
 
 fn may_expire<K: Keys>(keys: &K, key: &[u8], new: u64, condition: ExpireCondition) -> bool {
     let Some(found) = keys.get(key) else { return false };
-    let old = found.expiry().map(NonZeroU64::get);
-    match condition {
-        ExpireCondition::Always => true,
-        ExpireCondition::IfNone => old.is_none(),
-        ExpireCondition::IfSome => old.is_some(),
-        ExpireCondition::IfLater => old.is_some_and(|old| new > old),
-        ExpireCondition::IfEarlier => old.is_none_or(|old| new < old),
-        ExpireCondition::IfSomeAndEarlier => old.is_some_and(|old| new < old),
+    condition.allows(found.expiry(), new)
+}
+
+impl ExpireCondition {
+    /// True if what has the old expiry gets the new one.
+    pub(crate) fn allows(self, old: Expiry, new: u64) -> bool {
+        let old = old.map(NonZeroU64::get);
+        match self {
+            Self::Always => true,
+            Self::IfNone => old.is_none(),
+            Self::IfSome => old.is_some(),
+            Self::IfLater => old.is_some_and(|old| new > old),
+            Self::IfEarlier => old.is_none_or(|old| new < old),
+            Self::IfSomeAndEarlier => old.is_some_and(|old| new < old),
+        }
     }
 }

@@ -6,7 +6,7 @@ use crate::encoding::{Key, fields};
 use crate::error::CommandError;
 use crate::families::counts::parse_count;
 use crate::families::definition::{Definition, ExecutionResult, KeyNames, ReadCommand, View};
-use crate::families::specification::{CommandKind, CommandSpec, KeyPositions, SubcommandSpec};
+use crate::families::specification::{CommandKind, CommandSpec, SubcommandSpec};
 use crate::families::{Command, ConnectionCommand};
 use crate::reply::{put_integer, put_nil};
 use crate::words::{Words, integer, is};
@@ -71,10 +71,8 @@ impl<'a> Definition<'a> for MemoryUsage<'a> {
         name: "memory",
         kind: CommandKind::READ,
         arity: -2,
-        keys: KeyPositions { first: 2, last: 2, step: 1 },
-        key_flags: &[&["RO"]],
-        flags: &["readonly"],
-        categories: &["@read", "@slow"],
+        categories: &["@slow"],
+        subcommand_keys: &[&[], &[], &[], &[], &[], &["RO"]],
         since: "4.0.0",
         group: "server",
         summary: "Tells how much memory a key and its value take.",

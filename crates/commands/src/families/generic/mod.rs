@@ -21,7 +21,7 @@ mod sort_options;
 pub(crate) mod ttl;
 
 use super::specification::CommandSpec;
-use crate::access::{Expiry, KeysMut};
+use crate::access::{EntryRef as _, Expiry, KeyEvent, KeysMut};
 use syros_values::{Collection, Value};
 
 /// What the rows of this family have in common.
@@ -44,4 +44,22 @@ fn store_collection<K: KeysMut, C: Collection>(keys: &mut K, key: &[u8], collect
     if expiry.is_some() {
         keys.set_expiry(key, expiry);
     }
+}
+
+/// Tells that a key is new which is about to be given a value that it gets whatever it had: in Redis it goes, and another one
+/// comes. Of a key that does not exist, the engine tells.
+fn notify_replacement<K: KeysMut>(keys: &mut K, key: &[u8]) {
+    if keys.notifies() && keys.get(key).is_some() {
+        keys.notify(KeyEvent::New, key);
+    }
+}
+
+/// Takes the expiry of a key away; false if it has none.
+pub(super) fn persist<K: KeysMut>(keys: &mut K, key: &[u8]) -> bool {
+    let expires = keys.get(key).is_some_and(|found| found.expiry().is_some());
+    if expires {
+        keys.set_expiry(key, None);
+        keys.notify(KeyEvent::Persist, key);
+    }
+    expires
 }

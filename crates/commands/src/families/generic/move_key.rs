@@ -1,7 +1,7 @@
 //! MOVE.
 
 use super::ROW;
-use crate::access::{DatabasesMut, Keys as _, KeysMut};
+use crate::access::{DatabasesMut, KeyEvent, Keys as _, KeysMut};
 use crate::encoding::{DatabaseNumber, Key, fields};
 use crate::error::ExecutionError;
 use crate::families::definition::{Definition, ExecutionResult, KeyNames, UpdateCommand};
@@ -63,6 +63,8 @@ impl<'a> UpdateCommand<'a> for Move<'a> {
         let moves = is_here && !is_there;
         if moves {
             databases.move_key(self.key, database, self.to);
+            databases.database_mut(database).notify(KeyEvent::MoveFrom, self.key);
+            databases.database_mut(self.to).notify(KeyEvent::MoveTo, self.key);
         }
         put_integer(reply, i64::from(moves));
         Ok(())

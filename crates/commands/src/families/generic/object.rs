@@ -8,7 +8,7 @@ use crate::encoding::{Field, Key, fields};
 use crate::error::{CommandError, ExecutionError};
 use crate::families::Command;
 use crate::families::definition::{Definition, ExecutionResult, KeyNames, ReadCommand, View};
-use crate::families::specification::{CommandKind, CommandSpec, KeyPositions, SubcommandSpec};
+use crate::families::specification::{CommandKind, CommandSpec, SubcommandSpec};
 use crate::number::parse_integer;
 use crate::primitive::{Malformed, take_u8};
 use crate::reply::{put_bulk, put_integer, put_nil};
@@ -75,10 +75,8 @@ impl<'a> Definition<'a> for Object<'a> {
         name: "object",
         kind: CommandKind::READ,
         arity: -2,
-        keys: KeyPositions { first: 2, last: 2, step: 1 },
-        key_flags: &[&["RO"]],
-        flags: &["readonly"],
-        categories: &["@keyspace", "@read", "@slow"],
+        categories: &["@slow"],
+        subcommand_keys: &[&["RO"], &["RO"], &[], &["RO"], &["RO"]],
         since: "2.2.3",
         summary: "Tells how the value of a key is kept.",
         subcommands: &[

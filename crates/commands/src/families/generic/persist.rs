@@ -1,7 +1,7 @@
 //! PERSIST.
 
-use super::ROW;
-use crate::access::{EntryRef as _, KeysMut};
+use super::{ROW, persist};
+use crate::access::KeysMut;
 use crate::encoding::{Key, fields};
 use crate::families::definition::{Definition, ExecutionResult, KeyNames, UpdateCommand};
 use crate::families::specification::{CommandKind, CommandSpec, KeyPositions};
@@ -42,11 +42,7 @@ impl<'a> UpdateCommand<'a> for Persist<'a> {
     }
 
     fn apply<K: KeysMut>(&self, keys: &mut K, _now_ms: u64, reply: &mut Vec<u8>) -> ExecutionResult {
-        let expires = keys.get(self.key).is_some_and(|found| found.expiry().is_some());
-        if expires {
-            keys.set_expiry(self.key, None);
-        }
-        put_integer(reply, i64::from(expires));
+        put_integer(reply, i64::from(persist(keys, self.key)));
         Ok(())
     }
 }

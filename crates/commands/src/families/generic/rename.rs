@@ -1,6 +1,7 @@
 //! RENAME and RENAMENX.
 
-use crate::access::KeysMut;
+use super::notify_replacement;
+use crate::access::{KeyEvent, KeysMut};
 use crate::encoding::{Key, fields};
 use crate::error::ExecutionError;
 use crate::families::definition::{Definition, ExecutionResult, KeyNames, UpdateCommand};
@@ -107,7 +108,10 @@ fn rename<K: KeysMut>(keys: &mut K, from: &[u8], to: &[u8], replace: bool) -> Re
     }
     // Renamed to itself, a key keeps its position.
     if from != to {
+        notify_replacement(keys, to);
         keys.rename(from, to);
+        keys.notify(KeyEvent::RenameFrom, from);
+        keys.notify(KeyEvent::RenameTo, to);
     }
     Ok(true)
 }

@@ -3,8 +3,8 @@
 //! Whether a payload can be restored follows from its bytes alone. A node says so before anything is ordered: so RESTORE
 //! with REPLACE always answers OK, and is an overwrite.
 
-use super::store_value;
-use crate::access::KeysMut;
+use super::{notify_replacement, store_value};
+use crate::access::{KeyEvent, KeysMut};
 use crate::deadline::{Deadline, ExpiryUnit, future};
 use crate::encoding::{Field, Key, Value, fields};
 use crate::error::{CommandError, ExecutionError};
@@ -141,11 +141,20 @@ fn check_number(word: &[u8], max: u64, error: CommandError) -> Result<(), Comman
 /// Gives a key the value of a payload, unless its deadline is past: then it goes.
 fn restore<K: KeysMut>(keys: &mut K, key: &[u8], deadline: Option<Deadline>, payload: &[u8], now_ms: u64) {
     let expiry = deadline.map(|deadline| future(deadline, now_ms));
-    match (rdb::restore_checked(payload), expiry) {
-        (Ok(value), None) => store_value(keys, key, value, None),
-        (Ok(value), Some(expiry @ Some(_))) => store_value(keys, key, value, expiry),
-        (Ok(_), Some(None)) | (Err(_), _) => keys.remove(key),
-    }
+    let restored = rdb::restore_checked(payload).map(|mut value| {
+        value.drop_due(now_ms, u64::MAX);
+        value
+    });
+    let (value, expiry) = match (restored, expiry) {
+        // Each of its fields has expired.
+        (Ok(syros_values::Value::Hash(hash)), _) if hash.is_empty() => return keys.delete(key),
+        (Ok(value), None) => (value, None),
+        (Ok(value), Some(expiry @ Some(_))) => (value, expiry),
+        (Ok(_), Some(None)) | (Err(_), _) => return keys.delete(key),
+    };
+    notify_replacement(keys, key);
+    store_value(keys, key, value, expiry);
+    keys.notify(KeyEvent::Restore, key);
 }
 
 /// Building a value of a payload takes about as long as to fill so many times its bytes.

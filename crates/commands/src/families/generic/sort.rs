@@ -5,16 +5,16 @@
 
 use super::ROW;
 use super::sort_options::SortOptions;
-use crate::access::{Keys, KeysMut};
+use crate::access::{KeyEvent, Keys, KeysMut};
 use crate::arguments::Arguments;
 use crate::encoding::{Encoding, Field as _, Key, Opcode, OptionalElements};
 use crate::error::{CommandError, ExecutionError};
 use crate::families::Command;
 use crate::families::definition::{
-    COLLECTION_WORK, Definition, ExecutionResult, KEY_BYTES, KeyNames, ReadCommand, UpdateCommand, View,
+    Definition, ExecutionResult, KEY_BYTES, KeyNames, RESULT_WORK, ReadCommand, UpdateCommand, View,
 };
 use crate::families::elements::{elements, work_of_all};
-use crate::families::specification::{CommandKind, CommandSpec, KeyPositions};
+use crate::families::specification::{CommandKind, CommandSpec, KeyPositions, KeyWord, KeysBehind};
 use crate::limits::SOURCE_BYTES_MAX;
 use crate::primitive::Malformed;
 use crate::reply::{put_array, put_bulk, put_integer, put_nil};
@@ -88,13 +88,34 @@ impl<'a> SortStore<'a> {
     }
 }
 
+/// Keys that are looked up, by names that follow from the elements.
+const PATTERNS: KeyWord = KeyWord {
+    word: "BY",
+    from: 2,
+    keys: KeysBehind::Pattern(
+        "For the optional BY/GET keyword. It is marked 'unknown' because the key names derive from the content of the key \
+         we sort",
+    ),
+};
+
+/// The key that is stored to.
+const STORE: KeyWord = KeyWord {
+    word: "STORE",
+    from: 2,
+    keys: KeysBehind::Untold(
+        "For the optional STORE keyword. It is marked 'unknown' because the keyword can appear anywhere in the argument \
+         array",
+    ),
+};
+
 impl<'a> Definition<'a> for Sort<'a> {
     const SPECS: &'static [CommandSpec] = &[CommandSpec {
         name: "sort_ro",
         kind: CommandKind::READ,
         arity: -2,
         keys: KeyPositions::ONE,
-        key_flags: &[&["RO", "access"]],
+        key_words: &[PATTERNS],
+        key_flags: &[&["RO", "access"], &["RO", "access"]],
         flags: &["readonly", "movablekeys"],
         categories: &["@read", "@set", "@sortedset", "@list", "@slow", "@dangerous"],
         since: "7.0.0",
@@ -119,7 +140,8 @@ impl<'a> Definition<'a> for SortStore<'a> {
         kind: CommandKind::UPDATE,
         arity: -2,
         keys: KeyPositions::ONE,
-        key_flags: &[&["RO", "access"]],
+        key_words: &[PATTERNS, STORE],
+        key_flags: &[&["RO", "access"], &["RO", "access"], &["OW", "update"]],
         flags: &["write", "denyoom", "movablekeys"],
         categories: &["@write", "@set", "@sortedset", "@list", "@slow", "@dangerous"],
         since: "1.0.0",
@@ -186,7 +208,7 @@ impl<'a> UpdateCommand<'a> for SortStore<'a> {
     }
 
     fn work(&self) -> usize {
-        COLLECTION_WORK
+        RESULT_WORK
     }
 
     fn apply<K: KeysMut>(&self, keys: &mut K, _now_ms: u64, reply: &mut Vec<u8>) -> ExecutionResult {
@@ -207,8 +229,9 @@ impl<'a> UpdateCommand<'a> for SortStore<'a> {
         // Whether there is a target is looked at in any case: what the answer depends on must not depend on the state.
         if !list.is_empty() {
             keys.set_collection(target, list);
+            keys.notify(KeyEvent::SortStore, target);
         } else if keys.get(target).is_some() {
-            keys.remove(target);
+            keys.delete(target);
         }
         Ok(())
     }

@@ -235,7 +235,7 @@ fn with_value<K: Keys>(
     let found = if key.len() > KEY_BYTES_MAX { None } else { keys.get(&key) };
     let value = found.as_ref().and_then(|found| match field {
         None => found.string().ok(),
-        Some(field) => found.hash().ok()?.get(field),
+        Some(field) => found.hash().ok()?.at(keys.time_ms()).get(field),
     });
     visit(value)
 }

@@ -2,7 +2,7 @@
 
 use super::UPDATE;
 use super::place::Place;
-use crate::access::KeysMut;
+use crate::access::{KeyEvent, KeysMut};
 use crate::arguments::Arguments;
 use crate::encoding::{Elements, Encoding, Field as _, Key, Opcode};
 use crate::error::{CommandError, ExecutionError};
@@ -103,6 +103,9 @@ impl<'a> UpdateCommand<'a> for GeoAdd<'a> {
         let members = self.members()?;
         let (added, changed) =
             keys.edit_collection(self.key, |set: &mut SortedSet| add(set, &members, self.condition))?;
+        if added + changed > 0 {
+            keys.notify(KeyEvent::ZAdd, self.key);
+        }
         put_integer(reply, if self.counts_changes { added + changed } else { added });
         Ok(())
     }

@@ -10,7 +10,7 @@ use crate::error::{CommandError, ExecutionError};
 use crate::families::definition::{Definition, ExecutionResult, KeyNames, ReadCommand, View};
 use crate::families::indirect::Indirect;
 use crate::families::sorted_sets::sorted_set_of;
-use crate::families::specification::CommandSpec;
+use crate::families::specification::{CommandSpec, KeyWord, KeysBehind};
 use crate::reply::{put_array, put_bulk, put_integer};
 use crate::words::{Words, is};
 
@@ -41,14 +41,24 @@ fields!(GeoSearchReadParts<'a> = 303 {
 });
 
 /// What the rows of those that may store have in common.
-const STORING: CommandSpec =
-    CommandSpec { flags: &["write", "denyoom", "movablekeys"], key_flags: &[&["RO", "access"]], ..UPDATE };
+const STORING: CommandSpec = CommandSpec {
+    flags: &["write", "denyoom", "movablekeys"],
+    key_flags: &[&["RO", "access"], &["OW", "update"], &["OW", "update"]],
+    ..UPDATE
+};
+
+/// The words behind which they name the key that they store to, looked for from a position on.
+const fn store_words(from: u8) -> [KeyWord; 2] {
+    let keys = KeysBehind::One;
+    [KeyWord { word: "STORE", from, keys }, KeyWord { word: "STOREDIST", from, keys }]
+}
 
 impl<'a> Definition<'a> for GeoSearchReadParts<'a> {
     const SPECS: &'static [CommandSpec] = &[
         CommandSpec {
             name: "georadius",
             arity: -6,
+            key_words: &store_words(6),
             parser: |_, words| match georadius_around_place(words)? {
                 Search::Read(_) => Indirect::parse(words, |words| georadius_around_place(words)?.read()),
                 Search::Store(_) => Indirect::parse(words, |words| georadius_around_place(words)?.store()),
@@ -69,6 +79,7 @@ impl<'a> Definition<'a> for GeoSearchReadParts<'a> {
         CommandSpec {
             name: "georadiusbymember",
             arity: -5,
+            key_words: &store_words(5),
             parser: |_, words| match georadius_around_member(words)? {
                 Search::Read(_) => Indirect::parse(words, |words| georadius_around_member(words)?.read()),
                 Search::Store(_) => Indirect::parse(words, |words| georadius_around_member(words)?.store()),

@@ -2,7 +2,7 @@
 
 use super::UPDATE;
 use super::search::{GeoSearch, Parts};
-use crate::access::KeysMut;
+use crate::access::{KeyEvent, KeysMut};
 use crate::encoding::{Flag, Key, fields};
 use crate::error::CommandError;
 use crate::families::definition::{
@@ -98,7 +98,7 @@ impl<'a> UpdateCommand<'a> for GeoSearchStoreParts<'a> {
             })
             .collect();
         members.sort_unstable_by_key(|(member, score)| (*score, *member));
-        put_integer(reply, store(keys, self.target, &members));
+        put_integer(reply, store(keys, self.target, &members, KeyEvent::GeoSearchStore));
         Ok(())
     }
 }

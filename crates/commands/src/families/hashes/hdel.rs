@@ -1,7 +1,7 @@
 //! HDEL.
 
 use super::ROW;
-use crate::access::KeysMut;
+use crate::access::{KeyEvent, KeysMut};
 use crate::arguments::Arguments;
 use crate::encoding::{Elements, Key, fields};
 use crate::families::definition::{Definition, ExecutionResult, KeyNames, UpdateCommand};
@@ -44,10 +44,13 @@ impl<'a> UpdateCommand<'a> for HDel<'a> {
         true
     }
 
-    fn apply<K: KeysMut>(&self, keys: &mut K, _now_ms: u64, reply: &mut Vec<u8>) -> ExecutionResult {
+    fn apply<K: KeysMut>(&self, keys: &mut K, now_ms: u64, reply: &mut Vec<u8>) -> ExecutionResult {
         let removed = keys.edit_collection(self.key, |hash: &mut Hash| {
-            self.fields.iter().filter(|field| hash.remove(field)).count()
+            self.fields.iter().filter(|field| hash.remove_at(field, now_ms)).count()
         })?;
+        if removed > 0 {
+            keys.notify_removal(KeyEvent::HDel, self.key);
+        }
         put_integer(reply, removed as i64);
         Ok(())
     }

@@ -36,7 +36,7 @@ impl<'a> Definition<'a> for HExists<'a> {
 impl ReadCommand for HExists<'_> {
     fn read<K: Keys>(&self, keys: &K, _view: View, reply: &mut Vec<u8>) -> ExecutionResult {
         let found = keys.get(self.key);
-        let exists = hash_of(found.as_ref())?.is_some_and(|hash| hash.get(self.field).is_some());
+        let exists = hash_of(keys, found.as_ref())?.is_some_and(|hash| hash.get(self.field).is_some());
         put_integer(reply, i64::from(exists));
         Ok(())
     }

@@ -39,7 +39,7 @@ impl<'a> Definition<'a> for HGet<'a> {
 impl ReadCommand for HGet<'_> {
     fn read<K: Keys>(&self, keys: &K, _view: View, reply: &mut Vec<u8>) -> ExecutionResult {
         let found = keys.get(self.key);
-        put_optional(reply, hash_of(found.as_ref())?.and_then(|hash| hash.get(self.field)));
+        put_optional(reply, hash_of(keys, found.as_ref())?.and_then(|hash| hash.get(self.field)));
         Ok(())
     }
 }

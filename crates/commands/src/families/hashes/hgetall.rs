@@ -100,13 +100,13 @@ impl<'a> Definition<'a> for HGetAll<'a> {
 impl ReadCommand for HGetAll<'_> {
     fn read<K: Keys>(&self, keys: &K, view: View, reply: &mut Vec<u8>) -> ExecutionResult {
         let found = keys.get(self.key);
-        let pairs = hash_of(found.as_ref())?.map(|hash| hash.iter());
-        let count = pairs.as_ref().map_or(0, ExactSizeIterator::len);
+        let hash = hash_of(keys, found.as_ref())?;
+        let count = hash.as_ref().map_or(0, |hash| hash.len() as usize);
         match self.part {
             FieldPart::Both => put_map(reply, count),
             FieldPart::Name | FieldPart::Value => put_array(reply, count),
         }
-        for (field, value) in pairs.into_iter().flatten() {
+        for (field, value) in hash.iter().flatten() {
             if self.part != FieldPart::Value {
                 put_bulk(reply, field);
             }

@@ -1,7 +1,7 @@
 //! HINCRBY.
 
 use super::GROWING_UPDATE;
-use crate::access::KeysMut;
+use crate::access::{KeyEvent, KeysMut};
 use crate::encoding::{Key, Signed, Value, fields};
 use crate::error::ExecutionError;
 use crate::families::definition::{Definition, ExecutionResult, KEY_BYTES, KeyNames, UpdateCommand};
@@ -44,17 +44,18 @@ impl<'a> UpdateCommand<'a> for HIncrBy<'a> {
         encoded + KEY_BYTES + ELEMENT_BYTES
     }
 
-    fn apply<K: KeysMut>(&self, keys: &mut K, _now_ms: u64, reply: &mut Vec<u8>) -> ExecutionResult {
+    fn apply<K: KeysMut>(&self, keys: &mut K, now_ms: u64, reply: &mut Vec<u8>) -> ExecutionResult {
         let sum = keys.edit_collection(self.key, |hash: &mut Hash| {
-            let old = hash.get(self.field).map_or(Some(0), parse_integer);
+            let old = hash.at(now_ms).get(self.field).map_or(Some(0), parse_integer);
             let old = old.ok_or(ExecutionError::FieldNotInteger)?;
             let sum = old.checked_add(self.delta).ok_or(ExecutionError::IncrementOverflow)?;
             let mut value = Vec::new();
             write_integer(&mut value, sum);
-            hash.set(self.field, &value);
+            hash.replace_at(self.field, &value, now_ms);
             Ok::<_, ExecutionError>(sum)
         })?;
         put_integer(reply, sum?);
+        keys.notify(KeyEvent::HIncrBy, self.key);
         Ok(())
     }
 }

@@ -1,7 +1,7 @@
 //! HINCRBYFLOAT.
 
 use super::GROWING_UPDATE;
-use crate::access::KeysMut;
+use crate::access::{KeyEvent, KeysMut};
 use crate::encoding::{Key, Value, fields};
 use crate::error::{CommandError, ExecutionError};
 use crate::extended::Extended;
@@ -56,16 +56,18 @@ impl<'a> UpdateCommand<'a> for HIncrByFloat<'a> {
         DECIMAL_WORK
     }
 
-    fn apply<K: KeysMut>(&self, keys: &mut K, _now_ms: u64, reply: &mut Vec<u8>) -> ExecutionResult {
+    fn apply<K: KeysMut>(&self, keys: &mut K, now_ms: u64, reply: &mut Vec<u8>) -> ExecutionResult {
         keys.edit_collection(self.key, |hash: &mut Hash| {
-            let old = hash.get(self.field).map_or(Some(Extended::ZERO), Extended::parse_argument);
+            let old = hash.at(now_ms).get(self.field).map_or(Some(Extended::ZERO), Extended::parse_argument);
             let old = old.ok_or(ExecutionError::FieldNotFloat)?;
             let sum = old.checked_add(self.delta).ok_or(ExecutionError::NotFinite)?;
             let mut value = Vec::new();
             sum.write(&mut value);
-            hash.set(self.field, &value);
+            hash.replace_at(self.field, &value, now_ms);
             put_bulk(reply, &value);
-            Ok(())
-        })?
+            Ok::<_, ExecutionError>(())
+        })??;
+        keys.notify(KeyEvent::HIncrByFloat, self.key);
+        Ok(())
     }
 }

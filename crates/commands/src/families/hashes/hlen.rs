@@ -6,7 +6,6 @@ use crate::encoding::{Key, fields};
 use crate::families::definition::{Definition, ExecutionResult, KeyNames, ReadCommand, View};
 use crate::families::specification::{CommandSpec, LookupReply};
 use crate::reply::put_integer;
-use syros_values::Hash;
 
 /// HLEN.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -35,7 +34,7 @@ impl<'a> Definition<'a> for HLen<'a> {
 
 impl ReadCommand for HLen<'_> {
     fn read<K: Keys>(&self, keys: &K, _view: View, reply: &mut Vec<u8>) -> ExecutionResult {
-        put_integer(reply, hash_of(keys.get(self.key).as_ref())?.map_or(0, Hash::len) as i64);
+        put_integer(reply, hash_of(keys, keys.get(self.key).as_ref())?.map_or(0, |hash| hash.len()) as i64);
         Ok(())
     }
 }

@@ -42,10 +42,10 @@ impl<'a> Definition<'a> for HMGet<'a> {
 impl ReadCommand for HMGet<'_> {
     fn read<K: Keys>(&self, keys: &K, view: View, reply: &mut Vec<u8>) -> ExecutionResult {
         let found = keys.get(self.key);
-        let hash = hash_of(found.as_ref())?;
+        let hash = hash_of(keys, found.as_ref())?;
         put_array(reply, self.fields.len());
         for field in self.fields {
-            put_optional(reply, hash.and_then(|hash| hash.get(field)));
+            put_optional(reply, hash.as_ref().and_then(|hash| hash.get(field)));
             if reply.len() > view.reply_end {
                 return Err(ExecutionError::ReplyTooLong);
             }

@@ -10,7 +10,7 @@ use crate::families::draws::{Draws, Ranked};
 use crate::families::specification::CommandSpec;
 use crate::reply::put_bulk;
 use crate::words::Words;
-use syros_values::Hash;
+use syros_values::LiveHash;
 
 /// HRANDFIELD.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -49,22 +49,25 @@ fn parse<'a>(_: &'static str, words: Words<'a>) -> Result<Command<'a>, CommandEr
     Ok(HRandField { key: words[1], draws }.into())
 }
 
-impl Ranked for Hash {
-    type Element<'a> = (&'a [u8], &'a [u8]);
+impl<'h> Ranked for LiveHash<'h> {
+    type Element<'a>
+        = (&'h [u8], &'h [u8])
+    where
+        Self: 'a;
 
     fn count(&self) -> u64 {
         self.len()
     }
 
-    fn nth(&self, rank: u64) -> Option<Self::Element<'_>> {
+    fn nth(&self, rank: u64) -> Option<(&'h [u8], &'h [u8])> {
         self.nth(rank)
     }
 
-    fn all(&self) -> impl Iterator<Item = Self::Element<'_>> {
+    fn all(&self) -> impl Iterator<Item = (&'h [u8], &'h [u8])> {
         self.iter()
     }
 
-    fn put(reply: &mut Vec<u8>, (field, value): Self::Element<'_>, with_value: bool) {
+    fn put(reply: &mut Vec<u8>, (field, value): (&'h [u8], &'h [u8]), with_value: bool) {
         put_bulk(reply, field);
         if with_value {
             put_bulk(reply, value);
@@ -75,11 +78,11 @@ impl Ranked for Hash {
 impl ReadCommand for HRandField<'_> {
     fn read<K: Keys>(&self, keys: &K, view: View, reply: &mut Vec<u8>) -> ExecutionResult {
         let found = keys.get(self.key);
-        self.draws.read(keys, hash_of(found.as_ref())?, view, reply)
+        self.draws.read(keys, hash_of(keys, found.as_ref())?.as_ref(), view, reply)
     }
 
     fn work_on<K: Keys>(&self, keys: &K) -> usize {
         let found = keys.get(self.key);
-        self.draws.work_on(hash_of(found.as_ref()).ok().flatten())
+        self.draws.work_on(hash_of(keys, found.as_ref()).ok().flatten().as_ref())
     }
 }

@@ -83,7 +83,7 @@ impl<'a> Definition<'a> for HScanFields<'a> {
 impl ReadCommand for HScan<'_> {
     fn read<K: Keys>(&self, keys: &K, view: View, reply: &mut Vec<u8>) -> ExecutionResult {
         let found = keys.get(self.key);
-        let Some(hash) = hash_of(found.as_ref())? else {
+        let Some(hash) = hash_of(keys, found.as_ref())? else {
             put_no_step(reply);
             return Ok(());
         };
@@ -99,7 +99,7 @@ impl ReadCommand for HScan<'_> {
 impl ReadCommand for HScanFields<'_> {
     fn read<K: Keys>(&self, keys: &K, view: View, reply: &mut Vec<u8>) -> ExecutionResult {
         let found = keys.get(self.key);
-        let Some(hash) = hash_of(found.as_ref())? else {
+        let Some(hash) = hash_of(keys, found.as_ref())? else {
             put_no_step(reply);
             return Ok(());
         };

@@ -1,7 +1,7 @@
 //! HSET, and HMSET, which is its old name with another answer.
 
 use super::GROWING_UPDATE;
-use crate::access::KeysMut;
+use crate::access::{KeyEvent, KeysMut};
 use crate::arguments::Arguments;
 use crate::encoding::{Elements, Encoding, Field as _, Key, Opcode};
 use crate::error::CommandError;
@@ -88,10 +88,11 @@ impl<'a> UpdateCommand<'a> for HSet<'a> {
         encoded + KEY_BYTES + self.pairs.len() / 2 * ELEMENT_BYTES
     }
 
-    fn apply<K: KeysMut>(&self, keys: &mut K, _now_ms: u64, reply: &mut Vec<u8>) -> ExecutionResult {
+    fn apply<K: KeysMut>(&self, keys: &mut K, now_ms: u64, reply: &mut Vec<u8>) -> ExecutionResult {
         let new = keys.edit_collection(self.key, |hash: &mut Hash| {
-            self.pairs.pairs().filter(|(field, value)| hash.set(field, value)).count()
+            self.pairs.pairs().filter(|(field, value)| hash.set_at(field, value, now_ms)).count()
         })?;
+        keys.notify(KeyEvent::HSet, self.key);
         if self.says_ok {
             put_ok(reply);
         } else {

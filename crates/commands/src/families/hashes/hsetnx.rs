@@ -1,7 +1,7 @@
 //! HSETNX.
 
 use super::{GROWING_UPDATE, hash_of};
-use crate::access::KeysMut;
+use crate::access::{KeyEvent, KeysMut};
 use crate::encoding::{Key, Value, fields};
 use crate::families::definition::{Definition, ExecutionResult, KEY_BYTES, KeyNames, UpdateCommand};
 use crate::families::elements::ELEMENT_BYTES;
@@ -42,12 +42,13 @@ impl<'a> UpdateCommand<'a> for HSetNx<'a> {
         encoded + KEY_BYTES + ELEMENT_BYTES
     }
 
-    fn apply<K: KeysMut>(&self, keys: &mut K, _now_ms: u64, reply: &mut Vec<u8>) -> ExecutionResult {
+    fn apply<K: KeysMut>(&self, keys: &mut K, now_ms: u64, reply: &mut Vec<u8>) -> ExecutionResult {
         let found = keys.get(self.key);
-        let is_free = hash_of(found.as_ref())?.is_none_or(|hash| hash.get(self.field).is_none());
+        let is_free = hash_of(keys, found.as_ref())?.is_none_or(|hash| hash.get(self.field).is_none());
         drop(found);
         if is_free {
-            keys.edit_collection(self.key, |hash: &mut Hash| hash.set(self.field, self.value))?;
+            keys.edit_collection(self.key, |hash: &mut Hash| hash.set_at(self.field, self.value, now_ms))?;
+            keys.notify(KeyEvent::HSet, self.key);
         }
         put_integer(reply, i64::from(is_free));
         Ok(())

@@ -37,7 +37,7 @@ impl<'a> Definition<'a> for HStrLen<'a> {
 impl ReadCommand for HStrLen<'_> {
     fn read<K: Keys>(&self, keys: &K, _view: View, reply: &mut Vec<u8>) -> ExecutionResult {
         let found = keys.get(self.key);
-        let value = hash_of(found.as_ref())?.and_then(|hash| hash.get(self.field));
+        let value = hash_of(keys, found.as_ref())?.and_then(|hash| hash.get(self.field));
         put_integer(reply, value.map_or(0, <[u8]>::len) as i64);
         Ok(())
     }

@@ -1,24 +1,31 @@
 //! Commands on hashes.
 
+pub(crate) mod field_options;
 pub(crate) mod hdel;
 pub(crate) mod hexists;
+pub(crate) mod hexpire;
 pub(crate) mod hget;
 pub(crate) mod hgetall;
+pub(crate) mod hgetdel;
+pub(crate) mod hgetex;
 pub(crate) mod hincrby;
 pub(crate) mod hincrbyfloat;
 pub(crate) mod hlen;
 pub(crate) mod hmget;
+pub(crate) mod hpersist;
 pub(crate) mod hrandfield;
 pub(crate) mod hscan;
 pub(crate) mod hset;
+pub(crate) mod hsetex;
 pub(crate) mod hsetnx;
 pub(crate) mod hstrlen;
+pub(crate) mod httl;
 
 use super::elements::work_of_some;
 use super::specification::{CommandKind, CommandSpec, KeyPositions};
 use crate::access::{EntryRef, Keys};
 use crate::error::ExecutionError;
-use syros_values::Hash;
+use syros_values::{Hash, LiveHash};
 
 /// What the rows of this family have in common.
 const ROW: CommandSpec =
@@ -54,11 +61,15 @@ const GROWING_UPDATE: CommandSpec = CommandSpec {
 /// The work of reading so many neighbours of the fields of a key, if that has a hash.
 fn work_of_fields<K: Keys>(keys: &K, key: &[u8], fields: u64) -> usize {
     let found = keys.get(key);
-    let hash = hash_of(found.as_ref()).ok().flatten();
+    let hash = hash_of(keys, found.as_ref()).ok().flatten();
     hash.map_or(0, |hash| work_of_some(fields, hash.len(), hash.memory_bytes()))
 }
 
-/// The hash of a key that may have been found.
-fn hash_of<E: EntryRef>(found: Option<&E>) -> Result<Option<&Hash>, ExecutionError> {
-    Ok(found.map(EntryRef::hash).transpose()?)
+/// The hash of a key that may have been found, without the fields that have expired.
+fn hash_of<'a, K: Keys, E: EntryRef>(
+    keys: &K,
+    found: Option<&'a E>,
+) -> Result<Option<LiveHash<'a>>, ExecutionError> {
+    let hash: Option<&Hash> = found.map(EntryRef::hash).transpose()?;
+    Ok(hash.map(|hash| hash.at(keys.time_ms())))
 }

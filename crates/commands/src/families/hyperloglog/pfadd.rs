@@ -3,7 +3,7 @@
 use super::ROW;
 use super::registers::{Rank, Registers};
 use super::sketch::{self, DENSE_BYTES};
-use crate::access::KeysMut;
+use crate::access::{KeyEvent, KeysMut};
 use crate::arguments::Arguments;
 use crate::encoding::{Elements, Field, Key, fields};
 use crate::error::ExecutionError;
@@ -79,7 +79,11 @@ impl<'a> UpdateCommand<'a> for PfAdd<'a> {
     }
 
     fn apply<K: KeysMut>(&self, keys: &mut K, _now_ms: u64, reply: &mut Vec<u8>) -> ExecutionResult {
-        put_integer(reply, i64::from(self.add(keys)?));
+        let has_changed = self.add(keys)?;
+        if has_changed {
+            keys.notify(KeyEvent::PfAdd, self.key);
+        }
+        put_integer(reply, i64::from(has_changed));
         Ok(())
     }
 }

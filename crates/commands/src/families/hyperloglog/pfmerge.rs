@@ -2,7 +2,7 @@
 
 use super::sketch::{self, DENSE_BYTES};
 use super::{ROW, union};
-use crate::access::KeysMut;
+use crate::access::{KeyEvent, KeysMut};
 use crate::arguments::Arguments;
 use crate::encoding::{List, fields};
 use crate::error::ExecutionError;
@@ -56,6 +56,7 @@ impl<'a> UpdateCommand<'a> for PfMerge<'a> {
         if !existed {
             keys.set(destination, &merged, None);
         }
+        keys.notify(KeyEvent::PfAdd, destination);
         put_ok(reply);
         Ok(())
     }

@@ -1,7 +1,7 @@
 //! LINSERT.
 
 use super::{SEARCH_WORK, SLOW_GROWING_UPDATE};
-use crate::access::KeysMut;
+use crate::access::{KeyEvent, KeysMut};
 use crate::encoding::{Field, Key, Value, fields};
 use crate::error::CommandError;
 use crate::families::definition::{Definition, ExecutionResult, KeyNames, UpdateCommand};
@@ -117,6 +117,9 @@ impl<'a> UpdateCommand<'a> for LInsertParts<'a> {
                 None => -1,
             }
         })?;
+        if answer > 0 {
+            keys.notify(KeyEvent::LInsert, self.key);
+        }
         put_integer(reply, answer);
         Ok(())
     }

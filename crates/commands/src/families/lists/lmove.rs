@@ -1,7 +1,7 @@
 //! LMOVE, and RPOPLPUSH, which moves from the right to the left.
 
 use super::end::parse_end;
-use super::pop::pop_one;
+use super::pop::{pop_one, popped, pushed};
 use super::{SLOW_GROWING_UPDATE, list_of};
 use crate::access::KeysMut;
 use crate::encoding::{Key, fields};
@@ -90,6 +90,10 @@ impl<'a> UpdateCommand<'a> for LMove<'a> {
             && let Some(element) = &moved
         {
             keys.edit_collection(self.to, |list: &mut List| list.push(self.to_end, element))?;
+        }
+        if moved.is_some() {
+            keys.notify(pushed(self.to_end), self.to);
+            keys.notify_removal(popped(self.from_end), self.from);
         }
         put_optional(reply, moved.as_deref());
         Ok(())

@@ -1,7 +1,7 @@
 //! LMPOP.
 
 use super::end::parse_end;
-use super::pop::pop_many;
+use super::pop::pop_some;
 use super::{SLOW_UPDATE, list_of};
 use crate::access::KeysMut;
 use crate::arguments::Arguments;
@@ -13,7 +13,7 @@ use crate::families::definition::{Definition, ExecutionResult, KeyNames, UpdateC
 use crate::families::specification::{CommandSpec, KeyPositions};
 use crate::reply::{put_array, put_bulk, put_nil_array};
 use crate::words::Words;
-use syros_values::{List, ListEnd};
+use syros_values::ListEnd;
 
 /// LMPOP: takes elements from the first list that there is, and answers its key and the elements.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -64,8 +64,7 @@ impl<'a> UpdateCommand<'a> for LMPop<'a> {
                 put_array(reply, 2);
                 put_bulk(reply, key);
                 let count = self.count.unwrap_or(1);
-                return keys
-                    .edit_collection(key, |list: &mut List| pop_many(list, self.end, count, reply))?;
+                return pop_some(keys, key, self.end, count, reply);
             }
         }
         put_nil_array(reply);

@@ -1,7 +1,7 @@
 //! LPOP and RPOP.
 
-use super::FAST_UPDATE;
-use super::pop::{pop_many, pop_one};
+use super::pop::{pop_first, pop_some};
+use super::{FAST_UPDATE, list_of};
 use crate::access::KeysMut;
 use crate::encoding::{Encoding, Field as _, Key, Opcode};
 use crate::error::CommandError;
@@ -13,7 +13,7 @@ use crate::families::specification::CommandSpec;
 use crate::primitive::Malformed;
 use crate::reply::put_nil_array;
 use crate::words::Words;
-use syros_values::{List, ListEnd};
+use syros_values::ListEnd;
 
 /// LPOP and RPOP: answers the element, or, with a count, an array of elements. With its last element the key goes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -97,17 +97,14 @@ fn parse<'a>(name: &'static str, words: Words<'a>, end: ListEnd) -> Result<Comma
 
 impl<'a> UpdateCommand<'a> for LPop<'a> {
     fn apply<K: KeysMut>(&self, keys: &mut K, _now_ms: u64, reply: &mut Vec<u8>) -> ExecutionResult {
-        keys.edit_collection(self.key, |list: &mut List| match self.count {
-            None => {
-                put_optional(reply, pop_one(list, self.end).as_deref());
-                Ok(())
-            }
-            // Only the list of a key that does not exist has no elements.
-            Some(_) if list.is_empty() => {
-                put_nil_array(reply);
-                Ok(())
-            }
-            Some(count) => pop_many(list, self.end, count, reply),
-        })?
+        let Some(count) = self.count else {
+            put_optional(reply, pop_first(keys, self.key, self.end)?.as_deref());
+            return Ok(());
+        };
+        if list_of(keys.get(self.key).as_ref())?.is_none() {
+            put_nil_array(reply);
+            return Ok(());
+        }
+        pop_some(keys, self.key, self.end, count, reply)
     }
 }

@@ -1,5 +1,6 @@
 //! LPUSH and RPUSH, and LPUSHX and RPUSHX, which need a list.
 
+use super::pop::pushed;
 use super::{FAST_UPDATE, list_of};
 use crate::access::KeysMut;
 use crate::arguments::Arguments;
@@ -129,6 +130,7 @@ impl<'a> UpdateCommand<'a> for LPush<'a> {
             self.elements.iter().for_each(|element| list.push(self.end, element));
             list.len()
         })?;
+        keys.notify(pushed(self.end), self.key);
         put_integer(reply, length as i64);
         Ok(())
     }

@@ -1,7 +1,7 @@
 //! LREM.
 
 use super::{SEARCH_WORK, SLOW_UPDATE};
-use crate::access::KeysMut;
+use crate::access::{KeyEvent, KeysMut};
 use crate::encoding::{Key, Signed, Value, fields};
 use crate::families::definition::{Definition, ExecutionResult, KeyNames, UpdateCommand};
 use crate::families::specification::CommandSpec;
@@ -52,6 +52,9 @@ impl<'a> UpdateCommand<'a> for LRem<'a> {
         let count_max = if self.count == 0 { u64::MAX } else { self.count.unsigned_abs() };
         let removed = keys
             .edit_collection(self.key, |list: &mut List| list.remove_equal(self.element, end, count_max))?;
+        if removed > 0 {
+            keys.notify_removal(KeyEvent::LRem, self.key);
+        }
         put_integer(reply, removed as i64);
         Ok(())
     }

@@ -2,7 +2,7 @@
 
 use super::SLOW_GROWING_UPDATE;
 use super::index::ListIndex;
-use crate::access::KeysMut;
+use crate::access::{KeyEvent, KeysMut};
 use crate::encoding::{Key, Value, fields};
 use crate::error::ExecutionError;
 use crate::families::definition::{Definition, ExecutionResult, KeyNames, UpdateCommand};
@@ -59,6 +59,7 @@ impl<'a> UpdateCommand<'a> for LSet<'a> {
             list.set(rank, self.element);
             Ok(())
         })??;
+        keys.notify(KeyEvent::LSet, self.key);
         put_ok(reply);
         Ok(())
     }

@@ -1,7 +1,7 @@
 //! LTRIM.
 
 use super::SLOW_UPDATE;
-use crate::access::KeysMut;
+use crate::access::{KeyEvent, KeysMut};
 use crate::encoding::{Key, Signed, fields};
 use crate::families::definition::{Definition, ExecutionResult, KeyNames, UpdateCommand};
 use crate::families::ranks::ranks_of;
@@ -48,11 +48,16 @@ impl<'a> UpdateCommand<'a> for LTrim<'a> {
     }
 
     fn apply<K: KeysMut>(&self, keys: &mut K, _now_ms: u64, reply: &mut Vec<u8>) -> ExecutionResult {
-        keys.edit_collection(self.key, |list: &mut List| {
+        let existed = keys.edit_collection(self.key, |list: &mut List| {
+            let existed = !list.is_empty();
             let kept = ranks_of(self.start, self.stop, list.len());
             list.remove_range(kept.end..list.len());
             list.remove_range(0..kept.start);
+            existed
         })?;
+        if existed {
+            keys.notify_removal(KeyEvent::LTrim, self.key);
+        }
         put_ok(reply);
         Ok(())
     }

@@ -18,7 +18,7 @@ mod end;
 mod pop;
 
 pub(super) use end::parse_end;
-pub(super) use pop::{pop_many, pop_one};
+pub(super) use pop::{pop_first, pop_some};
 
 use super::specification::{CommandKind, CommandSpec, KeyPositions};
 use crate::access::EntryRef;

@@ -1,5 +1,6 @@
 //! Elements that are taken from an end of a list.
 
+use crate::access::{KeyEvent, KeysMut};
 use crate::error::ExecutionError;
 use crate::families::definition::ExecutionResult;
 use crate::limits::UPDATE_REPLY_BYTES_MAX;
@@ -38,4 +39,54 @@ pub(in crate::families) fn pop_many(
     }
     list.remove_range(ranks);
     Ok(())
+}
+
+/// Removes the first or last element of the list of a key, if it has one, tells of that, and returns the element.
+///
+/// # Errors
+/// If the value is of another kind.
+pub(in crate::families) fn pop_first<K: KeysMut>(
+    keys: &mut K,
+    key: &[u8],
+    end: ListEnd,
+) -> Result<Option<Vec<u8>>, ExecutionError> {
+    let element = keys.edit_collection(key, |list: &mut List| pop_one(list, end))?;
+    if element.is_some() {
+        keys.notify_removal(popped(end), key);
+    }
+    Ok(element)
+}
+
+/// Removes at most so many of the first or last elements of the list of a key that exists, tells of that, and appends them.
+///
+/// # Errors
+/// If the value is of another kind, or they are more than an update may answer; nothing has changed then.
+pub(in crate::families) fn pop_some<K: KeysMut>(
+    keys: &mut K,
+    key: &[u8],
+    end: ListEnd,
+    count_max: u64,
+    reply: &mut Vec<u8>,
+) -> ExecutionResult {
+    keys.edit_collection(key, |list: &mut List| pop_many(list, end, count_max, reply))??;
+    if count_max > 0 {
+        keys.notify_removal(popped(end), key);
+    }
+    Ok(())
+}
+
+/// The event that elements have been taken from this end of a list.
+pub(super) const fn popped(end: ListEnd) -> KeyEvent {
+    match end {
+        ListEnd::Left => KeyEvent::LPop,
+        ListEnd::Right => KeyEvent::RPop,
+    }
+}
+
+/// The event that elements have been added at this end of a list.
+pub(super) const fn pushed(end: ListEnd) -> KeyEvent {
+    match end {
+        ListEnd::Left => KeyEvent::LPush,
+        ListEnd::Right => KeyEvent::RPush,
+    }
 }

@@ -9,6 +9,7 @@ pub(crate) mod evalsha;
 pub(crate) mod fcall;
 pub(crate) mod library;
 pub(crate) mod load;
+mod loaded;
 pub(crate) mod look;
 
 use super::definition::KeyNames;

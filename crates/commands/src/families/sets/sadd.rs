@@ -1,7 +1,7 @@
 //! SADD.
 
 use super::FAST_UPDATE;
-use crate::access::KeysMut;
+use crate::access::{KeyEvent, KeysMut};
 use crate::arguments::Arguments;
 use crate::encoding::{Elements, Key, fields};
 use crate::families::definition::{Definition, ExecutionResult, KEY_BYTES, KeyNames, UpdateCommand};
@@ -50,6 +50,9 @@ impl<'a> UpdateCommand<'a> for SAdd<'a> {
         let new = keys.edit_collection(self.key, |set: &mut Set| {
             self.members.iter().filter(|member| set.insert(member)).count()
         })?;
+        if new > 0 {
+            keys.notify(KeyEvent::SAdd, self.key);
+        }
         put_integer(reply, new as i64);
         Ok(())
     }

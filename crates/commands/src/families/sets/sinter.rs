@@ -1,7 +1,7 @@
 //! SINTER, SUNION and SDIFF.
 
 use super::{SLOW_READ, put_members, with_sets};
-use crate::access::Keys;
+use crate::access::{KeyEvent, Keys};
 use crate::arguments::Arguments;
 use crate::encoding::{Encoding, Field as _, List, Opcode};
 use crate::families::definition::{Definition, ExecutionResult, KeyNames, ReadCommand, View};
@@ -33,6 +33,15 @@ pub enum SetOperator {
 }
 
 impl SetOperator {
+    /// The event that its result has been stored.
+    pub(super) const fn stored(self) -> KeyEvent {
+        match self {
+            Self::Intersection => KeyEvent::SInterStore,
+            Self::Union => KeyEvent::SUnionStore,
+            Self::Difference => KeyEvent::SDiffStore,
+        }
+    }
+
     /// The set that these sets become. Its members are added to a new set in the order that the operator says.
     pub(super) fn result(self, sets: &[&Set]) -> Set {
         match self {

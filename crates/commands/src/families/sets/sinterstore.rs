@@ -117,9 +117,10 @@ impl<'a> UpdateCommand<'a> for SInterStore<'a> {
         let result = with_sets(keys, names, |sets| self.operator.result(sets))?;
         put_integer(reply, result.len() as i64);
         if result.is_empty() {
-            keys.remove(destination);
+            keys.delete(destination);
         } else {
             keys.set_collection(destination, result);
+            keys.notify(self.operator.stored(), destination);
         }
         Ok(())
     }

@@ -1,7 +1,7 @@
 //! SMOVE.
 
 use super::{FAST_UPDATE, set_of};
-use crate::access::KeysMut;
+use crate::access::{KeyEvent, KeysMut};
 use crate::encoding::{Key, Value, fields};
 use crate::families::definition::{Definition, ExecutionResult, KEY_BYTES, KeyNames, UpdateCommand};
 use crate::families::specification::{CommandSpec, KeyPositions};
@@ -55,7 +55,11 @@ impl<'a> UpdateCommand<'a> for SMove<'a> {
         set_of(keys.get(self.destination).as_ref())?;
         if is_member && self.source != self.destination {
             keys.edit_collection(self.source, |set: &mut Set| set.remove(self.member))?;
-            keys.edit_collection(self.destination, |set: &mut Set| set.insert(self.member))?;
+            keys.notify_removal(KeyEvent::SRem, self.source);
+            let is_new = keys.edit_collection(self.destination, |set: &mut Set| set.insert(self.member))?;
+            if is_new {
+                keys.notify(KeyEvent::SAdd, self.destination);
+            }
         }
         put_integer(reply, i64::from(is_member));
         Ok(())

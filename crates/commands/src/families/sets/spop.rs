@@ -1,7 +1,7 @@
 //! SPOP.
 
 use super::{FAST_UPDATE, set_of};
-use crate::access::KeysMut;
+use crate::access::{KeyEvent, KeysMut};
 use crate::encoding::{Encoding, Field as _, Key, Opcode, Seed, Unsigned};
 use crate::error::{CommandError, ExecutionError};
 use crate::families::Command;
@@ -133,6 +133,9 @@ impl<'a> UpdateCommand<'a> for SPop<'a> {
                     set.remove_at(*rank);
                 });
             })?;
+        }
+        if !ranks.is_empty() {
+            keys.notify_removal(KeyEvent::SPop, self.key);
         }
         Ok(())
     }

@@ -1,7 +1,7 @@
 //! What several sorted sets are together: their union, what they have in common, and what only the first of them has.
 
 use super::score::parse_score;
-use crate::access::{EntryRef, Keys};
+use crate::access::{EntryRef, KeyEvent, Keys};
 use crate::arguments::Arguments;
 use crate::encoding::{Elements, Field, List};
 use crate::error::{CommandError, ExecutionError};
@@ -56,6 +56,15 @@ mod option_bit {
 }
 
 impl<'a> Combination<'a> {
+    /// The event that what comes of it has been stored.
+    pub(super) const fn stored(&self) -> KeyEvent {
+        match self.operation {
+            SetOperation::Union => KeyEvent::ZUnionStore,
+            SetOperation::Intersection => KeyEvent::ZInterStore,
+            SetOperation::Difference => KeyEvent::ZDiffStore,
+        }
+    }
+
     /// What the words from the number of keys on combine by this operation. `takes_other` knows options that stand alone, and
     /// takes those that it knows.
     pub(super) fn parse(

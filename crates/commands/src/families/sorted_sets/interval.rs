@@ -1,5 +1,6 @@
 //! Which members a command means: those of some ranks, of some scores, or between two members.
 
+use crate::access::KeyEvent;
 use crate::double::parse_bound;
 use crate::encoding::{Field, Flag, Signed, Value};
 use crate::error::CommandError;
@@ -67,6 +68,15 @@ pub(super) enum IntervalKind {
 }
 
 impl<'a> Interval<'a> {
+    /// The event that its members have been removed.
+    pub(super) const fn removed(&self) -> KeyEvent {
+        match self {
+            Self::Ranks { .. } => KeyEvent::ZRemRangeByRank,
+            Self::Scores { .. } => KeyEvent::ZRemRangeByScore,
+            Self::Members { .. } => KeyEvent::ZRemRangeByLex,
+        }
+    }
+
     pub(super) fn parse(kind: IntervalKind, min: &'a [u8], max: &'a [u8]) -> Result<Self, CommandError> {
         Ok(match kind {
             IntervalKind::Ranks => Self::Ranks { start: integer(min)?, stop: integer(max)? },

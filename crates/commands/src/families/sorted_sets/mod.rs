@@ -25,11 +25,11 @@ pub(crate) mod zscan;
 pub(crate) mod zscore;
 
 pub(super) use zmpop::parse_score_end;
-pub(super) use zpop::{Shape, pop};
+pub(super) use zpop::{Shape, pop_some};
 
 use super::elements::work_of_some;
 use super::specification::{CommandKind, CommandSpec, KeyPositions};
-use crate::access::{EntryRef, Keys, KeysMut};
+use crate::access::{EntryRef, KeyEvent, Keys, KeysMut};
 use crate::error::ExecutionError;
 use syros_values::{Score, SortedSet};
 
@@ -85,13 +85,19 @@ pub(super) fn sorted_set_of<E: EntryRef>(found: Option<&E>) -> Result<Option<&So
 
 /// Gives a key these members, which are in order, and takes away what it had. A key without members does not exist.
 /// Answers how many there are.
-pub(super) fn store<K: KeysMut>(keys: &mut K, key: &[u8], members: &[(&[u8], Score)]) -> i64 {
+pub(super) fn store<K: KeysMut>(
+    keys: &mut K,
+    key: &[u8],
+    members: &[(&[u8], Score)],
+    event: KeyEvent,
+) -> i64 {
     let stored = SortedSet::from_ascending(members);
     let count = stored.len();
     if count > 0 {
         keys.set_collection(key, stored);
+        keys.notify(event, key);
     } else {
-        keys.remove(key);
+        keys.delete(key);
     }
     count as i64
 }

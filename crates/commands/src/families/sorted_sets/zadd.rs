@@ -4,7 +4,7 @@ use super::condition::{ScoreCondition, parse_options};
 use super::score::{check_scores, scored};
 use super::zincrby::parse_increment;
 use super::{FAST_UPDATE, MEMBER_BYTES};
-use crate::access::KeysMut;
+use crate::access::{KeyEvent, KeysMut};
 use crate::arguments::Arguments;
 use crate::encoding::{Elements, Encoding, Field as _, Key, Opcode};
 use crate::error::CommandError;
@@ -111,6 +111,9 @@ impl<'a> UpdateCommand<'a> for ZAdd<'a> {
         let members = scored(self.members)?;
         let (added, changed) =
             keys.edit_collection(self.key, |set: &mut SortedSet| add(set, &members, self.condition))?;
+        if added + changed > 0 {
+            keys.notify(KeyEvent::ZAdd, self.key);
+        }
         put_integer(reply, if self.counts_changes { added + changed } else { added });
         Ok(())
     }

@@ -96,7 +96,7 @@ impl<'a> UpdateCommand<'a> for ZCombineStoreParts<'a> {
     fn apply<K: KeysMut>(&self, keys: &mut K, _now_ms: u64, reply: &mut Vec<u8>) -> ExecutionResult {
         let sources = Sources::of(keys, self.combination.keys)?;
         let members = self.combination.members(&sources)?;
-        put_integer(reply, store(keys, self.target, &members));
+        put_integer(reply, store(keys, self.target, &members, self.combination.stored()));
         Ok(())
     }
 }

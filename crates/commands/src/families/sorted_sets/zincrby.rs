@@ -3,7 +3,7 @@
 use super::condition::{ScoreCondition, parse_options};
 use super::score::{parse_score, put_optional_score};
 use super::{FAST_UPDATE, MEMBER_BYTES};
-use crate::access::KeysMut;
+use crate::access::{KeyEvent, KeysMut};
 use crate::encoding::{Encoding, Field as _, Key, Opcode, Value};
 use crate::error::{CommandError, ExecutionError};
 use crate::families::Command;
@@ -96,13 +96,17 @@ impl<'a> UpdateCommand<'a> for ZIncrBy<'a> {
     }
 
     fn apply<K: KeysMut>(&self, keys: &mut K, _now_ms: u64, reply: &mut Vec<u8>) -> ExecutionResult {
-        let sum = keys.edit_collection(self.key, |set: &mut SortedSet| {
+        let (sum, is_change) = keys.edit_collection(self.key, |set: &mut SortedSet| {
             let sum = self.sum(set.score(self.member))?;
+            let is_change = sum.is_some() && sum != set.score(self.member);
             if let Some(sum) = sum {
                 set.set(self.member, sum);
             }
-            Ok::<_, ExecutionError>(sum)
+            Ok::<_, ExecutionError>((sum, is_change))
         })??;
+        if is_change {
+            keys.notify(KeyEvent::ZIncr, self.key);
+        }
         put_optional_score(reply, sum);
         Ok(())
     }

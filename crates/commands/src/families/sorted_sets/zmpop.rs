@@ -1,6 +1,6 @@
 //! ZMPOP.
 
-use super::zpop::{ScoreEnd, Shape, pop};
+use super::zpop::{ScoreEnd, Shape, pop_some};
 use super::{SLOW_UPDATE, sorted_set_of};
 use crate::access::KeysMut;
 use crate::arguments::Arguments;
@@ -12,7 +12,6 @@ use crate::families::definition::{Definition, ExecutionResult, KeyNames, UpdateC
 use crate::families::specification::{CommandSpec, KeyPositions};
 use crate::reply::{put_array, put_bulk, put_nil_array};
 use crate::words::{Words, is};
-use syros_values::SortedSet;
 
 /// ZMPOP: takes members from the first sorted set that there is, and answers its key and the members with their scores.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -72,9 +71,7 @@ impl<'a> UpdateCommand<'a> for ZMPop<'a> {
             if sorted_set_of(keys.get(key).as_ref())?.is_some() {
                 put_array(reply, 2);
                 put_bulk(reply, key);
-                return keys.edit_collection(key, |set: &mut SortedSet| {
-                    pop(set, self.end, self.count, Shape::Nested, reply)
-                })?;
+                return pop_some(keys, key, self.end, self.count, Shape::Nested, reply);
             }
         }
         put_nil_array(reply);

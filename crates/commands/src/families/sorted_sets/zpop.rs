@@ -2,7 +2,7 @@
 
 use super::FAST_UPDATE;
 use super::score::put_member;
-use crate::access::KeysMut;
+use crate::access::{KeyEvent, KeysMut};
 use crate::encoding::{Field, Flag, Key, fields};
 use crate::error::{CommandError, ExecutionError};
 use crate::families::Command;
@@ -90,9 +90,7 @@ fn parse(words: Words<'_>, end: ScoreEnd) -> Result<Command<'_>, CommandError> {
 impl<'a> UpdateCommand<'a> for ZPop<'a> {
     fn apply<K: KeysMut>(&self, keys: &mut K, _now_ms: u64, reply: &mut Vec<u8>) -> ExecutionResult {
         let shape = if self.count.is_some() { Shape::Pairs } else { Shape::Flat };
-        keys.edit_collection(self.key, |set: &mut SortedSet| {
-            pop(set, self.end, self.count.unwrap_or(1), shape, reply)
-        })?
+        pop_some(keys, self.key, self.end, self.count.unwrap_or(1), shape, reply)
     }
 }
 
@@ -132,7 +130,7 @@ impl Shape {
 ///
 /// # Errors
 /// If that is too much for the reply of an update; nothing is removed then.
-pub(in crate::families) fn pop(
+fn pop(
     set: &mut SortedSet,
     end: ScoreEnd,
     count_max: u64,
@@ -154,5 +152,31 @@ pub(in crate::families) fn pop(
         ScoreEnd::Max => members.rev().try_for_each(put)?,
     }
     set.remove_range(ranks);
+    Ok(())
+}
+
+/// Takes at most so many members of the sorted set of a key, which need not exist, tells of that, and appends them.
+///
+/// # Errors
+/// If the value is of another kind, or they are more than an update may answer; nothing has changed then.
+pub(in crate::families) fn pop_some<K: KeysMut>(
+    keys: &mut K,
+    key: &[u8],
+    end: ScoreEnd,
+    count_max: u64,
+    shape: Shape,
+    reply: &mut Vec<u8>,
+) -> ExecutionResult {
+    let has_any = keys.edit_collection(key, |set: &mut SortedSet| {
+        let has_any = !set.is_empty() && count_max > 0;
+        pop(set, end, count_max, shape, reply).map(|()| has_any)
+    })??;
+    if has_any {
+        let event = match end {
+            ScoreEnd::Min => KeyEvent::ZPopMin,
+            ScoreEnd::Max => KeyEvent::ZPopMax,
+        };
+        keys.notify_removal(event, key);
+    }
     Ok(())
 }

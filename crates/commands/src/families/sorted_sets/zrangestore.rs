@@ -2,7 +2,7 @@
 
 use super::selection::{Dialect, Selection};
 use super::{MEMBER_BYTES, SLOW_UPDATE, sorted_set_of, store};
-use crate::access::KeysMut;
+use crate::access::{KeyEvent, KeysMut};
 use crate::encoding::{Key, fields};
 use crate::error::CommandError;
 use crate::families::definition::{
@@ -77,7 +77,7 @@ impl<'a> UpdateCommand<'a> for ZRangeStoreParts<'a> {
         if self.selection.is_reversed {
             members.reverse();
         }
-        put_integer(reply, store(keys, self.target, &members));
+        put_integer(reply, store(keys, self.target, &members, KeyEvent::ZRangeStore));
         Ok(())
     }
 }

@@ -1,7 +1,7 @@
 //! ZREM.
 
 use super::FAST_UPDATE;
-use crate::access::KeysMut;
+use crate::access::{KeyEvent, KeysMut};
 use crate::arguments::Arguments;
 use crate::encoding::{Elements, Key, fields};
 use crate::families::definition::{Definition, ExecutionResult, KeyNames, UpdateCommand};
@@ -45,6 +45,9 @@ impl<'a> UpdateCommand<'a> for ZRem<'a> {
         let removed = keys.edit_collection(self.key, |set: &mut SortedSet| {
             self.members.iter().filter(|member| set.remove(member)).count()
         })?;
+        if removed > 0 {
+            keys.notify_removal(KeyEvent::ZRem, self.key);
+        }
         put_integer(reply, removed as i64);
         Ok(())
     }

@@ -77,6 +77,9 @@ impl<'a> UpdateCommand<'a> for ZRemRangeParts<'a> {
             set.remove_range(ranks.clone());
             ranks.end - ranks.start
         })?;
+        if removed > 0 {
+            keys.notify_removal(self.interval.removed(), self.key);
+        }
         put_integer(reply, removed as i64);
         Ok(())
     }

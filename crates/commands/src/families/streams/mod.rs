@@ -27,7 +27,7 @@ mod sources;
 
 use super::definition::ExecutionResult;
 use super::specification::{CommandKind, CommandSpec, KeyPositions};
-use crate::access::EntryRef;
+use crate::access::{EntryRef, KeyEvent, KeysMut};
 use crate::error::ExecutionError;
 use crate::reply::{put_array, put_bulk, put_error, put_nil_array};
 use syros_values::{Fields, Stream, StreamId};
@@ -97,4 +97,20 @@ fn put_no_group(reply: &mut Vec<u8>, key: &[u8], group: &[u8]) -> ExecutionResul
 /// What Redis prints of a string: what is before the first zero.
 fn c_string(string: &[u8]) -> &[u8] {
     string.split(|byte| *byte == 0).next().unwrap_or_default()
+}
+
+/// Tells that a consumer is about to be created, because its group does not know it.
+fn notify_consumer<K: KeysMut>(keys: &mut K, key: &[u8], group: &[u8], consumer: &[u8]) {
+    if !keys.notifies() {
+        return;
+    }
+    let found = keys.get(key);
+    let stream = stream_of(found.as_ref()).ok().flatten();
+    let is_new = stream.is_some_and(|stream| {
+        stream.group(group).is_some_and(|group| stream.consumer(&group, consumer).is_none())
+    });
+    drop(found);
+    if is_new {
+        keys.notify(KeyEvent::XGroupCreateConsumer, key);
+    }
 }

@@ -4,7 +4,7 @@ use super::ids::{Id, parse_number, parts};
 use super::now::Now;
 use super::trim::{OptionalTrim, Trim, TrimOptions};
 use super::{FAST_UPDATE, put_id, stream_of};
-use crate::access::KeysMut;
+use crate::access::{KeyEvent, KeysMut};
 use crate::arguments::Arguments;
 use crate::encoding::{Elements, Encoding, Field, Flag, Key, Opcode, Unsigned};
 use crate::error::CommandError;
@@ -227,12 +227,16 @@ impl<'a> UpdateCommand<'a> for XAddParts<'a> {
             return Err(StreamError::Exhausted.into());
         }
         let id = self.id.behind(last).ok_or(StreamError::IdNotGreater)?;
-        keys.edit_collection(self.key, |stream: &mut Stream| {
+        let trimmed = keys.edit_collection(self.key, |stream: &mut Stream| {
             stream.append(id, self.fields.len(), self.fields.iter());
-            if let Some(trim) = self.trim {
-                stream.trim(trim.count(stream));
-            }
+            let trimmed = self.trim.map_or(0, |trim| trim.count(stream));
+            stream.trim(trimmed);
+            trimmed
         })?;
+        keys.notify(KeyEvent::XAdd, self.key);
+        if trimmed > 0 {
+            keys.notify(KeyEvent::XTrim, self.key);
+        }
         put_id(reply, id);
         Ok(())
     }

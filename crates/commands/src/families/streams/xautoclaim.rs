@@ -3,7 +3,7 @@
 use super::claims::{claim, is_idle};
 use super::ids::{Id, parse_start};
 use super::now::Now;
-use super::{ENTRY_HEAD_BYTES, FAST_UPDATE, put_id, put_no_key_or_group, stream_of};
+use super::{ENTRY_HEAD_BYTES, FAST_UPDATE, notify_consumer, put_id, put_no_key_or_group, stream_of};
 use crate::access::KeysMut;
 use crate::encoding::{Flag, Key, Unsigned, Value, fields};
 use crate::error::CommandError;
@@ -188,6 +188,7 @@ impl<'a> UpdateCommand<'a> for XAutoClaimParts<'a> {
             return put_no_key_or_group(reply, self.key, self.group, "");
         }
         drop(found);
+        notify_consumer(keys, self.key, self.group, self.consumer);
         keys.edit_collection(self.key, |stream: &mut Stream| self.claim_some(stream, reply))?;
         Ok(())
     }

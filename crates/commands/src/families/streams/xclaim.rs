@@ -3,7 +3,7 @@
 use super::claims::{claim, is_idle};
 use super::ids::{Id, parse_id, parse_ids};
 use super::now::Now;
-use super::{ENTRY_HEAD_BYTES, FAST_UPDATE, put_no_key_or_group, stream_of};
+use super::{ENTRY_HEAD_BYTES, FAST_UPDATE, notify_consumer, put_no_key_or_group, stream_of};
 use crate::access::KeysMut;
 use crate::arguments::Arguments;
 use crate::encoding::{Encoding, Field as _, Key, Opcode, OptionalElements, Unsigned, Value};
@@ -293,6 +293,7 @@ impl<'a> UpdateCommand<'a> for XClaimParts<'a> {
             return Err(ExecutionError::UpdateReplyTooLong);
         }
         drop(found);
+        notify_consumer(keys, self.key, self.group, self.consumer);
         keys.edit_collection(self.key, |stream: &mut Stream| self.claim_all(stream, &ids, reply))?;
         Ok(())
     }

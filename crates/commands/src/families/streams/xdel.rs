@@ -2,7 +2,7 @@
 
 use super::ids::parse_ids;
 use super::{FAST_UPDATE, stream_of};
-use crate::access::KeysMut;
+use crate::access::{KeyEvent, KeysMut};
 use crate::arguments::Arguments;
 use crate::encoding::{Elements, Key, fields};
 use crate::families::definition::{Definition, ExecutionResult, KeyNames, UpdateCommand};
@@ -54,6 +54,9 @@ impl<'a> UpdateCommand<'a> for XDel<'a> {
         let removed = keys.edit_collection(self.key, |stream: &mut Stream| {
             ids.iter().filter(|id| stream.remove(**id)).count()
         })?;
+        if removed > 0 {
+            keys.notify(KeyEvent::XDel, self.key);
+        }
         put_integer(reply, removed as i64);
         Ok(())
     }

@@ -4,7 +4,7 @@ use super::ids::{Id, parse_id, parse_id_or_end};
 use super::now::Now;
 use super::xhelp::XHelp;
 use super::{FAST_UPDATE, put_no_group, stream_of};
-use crate::access::KeysMut;
+use crate::access::{KeyEvent, KeysMut};
 use crate::encoding::{Encoding, Field as _, Flag, Key, Opcode, Value};
 use crate::error::CommandError;
 use crate::families::Command;
@@ -316,17 +316,20 @@ impl<'a> UpdateCommand<'a> for XGroupParts<'a> {
                 }
             }
         }
-        keys.edit_collection(self.key, |stream: &mut Stream| self.act(stream, reply))?;
+        let event = keys.edit_collection(self.key, |stream: &mut Stream| self.act(stream, reply))?;
+        event.into_iter().for_each(|event| keys.notify(event, self.key));
         Ok(())
     }
 }
 
 impl XGroupParts<'_> {
-    fn act(&self, stream: &mut Stream, reply: &mut Vec<u8>) {
+    /// Carries it out, and appends its reply; the event that this is.
+    fn act(&self, stream: &mut Stream, reply: &mut Vec<u8>) -> Option<KeyEvent> {
         match self.action {
             GroupAction::Create { last, entries_read, .. } => {
                 stream.create_group(self.group, last.unwrap_or(stream.last_id()), entries_read);
                 put_ok(reply);
+                Some(KeyEvent::XGroupCreate)
             }
             GroupAction::SetId { last, entries_read } => {
                 if let Some(mut group) = stream.group(self.group) {
@@ -335,8 +338,13 @@ impl XGroupParts<'_> {
                     stream.set_group(self.group, &group);
                 }
                 put_ok(reply);
+                Some(KeyEvent::XGroupSetId)
             }
-            GroupAction::Destroy => put_integer(reply, i64::from(stream.destroy_group(self.group))),
+            GroupAction::Destroy => {
+                let existed = stream.destroy_group(self.group);
+                put_integer(reply, i64::from(existed));
+                existed.then_some(KeyEvent::XGroupDestroy)
+            }
             GroupAction::CreateConsumer { consumer, now_ms } => {
                 let group = stream.group(self.group);
                 let new = group.filter(|group| stream.consumer(group, consumer).is_none());
@@ -344,11 +352,13 @@ impl XGroupParts<'_> {
                     stream.see_consumer(&group, consumer, now_ms);
                 }
                 put_integer(reply, i64::from(new.is_some()));
+                new.map(|_| KeyEvent::XGroupCreateConsumer)
             }
             GroupAction::DeleteConsumer { consumer } => {
                 let pending =
                     stream.group(self.group).and_then(|group| stream.delete_consumer(&group, consumer));
                 put_integer(reply, pending.unwrap_or(0) as i64);
+                pending.map(|_| KeyEvent::XGroupDelConsumer)
             }
         }
     }

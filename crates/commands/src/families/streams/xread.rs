@@ -10,7 +10,7 @@ use crate::families::counts::OptionalCount;
 use crate::families::definition::{Definition, ExecutionResult, KeyNames, ReadCommand, View};
 use crate::families::elements::work_of_some;
 use crate::families::indirect::Indirect;
-use crate::families::specification::{CommandSpec, KeyPositions};
+use crate::families::specification::{CommandSpec, KeyPositions, KeyWord, KeysBehind};
 use crate::primitive::Malformed;
 use crate::reply::{put_array, put_bulk, put_keyed, put_nil_array};
 use crate::words::Words;
@@ -57,7 +57,7 @@ impl<'a> Definition<'a> for XReadParts<'a> {
         name: "xread",
         arity: -4,
         keys: KeyPositions::NONE,
-        key_word: Some(("STREAMS", 1)),
+        key_words: &[KeyWord { word: "STREAMS", from: 1, keys: KeysBehind::Half }],
         flags: &["readonly", "blocking", "movablekeys"],
         categories: &["@read", "@stream", "@slow", "@blocking"],
         summary: "Returns the entries of several streams that are behind an id each.",

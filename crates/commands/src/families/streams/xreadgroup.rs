@@ -2,7 +2,7 @@
 
 use super::now::Now;
 use super::sources::{GroupStarts, Start, parse_words};
-use super::{ENTRY_HEAD_BYTES, FAST_UPDATE, put_entry, put_no_key_or_group, stream_of};
+use super::{ENTRY_HEAD_BYTES, FAST_UPDATE, notify_consumer, put_entry, put_no_key_or_group, stream_of};
 use crate::access::KeysMut;
 use crate::arguments::Arguments;
 use crate::encoding::{Encoding, Field as _, Flag, List, Opcode, Unsigned, Value};
@@ -11,7 +11,7 @@ use crate::families::counts::OptionalCount;
 use crate::families::definition::{COLLECTION_WORK, Definition, ExecutionResult, KeyNames, UpdateCommand};
 use crate::families::elements::LOOKUP_WORK;
 use crate::families::indirect::Indirect;
-use crate::families::specification::{CommandSpec, KeyPositions};
+use crate::families::specification::{CommandSpec, KeyPositions, KeyWord, KeysBehind};
 use crate::limits::UPDATE_REPLY_BYTES_MAX;
 use crate::primitive::Malformed;
 use crate::reply::{put_array, put_bulk, put_keyed, put_nil_array};
@@ -76,7 +76,7 @@ impl<'a> Definition<'a> for XReadGroupParts<'a> {
         name: "xreadgroup",
         arity: -7,
         keys: KeyPositions::NONE,
-        key_word: Some(("STREAMS", 4)),
+        key_words: &[KeyWord { word: "STREAMS", from: 4, keys: KeysBehind::Half }],
         key_flags: &[&["RO", "access"]],
         flags: &["write", "blocking", "movablekeys"],
         categories: &["@write", "@stream", "@slow", "@blocking"],
@@ -128,6 +128,7 @@ impl<'a> UpdateCommand<'a> for XReadGroupParts<'a> {
             let start = Start::of_group(start)?;
             let room = Room::new(self.count, UPDATE_REPLY_BYTES_MAX.saturating_sub(parts.len()));
             let before = parts.len();
+            notify_consumer(keys, key, self.group, self.consumer);
             put_bulk(&mut parts, key);
             let has_answered =
                 keys.edit_collection(key, |stream: &mut Stream| self.read(stream, start, room, &mut parts))?;

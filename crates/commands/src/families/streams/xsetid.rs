@@ -2,7 +2,7 @@
 
 use super::ids::{Id, parse_id};
 use super::{FAST_UPDATE, stream_of};
-use crate::access::KeysMut;
+use crate::access::{KeyEvent, KeysMut};
 use crate::encoding::{Key, fields};
 use crate::error::{CommandError, ExecutionError};
 use crate::families::counts::OptionalCount;
@@ -94,6 +94,7 @@ impl<'a> UpdateCommand<'a> for XSetIdParts<'a> {
         keys.edit_collection(self.key, |stream: &mut Stream| {
             stream.set_counters(self.last, self.entries_added, max_deleted);
         })?;
+        keys.notify(KeyEvent::XSetId, self.key);
         put_ok(reply);
         Ok(())
     }

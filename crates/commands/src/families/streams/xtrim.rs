@@ -2,7 +2,7 @@
 
 use super::trim::{Trim, TrimOptions};
 use super::{FAST_UPDATE, stream_of};
-use crate::access::KeysMut;
+use crate::access::{KeyEvent, KeysMut};
 use crate::encoding::{Key, fields};
 use crate::error::CommandError;
 use crate::families::definition::{Definition, ExecutionResult, KeyNames, UpdateCommand};
@@ -74,6 +74,7 @@ impl<'a> UpdateCommand<'a> for XTrimParts<'a> {
         drop(found);
         if count > 0 {
             keys.edit_collection(self.key, |stream: &mut Stream| stream.trim(count))?;
+            keys.notify(KeyEvent::XTrim, self.key);
         }
         put_integer(reply, count as i64);
         Ok(())

@@ -43,7 +43,7 @@ impl<'a> Definition<'a> for GetDel<'a> {
 impl<'a> UpdateCommand<'a> for GetDel<'a> {
     fn apply<K: KeysMut>(&self, keys: &mut K, _now_ms: u64, reply: &mut Vec<u8>) -> ExecutionResult {
         put_value(keys, self.key, reply)?;
-        keys.remove(self.key);
+        keys.delete(self.key);
         Ok(())
     }
 }

@@ -8,6 +8,7 @@ use crate::encoding::{Field, Key, fields};
 use crate::error::{CommandError, ExecutionError};
 use crate::families::Command;
 use crate::families::definition::{Definition, ExecutionResult, KeyNames, UpdateCommand};
+use crate::families::generic::persist;
 use crate::families::specification::{CommandKind, CommandSpec, KeyPositions, LookupReply};
 use crate::primitive::{Malformed, take_u8};
 use crate::words::{Words, is};
@@ -126,7 +127,7 @@ impl<'a> UpdateCommand<'a> for GetEx<'a> {
             }
         }
         match self.change {
-            TtlChange::Persist => keys.set_expiry(self.key, None),
+            TtlChange::Persist => drop(persist(keys, self.key)),
             TtlChange::Until(deadline) => expire(keys, self.key, deadline, now_ms),
             TtlChange::NotInteger | TtlChange::Invalid => {}
         }

@@ -1,7 +1,7 @@
 //! INCRBYFLOAT.
 
 use super::ROW;
-use crate::access::{EntryRef as _, KeysMut};
+use crate::access::{EntryRef as _, KeyEvent, KeysMut};
 use crate::encoding::{Field, Key, fields};
 use crate::error::{CommandError, ExecutionError};
 use crate::extended::Extended;
@@ -80,6 +80,7 @@ impl<'a> UpdateCommand<'a> for IncrByFloat<'a> {
         put_bulk(reply, &value);
         let expiry = keys.get(self.key).and_then(|found| found.expiry());
         keys.set(self.key, &value, expiry);
+        keys.notify(KeyEvent::IncrByFloat, self.key);
         Ok(())
     }
 }

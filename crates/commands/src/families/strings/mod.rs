@@ -16,7 +16,7 @@ pub(crate) mod setrange;
 pub(crate) mod strlen;
 
 use super::specification::CommandSpec;
-use crate::access::{EntryRef, Keys, KeysMut, Operand};
+use crate::access::{EntryRef, KeyEvent, Keys, KeysMut, Operand};
 use crate::error::ExecutionError;
 use crate::families::definition::ExecutionResult;
 use crate::reply::{put_bulk, put_nil};
@@ -47,11 +47,17 @@ fn length<K: Keys>(keys: &K, key: &[u8]) -> Result<i64, ExecutionError> {
 /// Changes the value of a key that need not exist.
 fn alter<K: KeysMut>(keys: &mut K, key: &[u8], operand: Operand<'_>) -> Result<i64, ExecutionError> {
     let changed = keys.edit(key, |value| operand.change(value))?;
-    changed.unwrap_or_else(|| {
+    let answer = changed.unwrap_or_else(|| {
         let (value, answer) = operand.begin();
         keys.set(key, &value, None);
         Ok(answer)
-    })
+    })?;
+    let event = match operand {
+        Operand::Append(_) => KeyEvent::Append,
+        Operand::Add(_) => KeyEvent::IncrBy,
+    };
+    keys.notify(event, key);
+    Ok(answer)
 }
 
 /// Changes the string of a key that need not exist. Zeros are added to it first until it has `length` bytes.

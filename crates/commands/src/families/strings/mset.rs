@@ -1,6 +1,6 @@
 //! MSET and MSETNX.
 
-use crate::access::KeysMut;
+use crate::access::{KeyEvent, KeysMut};
 use crate::arguments::Arguments;
 use crate::encoding::{List, fields};
 use crate::error::CommandError;
@@ -115,5 +115,8 @@ const fn growth(pairs: Arguments<'_>, encoded: usize) -> usize {
 }
 
 fn set_all<K: KeysMut>(keys: &mut K, pairs: Arguments<'_>) {
-    pairs.pairs().for_each(|(key, value)| keys.set(key, value, None));
+    for (key, value) in pairs.pairs() {
+        keys.set(key, value, None);
+        keys.notify(KeyEvent::Set, key);
+    }
 }

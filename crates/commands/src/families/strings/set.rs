@@ -1,7 +1,7 @@
 //! SET, and the commands that are a SET with an option: SETEX, PSETEX and GETSET.
 
 use super::{ROW, put_value, string_of};
-use crate::access::{EntryRef as _, KeysMut};
+use crate::access::{EntryRef as _, KeyEvent, KeysMut};
 use crate::deadline::{Deadline, ExpiryOption, ExpiryUnit, future};
 use crate::encoding::{Encoding, Field as _, Key, Opcode, Value};
 use crate::error::CommandError;
@@ -375,6 +375,7 @@ impl<'a> UpdateCommand<'a> for Set<'a> {
     fn apply<K: KeysMut>(&self, keys: &mut K, now_ms: u64, reply: &mut Vec<u8>) -> ExecutionResult {
         if self.is_plain() {
             keys.set(self.key, self.value, None);
+            keys.notify(KeyEvent::Set, self.key);
             put_ok(reply);
             return Ok(());
         }
@@ -397,9 +398,15 @@ impl<'a> UpdateCommand<'a> for Set<'a> {
                 }
                 Lifetime::Until(deadline) => match future(deadline, now_ms) {
                     Some(expiry) => keys.set(key, value, Some(expiry)),
-                    None => keys.remove(key),
+                    None => {
+                        if keys.notifies() && keys.get(key).is_none() {
+                            keys.notify(KeyEvent::New, key);
+                        }
+                        keys.remove(key);
+                    }
                 },
             }
+            notify(keys, key, lifetime, now_ms);
         }
         match (get, allowed) {
             (true, _) => {}
@@ -407,5 +414,16 @@ impl<'a> UpdateCommand<'a> for Set<'a> {
             (false, false) => put_nil(reply),
         }
         Ok(())
+    }
+}
+
+/// Tells that a key was set. One whose expiry is in the past is set nevertheless, and expires at once.
+fn notify<K: KeysMut>(keys: &mut K, key: &[u8], lifetime: Lifetime, now_ms: u64) {
+    keys.notify(KeyEvent::Set, key);
+    if let Lifetime::Until(deadline) = lifetime {
+        keys.notify(KeyEvent::Expire, key);
+        if future(deadline, now_ms).is_none() {
+            keys.notify(KeyEvent::Expired, key);
+        }
     }
 }

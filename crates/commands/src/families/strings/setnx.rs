@@ -1,7 +1,7 @@
 //! SETNX.
 
 use super::ROW;
-use crate::access::KeysMut;
+use crate::access::{KeyEvent, KeysMut};
 use crate::encoding::{Key, Value, fields};
 use crate::families::definition::{Definition, ExecutionResult, KEY_BYTES, KeyNames, UpdateCommand};
 use crate::families::specification::{CommandKind, CommandSpec, KeyPositions};
@@ -47,6 +47,7 @@ impl<'a> UpdateCommand<'a> for SetNx<'a> {
         let free = keys.get(self.key).is_none();
         if free {
             keys.set(self.key, self.value, None);
+            keys.notify(KeyEvent::Set, self.key);
         }
         put_integer(reply, i64::from(free));
         Ok(())

@@ -1,7 +1,7 @@
 //! SETRANGE.
 
 use super::{ROW, edit_grown, length};
-use crate::access::KeysMut;
+use crate::access::{KeyEvent, KeysMut};
 use crate::encoding::{Encoding, Field as _, Key, Opcode, Value};
 use crate::error::{CommandError, ExecutionError};
 use crate::families::definition::{Definition, ExecutionResult, KEY_BYTES, KeyNames, UpdateCommand};
@@ -106,8 +106,10 @@ fn set_range<K: KeysMut>(keys: &mut K, key: &[u8], offset: u64, part: &[u8]) -> 
     }
     let start = offset as usize;
     let end = start + part.len();
-    Ok(edit_grown(keys, key, end, |value| {
+    let length = edit_grown(keys, key, end, |value| {
         value[start..end].copy_from_slice(part);
         value.len() as i64
-    })?)
+    })?;
+    keys.notify(KeyEvent::SetRange, key);
+    Ok(length)
 }

@@ -5,12 +5,12 @@ use crate::encoding::{Field, Key};
 use crate::error::ExecutionError;
 use crate::families::counts::OptionalCount;
 use crate::families::definition::{ExecutionResult, UpdateCommand as _};
-use crate::families::lists::{pop_many, pop_one};
-use crate::families::sorted_sets::{Shape, pop};
+use crate::families::lists::{pop_first, pop_some};
+use crate::families::sorted_sets::{Shape, pop_some as pop_members};
 use crate::families::{LMove, ScoreEnd};
 use crate::primitive::{Malformed, take_u8};
 use crate::reply::{put_array, put_bulk, put_nil, put_nil_array};
-use syros_values::{List, ListEnd, SortedSet};
+use syros_values::{ListEnd, SortedSet};
 
 mod tag {
     pub(super) const POP: u8 = 0;
@@ -131,7 +131,7 @@ impl TakeAction<'_> {
             Self::Pop(end) => {
                 put_array(reply, 2);
                 put_bulk(reply, key);
-                let element = keys.edit_collection(key, |list: &mut List| pop_one(list, end))?;
+                let element = pop_first(keys, key, end)?;
                 put_bulk(reply, element.as_deref().unwrap_or_default());
                 Ok(())
             }
@@ -141,19 +141,17 @@ impl TakeAction<'_> {
             Self::PopSome(end, count) => {
                 put_array(reply, 2);
                 put_bulk(reply, key);
-                keys.edit_collection(key, |list: &mut List| pop_many(list, end, of(count), reply))?
+                pop_some(keys, key, end, of(count), reply)
             }
             Self::PopMember(end) => {
                 put_array(reply, 3);
                 put_bulk(reply, key);
-                keys.edit_collection(key, |set: &mut SortedSet| pop(set, end, 1, Shape::Bare, reply))?
+                pop_members(keys, key, end, 1, Shape::Bare, reply)
             }
             Self::PopMembers(end, count) => {
                 put_array(reply, 2);
                 put_bulk(reply, key);
-                keys.edit_collection(key, |set: &mut SortedSet| {
-                    pop(set, end, of(count), Shape::Nested, reply)
-                })?
+                pop_members(keys, key, end, of(count), Shape::Nested, reply)
             }
         }
     }

@@ -16,7 +16,10 @@
 //!
 //! **Twice.** A message carries the number of its origin and its own. What is not newer than the last one of its origin is
 //! dropped: so a gateway that has changed its home gets nothing twice.
+//!
+//! **Events of keys** are messages that no client publishes: `key_events`.
 
+mod key_events;
 mod peer;
 mod registry;
 #[cfg(test)]
@@ -27,13 +30,14 @@ use std::time::Duration;
 
 pub use registry::{SUBSCRIPTION_BYTES_MAX, SUBSCRIPTIONS_MAX, SUBSCRIPTIONS_PER_CONNECTION_MAX};
 
+use key_events::KEY_EVENTS;
 use peer::{Heard, Peer};
 use registry::Registry;
 use syros_commands::glob_matches;
 use syros_protocol::message::Body;
 #[cfg(feature = "planted-bugs")]
 use syros_protocol::replica::PlantedBug;
-use syros_resp::{MessageAnswer, MessageRequest, PushedMessage, SubscriptionChange};
+use syros_resp::{KeyspaceEvents, MessageAnswer, MessageRequest, PushedMessage, SubscriptionChange};
 use syros_types::{Instant, ReplicaId, SubscriptionKind};
 use syros_wire::{FrontEndMessage, Interest};
 
@@ -111,9 +115,22 @@ pub(super) struct Messages {
     confirmations: Vec<Confirmation>,
     confirmed: VecDeque<(u64, MessageAnswer)>,
     outbox: VecDeque<(MessagePeer, FrontEndMessage)>,
+    /// Which events of keys clients are told of.
+    key_events: KeyspaceEvents,
+    /// The node that has told of the last event of a key, and the log entry that this was of: of a gateway.
+    key_events_heard: Option<(MessagePeer, u64)>,
+    /// Whether anybody listens to events of keys, as long as that is known.
+    wants_key_events: Option<bool>,
     #[cfg(feature = "planted-bugs")]
     planted: Option<PlantedBug>,
 }
+
+/// Steps that a comparison of one message's channel with all patterns may take: some tenths of a second. Patterns can be
+/// made so that each byte of a channel is compared with each of a pattern.
+const STEPS_MAX: usize = 1 << 28;
+
+/// Steps that the smallest request takes.
+const STEPS_MIN: usize = 1 << 10;
 
 /// Takes a message for the subscriber at an address.
 pub(super) type Push<'a> = dyn FnMut(u64, &PushedMessage<'_>) + 'a;
@@ -132,6 +149,9 @@ impl Messages {
             confirmations: Vec::new(),
             confirmed: VecDeque::new(),
             outbox: VecDeque::new(),
+            key_events: KeyspaceEvents::default(),
+            key_events_heard: None,
+            wants_key_events: None,
             #[cfg(feature = "planted-bugs")]
             planted: None,
         }
@@ -156,6 +176,7 @@ impl Messages {
         Asked::Now(match request {
             MessageRequest::Subscribe { kind, names } => return self.subscribe(now, address, kind, &names),
             MessageRequest::Unsubscribe { kind, names } => {
+                self.wants_key_events = None;
                 let (changes, ended) = self.registry.end(address, kind, &names);
                 self.tell(ended.into_iter().map(|name| (kind, name)), None);
                 MessageAnswer::Subscriptions { changes, held: self.registry.held(address) }
@@ -163,6 +184,11 @@ impl Messages {
             MessageRequest::UnsubscribeAll => {
                 self.end_all(address);
                 MessageAnswer::Subscriptions { changes: Vec::new(), held: [0; 3] }
+            }
+            MessageRequest::Publish { kind, channel, .. } if self.steps(kind, &channel) > STEPS_MAX => {
+                let text =
+                    "ERR this name of a channel is too long to be compared with all patterns of subscribers";
+                MessageAnswer::Refused(text.to_owned())
             }
             MessageRequest::Publish { kind, channel, payload } => {
                 MessageAnswer::Count(self.publish(kind, &channel, &payload, push))
@@ -186,7 +212,26 @@ impl Messages {
         })
     }
 
+    /// How many steps a request may take: bytes of patterns that are looked at.
+    pub(super) fn steps_of(&self, request: &MessageRequest) -> usize {
+        match request {
+            MessageRequest::Publish { kind, channel, .. } => self.steps(*kind, channel).min(STEPS_MAX),
+            _ => STEPS_MIN,
+        }
+    }
+
+    /// How many steps it may take to find the subscribers of a channel.
+    fn steps(&self, kind: SubscriptionKind, channel: &[u8]) -> usize {
+        if kind != SubscriptionKind::Channel {
+            return STEPS_MIN;
+        }
+        let others = self.peers.values().map(Peer::pattern_bytes).sum::<usize>();
+        let patterns = self.registry.pattern_bytes() + others;
+        STEPS_MIN.saturating_add(patterns.saturating_mul(channel.len()))
+    }
+
     fn subscribe(&mut self, now: Instant, address: u64, kind: SubscriptionKind, names: &[Vec<u8>]) -> Asked {
+        self.wants_key_events = None;
         let (changes, new) = match self.registry.begin(address, kind, names) {
             Ok(begun) => begun,
             Err(text) => return Asked::Now(MessageAnswer::Refused(text)),
@@ -206,6 +251,7 @@ impl Messages {
     /// A connection has ended.
     pub(super) fn end_all(&mut self, address: u64) {
         let ended = self.registry.end_all(address);
+        self.wants_key_events = None;
         self.tell(ended.into_iter(), None);
         self.confirmations.retain(
             |it| !matches!(&it.awaiter, Awaiter::Connection { address: other, .. } if *other == address),
@@ -275,6 +321,7 @@ impl Messages {
     /// The connection to a peer is gone, and with it all that the peer has said and been told.
     pub(super) fn on_lost(&mut self, now: Instant, peer: MessagePeer) {
         let Some(lost) = self.peers.remove(&peer) else { return };
+        self.wants_key_events = None;
         if matches!(peer, MessagePeer::Gateway(_)) {
             for kind in SubscriptionKind::ALL {
                 self.tell(lost.names(kind).map(|name| (kind, name.clone())), None);
@@ -322,6 +369,9 @@ impl Messages {
                 self.on_interest(now, from, (number, is_whole), entries);
             }
             FrontEndMessage::InterestKnown { number } => self.on_known(now, from, number),
+            FrontEndMessage::Published { origin: KEY_EVENTS, number, channel, payload, .. } => {
+                self.on_key_event((from, number), &channel, &payload, push);
+            }
             FrontEndMessage::Published { origin, number, kind, channel, payload } => {
                 if !self.is_new(now, origin, number) {
                     return;
@@ -372,6 +422,7 @@ impl Messages {
         entries: Vec<Interest>,
     ) {
         let Some(peer) = self.peers.get_mut(&from) else { return };
+        self.wants_key_events = None;
         match peer.on_interest(number, is_whole, entries) {
             Heard::Nothing => {}
             Heard::Known(number) => {

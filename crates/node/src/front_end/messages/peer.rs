@@ -23,8 +23,8 @@ const PEER_BYTES_MAX: usize = 4 * SUBSCRIPTION_BYTES_MAX;
 pub(super) struct Peer {
     /// The names that it has subscribers of, and how many.
     subscribers: [BTreeMap<Body, u64>; 3],
-    /// Bytes that the names take.
-    bytes: usize,
+    /// Bytes that the names of each kind take.
+    bytes: [usize; 3],
     /// The last number of what it has said, and this front end has taken.
     heard: u64,
     /// The last number of what it has been told.
@@ -71,18 +71,18 @@ impl Peer {
         }
         let mut changed = BTreeSet::new();
         if is_whole {
-            self.bytes = 0;
+            self.bytes = [0; 3];
             for (kind, names) in SubscriptionKind::ALL.into_iter().zip(&mut self.subscribers) {
                 changed.extend(std::mem::take(names).into_keys().map(|name| (kind, name)));
             }
         }
         self.heard = number;
         for Interest { kind, name, subscribers } in entries {
-            let names = &mut self.subscribers[kind.index()];
+            let (names, bytes) = (&mut self.subscribers[kind.index()], &mut self.bytes[kind.index()]);
             if subscribers == 0 {
-                self.bytes -= names.remove(&name).map_or(0, |_| name.len());
+                *bytes -= names.remove(&name).map_or(0, |_| name.len());
             } else {
-                self.bytes += names.insert(name.clone(), subscribers).map_or(name.len(), |_| 0);
+                *bytes += names.insert(name.clone(), subscribers).map_or(name.len(), |_| 0);
             }
             changed.insert((kind, name));
         }
@@ -92,8 +92,14 @@ impl Peer {
     /// True if names of a gateway and its own clients would be more than a front end takes.
     fn exceeds_limits(&self, entries: &[Interest]) -> bool {
         let names = self.subscribers.iter().map(BTreeMap::len).sum::<usize>() + entries.len();
-        let bytes = self.bytes + entries.iter().map(|entry| entry.name.len()).sum::<usize>();
+        let bytes =
+            self.bytes.iter().sum::<usize>() + entries.iter().map(|entry| entry.name.len()).sum::<usize>();
         names > PEER_NAMES_MAX || bytes > PEER_BYTES_MAX
+    }
+
+    /// Bytes of all patterns that it has subscribers of.
+    pub(super) const fn pattern_bytes(&self) -> usize {
+        self.bytes[SubscriptionKind::Pattern.index()]
     }
 
     /// How many of its subscribers a message in this channel reaches.

@@ -26,7 +26,8 @@ pub(super) struct Registry {
     subscribers: [BTreeMap<Body, Subscribers>; 3],
     held: BTreeMap<u64, [BTreeSet<Body>; 3]>,
     subscriptions: usize,
-    bytes: usize,
+    /// Bytes that the names of each kind take.
+    bytes: [usize; 3],
 }
 
 /// How many subscriptions of a connection are counted together with those of this kind.
@@ -65,7 +66,7 @@ impl Registry {
                 let subscribers = self.subscribers[kind.index()].entry(shared.clone()).or_default();
                 subscribers.insert(address, false);
                 self.subscriptions += 1;
-                self.bytes += name.len();
+                self.bytes[kind.index()] += name.len();
                 new.push(shared);
             }
             changes.push(SubscriptionChange { name: Some(name.clone()), left: counted(held, kind) });
@@ -86,7 +87,9 @@ impl Registry {
                 "ERR the connections of a node have at most {SUBSCRIPTIONS_MAX} subscriptions"
             ));
         }
-        if self.bytes + names.iter().map(Vec::len).sum::<usize>() > SUBSCRIPTION_BYTES_MAX {
+        if self.bytes.iter().sum::<usize>() + names.iter().map(Vec::len).sum::<usize>()
+            > SUBSCRIPTION_BYTES_MAX
+        {
             return Err(format!(
                 "ERR the names that the clients of a node subscribe to take at most {SUBSCRIPTION_BYTES_MAX} bytes"
             ));
@@ -144,7 +147,7 @@ impl Registry {
             self.subscribers[kind.index()].remove(name);
         }
         self.subscriptions -= 1;
-        self.bytes -= name.len();
+        self.bytes[kind.index()] -= name.len();
         Some(shared)
     }
 
@@ -183,6 +186,11 @@ impl Registry {
     /// How many names of each kind have subscribers.
     pub(super) fn sizes(&self) -> [usize; 3] {
         SubscriptionKind::ALL.map(|kind| self.subscribers[kind.index()].len())
+    }
+
+    /// Bytes of all patterns, one as often as it has subscribers.
+    pub(super) const fn pattern_bytes(&self) -> usize {
+        self.bytes[SubscriptionKind::Pattern.index()]
     }
 
     /// Hands a message to `push` for each of its subscribers, who are named by their addresses; how many there were. As in

@@ -278,3 +278,128 @@ fn subscriptions_are_limited() {
         Asked::Now(MessageAnswer::Refused(_))
     ));
 }
+
+/// Events of keys: each node executes the same entries, and tells those for whom it is the one to tell.
+mod key_events {
+    use super::*;
+    use syros_commands::access::{KeyEvent, Notification};
+    use syros_resp::KeyspaceEvents;
+    use syros_types::Database;
+
+    fn event(entry: u64, event: KeyEvent, key: &str) -> Notification {
+        Notification { entry, database: Database::FIRST, key: key.as_bytes().into(), event }
+    }
+
+    impl Net {
+        fn listen(&mut self, process: usize, letters: &str, pattern: &str) {
+            let events = KeyspaceEvents::parse(letters.as_bytes()).expect("letters");
+            self.processes[process].set_key_events(events);
+            self.subscribe(process, SubscriptionKind::Pattern, pattern);
+            self.pump();
+        }
+
+        fn execute(&mut self, process: usize, happened: &[Notification]) {
+            let got = &mut self.got;
+            assert!(process != GATEWAY, "it has no replica");
+            if self.processes[process].wants_key_events() {
+                self.processes[process].tell_key_events(happened, &mut |_, message| {
+                    got.push((process, text(message.channel), text(message.payload)));
+                });
+            }
+            self.pump();
+        }
+
+        fn execute_everywhere(&mut self, happened: &[Notification]) -> Vec<(usize, String, String)> {
+            (0..GATEWAY).for_each(|process| self.execute(process, happened));
+            self.heard()
+        }
+    }
+
+    #[test]
+    fn an_event_is_told_once_wherever_one_listens() {
+        let mut net = Net::new();
+        net.listen(0, "KEA", "__key*__:*");
+        net.listen(1, "Kl", "*");
+        net.listen(GATEWAY, "E$", "__keyevent@0__:*");
+        let heard = net.execute_everywhere(&[event(1, KeyEvent::Set, "k"), event(1, KeyEvent::LPush, "l")]);
+        let of = |process, channel: &str, payload: &str| (process, channel.to_owned(), payload.to_owned());
+        let expected = [
+            of(0, "__keyevent@0__:lpush", "l"),
+            of(0, "__keyevent@0__:set", "k"),
+            of(0, "__keyspace@0__:k", "set"),
+            of(0, "__keyspace@0__:l", "lpush"),
+            of(1, "__keyspace@0__:l", "lpush"),
+            of(GATEWAY, "__keyevent@0__:set", "k"),
+        ];
+        assert_eq!(heard, expected);
+    }
+
+    #[test]
+    fn nothing_is_computed_for_nobody() {
+        let mut net = Net::new();
+        assert!(!net.processes[0].wants_key_events());
+        net.listen(0, "KEA", "news.*");
+        assert!(!net.processes[0].wants_key_events(), "nobody listens");
+        net.listen(1, "", "*");
+        assert!(!net.processes[1].wants_key_events(), "nobody is told");
+        net.listen(0, "KEA", "_*");
+        assert!(net.processes[0].wants_key_events());
+        net.processes[0].end_all(CLIENT);
+        assert!(!net.processes[0].wants_key_events());
+        // A node does not know what a gateway tells its clients of.
+        net.listen(GATEWAY, "", "*");
+        let home = net.processes[GATEWAY].home.map(process_of).unwrap();
+        for process in 0..GATEWAY {
+            assert_eq!(net.processes[process].wants_key_events(), process == home);
+        }
+        assert_eq!(net.execute_everywhere(&[event(1, KeyEvent::Set, "k")]), []);
+    }
+
+    #[test]
+    fn a_gateway_that_changes_its_home_is_told_nothing_twice() {
+        let mut net = Net::new();
+        net.listen(GATEWAY, "KA", "*");
+        let home = net.processes[GATEWAY].home.map(process_of).unwrap();
+        let happened = |entry| [event(entry, KeyEvent::Set, "a"), event(entry, KeyEvent::Set, "b")];
+        net.execute(home, &happened(1));
+        net.execute(home, &happened(2));
+        assert_eq!(net.heard().len(), 4, "two of one entry are two");
+        net.part(home, GATEWAY);
+        net.pump();
+        let next = net.processes[GATEWAY].home.map(process_of).unwrap();
+        assert_ne!(next, home);
+        // The new home lags.
+        for entry in 1..=3 {
+            net.execute(next, &happened(entry));
+        }
+        let heard = net.heard();
+        assert_eq!(heard.len(), 2, "{heard:?}");
+    }
+}
+
+/// Each byte of a long channel may be compared with each of a long pattern.
+#[test]
+fn a_channel_that_is_too_long_for_the_patterns_is_refused() {
+    let mut net = Net::new();
+    let pattern = format!("*{}b", "a".repeat(30_000));
+    net.subscribe(0, SubscriptionKind::Pattern, &pattern);
+    net.pump();
+    let ask = |net: &mut Net, process, length: usize| {
+        let (channel, payload) = (vec![b'a'; length], b"x".to_vec());
+        net.ask(process, MessageRequest::Publish { kind: SubscriptionKind::Channel, channel, payload })
+    };
+    for process in [0, 1] {
+        let begin = std::time::Instant::now();
+        assert!(matches!(ask(&mut net, process, 60_000), Asked::Now(MessageAnswer::Refused(_))), "{process}");
+        assert!(begin.elapsed() < Duration::from_secs(1));
+        assert!(matches!(ask(&mut net, process, 100), Asked::Now(MessageAnswer::Count(0))));
+        let request = |length: usize| MessageRequest::Publish {
+            kind: SubscriptionKind::Channel,
+            channel: vec![b'a'; length],
+            payload: Vec::new(),
+        };
+        let messages = &net.processes[process];
+        assert!(messages.steps_of(&request(1_000)) >= 30_000_000, "a turn has to end after it");
+        assert!(messages.steps_of(&request(1)) < 100_000);
+    }
+}

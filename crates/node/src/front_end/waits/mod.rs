@@ -18,13 +18,19 @@ use std::time::Duration;
 use syros_commands::families::{Leave, TakeParts, Turns, WaiterId, XNews};
 use syros_commands::{Arguments, Command, Operation, Reply, is_waits, operations, put_error};
 use syros_protocol::client::Outcome;
+#[cfg(feature = "planted-bugs")]
+use syros_protocol::client::Token;
 use syros_protocol::message::Body;
+#[cfg(feature = "planted-bugs")]
+use syros_protocol::replica::PlantedBug;
 use syros_resp::{Completion, Unblocking};
 use syros_types::{Class, Database, Footprint, Instant, Now, ReplicaId, ReplicaSet, key_hash, key_hash_in};
 
 use self::readers::Reader;
 pub(super) use self::readers::Resubmission;
 use super::errand::{Errand, ErrandKind, WaitedKey, WaitedKind};
+#[cfg(feature = "planted-bugs")]
+use super::group_client::Submitted;
 use super::group_client::completion;
 use crate::waited_keys::WaitedKeys;
 
@@ -166,6 +172,8 @@ pub(super) struct Waits {
     absent: u64,
     /// Members that have never been reached count as lost from then on.
     unreached_at: Instant,
+    #[cfg(feature = "planted-bugs")]
+    planted: Option<PlantedBug>,
 }
 
 impl Waits {
@@ -191,7 +199,35 @@ impl Waits {
             reachable: ReplicaSet(0),
             absent: 0,
             unreached_at: now.after(UNREACHED_MAX),
+            #[cfg(feature = "planted-bugs")]
+            planted: None,
         }
+    }
+
+    /// The same, wrong in a known way.
+    #[cfg(feature = "planted-bugs")]
+    pub(super) const fn planted(mut self, bug: Option<PlantedBug>) -> Self {
+        self.planted = bug;
+        self
+    }
+
+    /// What is known of a submission to those who judge a simulation.
+    #[cfg(feature = "planted-bugs")]
+    pub(super) fn submitted(&self, kind: ErrandKind, token: Token, body: Body) -> Option<Submitted> {
+        let ErrandKind::Ask(number) = kind else { return None };
+        let wait = self.waits.get(&number)?;
+        let (address, slot, made) = (wait.address, wait.slot, Some(wait.body.clone()));
+        Some(Submitted { address, slot, token, body, made })
+    }
+
+    #[cfg(feature = "planted-bugs")]
+    pub(super) const fn owner(&self) -> u64 {
+        self.owner
+    }
+
+    #[cfg(feature = "planted-bugs")]
+    fn is_planted(&self, bug: PlantedBug) -> bool {
+        self.planted == Some(bug)
     }
 
     fn lease(&self) -> Duration {
@@ -314,6 +350,8 @@ impl Waits {
     fn ask(&mut self, number: u64) {
         let lease = self.lease();
         let id = WaiterId { owner: self.owner, sequence: number };
+        #[cfg(feature = "planted-bugs")]
+        let id = self.confuse(id);
         let absent = self.absent;
         let Some(wait) = self.waits.get_mut(&number).filter(|wait| !wait.is_asking) else { return };
         if wait.reader.is_some() {
@@ -335,8 +373,23 @@ impl Waits {
         });
     }
 
+    /// What a known-wrong variant makes of the place of a command.
+    #[cfg(feature = "planted-bugs")]
+    fn confuse(&mut self, mut id: WaiterId) -> WaiterId {
+        if self.is_planted(PlantedBug::PlaceNotKept) {
+            self.last += 1;
+            id.sequence |= self.last << 32;
+        }
+        id
+    }
+
     /// What has become of a command that was submitted: its end, if that is one.
     pub(super) fn on_asked(&mut self, now: Instant, number: u64, outcome: Outcome) -> Option<WaitEnd> {
+        #[cfg(feature = "planted-bugs")]
+        let outcome = match outcome {
+            Outcome::Unknown if self.is_planted(PlantedBug::TakenForNothing) => Outcome::TimedOut,
+            outcome => outcome,
+        };
         let renew_at = now.after(self.lease() / 3);
         let wait = self.waits.get_mut(&number)?;
         wait.is_asking = false;
@@ -468,6 +521,10 @@ impl Waits {
 
     /// Has a command taken out of the queues of its keys.
     fn depart(&mut self, now: Instant, sequence: u64, departure: Departure) {
+        #[cfg(feature = "planted-bugs")]
+        if self.is_planted(PlantedBug::DepartureForgotten) {
+            return;
+        }
         self.departures.insert(sequence, departure);
         self.departing.insert((now, sequence));
     }
@@ -549,6 +606,10 @@ impl Waits {
     /// The next question to the state; [`Self::on_look`] is to be told the answer.
     pub(super) fn next_look(&mut self) -> Option<Errand> {
         while let Some(key) = self.looks.pop_front() {
+            #[cfg(feature = "planted-bugs")]
+            if self.is_planted(PlantedBug::WaiterNotWoken) {
+                continue;
+            }
             let Some(waited) = self.keys.get(&key) else { continue };
             let operation = self.question(key.kind, waited).in_database(waited.database);
             let mut body = Vec::new();

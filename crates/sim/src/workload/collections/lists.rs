@@ -3,6 +3,7 @@
 use super::{value, values};
 use syros_checker::collections::{End, ListOperation};
 use syros_checker::history::Output;
+use syros_checker::transfer::Transfer;
 use syros_commands::Reply;
 use syros_types::Prng;
 
@@ -22,6 +23,10 @@ pub(super) fn words(key: &[u8], operation: &ListOperation) -> Vec<Vec<u8>> {
             let values: Vec<&[u8]> = values.iter().map(Vec::as_slice).collect();
             command(if *end == End::Left { "LPUSH" } else { "RPUSH" }, &values)
         }
+        ListOperation::PopSome(end, count) => {
+            let name = if *end == End::Left { "LPOP" } else { "RPOP" };
+            command(name, &[count.to_string().as_bytes()])
+        }
         ListOperation::Pop(End::Left) => command("LPOP", &[]),
         ListOperation::Pop(End::Right) => command("RPOP", &[]),
         ListOperation::Rotate(End::Left) => command("LMOVE", &[key, b"LEFT", b"RIGHT"]),
@@ -31,7 +36,8 @@ pub(super) fn words(key: &[u8], operation: &ListOperation) -> Vec<Vec<u8>> {
 
 pub(super) fn answer(operation: &ListOperation, reply: Reply) -> Option<Output> {
     Some(match (operation, reply) {
-        (ListOperation::All, reply) => Output::Values(values(reply)?),
+        (ListOperation::PopSome(..), Reply::Nil | Reply::NilArray) => Output::Values(Vec::new()),
+        (ListOperation::All | ListOperation::PopSome(..), reply) => Output::Values(values(reply)?),
         (ListOperation::Pop(_) | ListOperation::Rotate(_), reply) => Output::Value(value(reply)?),
         (_, Reply::Integer(number)) => Output::Number(number),
         _ => return None,
@@ -42,11 +48,17 @@ pub(super) fn draw_update(prng: &mut Prng, value: &mut dyn FnMut(&mut Prng) -> V
     let end = if prng.chance(1, 2) { End::Left } else { End::Right };
     match prng.below(10) {
         0..=4 => ListOperation::Push(end, (0..=prng.below(3)).map(|_| value(prng)).collect()),
-        5..=8 => ListOperation::Pop(end),
+        5 => ListOperation::PopSome(end, 1 + prng.below(3) as usize),
+        6..=8 => ListOperation::Pop(end),
         _ => ListOperation::Rotate(end),
     }
 }
 
 pub(super) fn draw_read(prng: &mut Prng) -> ListOperation {
     if prng.chance(1, 4) { ListOperation::Length } else { ListOperation::All }
+}
+
+pub(super) fn draw_transfer(prng: &mut Prng) -> Transfer {
+    let end = |prng: &mut Prng| if prng.chance(1, 2) { End::Left } else { End::Right };
+    Transfer::Element(end(prng), end(prng))
 }

@@ -7,11 +7,15 @@ mod sorted_sets;
 
 use syros_checker::collections::CollectionOperation;
 use syros_checker::history::Output;
+use syros_checker::transfer::Transfer;
 use syros_commands::Reply;
 use syros_types::Prng;
 
 /// Types of collections, the length of [`CollectionSettings::weights`](super::CollectionSettings::weights).
 pub(crate) const KINDS: usize = 4;
+
+/// The number of sets among them.
+pub(crate) const SETS: usize = 2;
 
 /// Longest string of a collection that is packed, in bytes, is below this: it becomes a tree.
 pub(super) const LONG_BYTES: usize = 80;
@@ -59,6 +63,17 @@ pub(super) fn draw_update(
         1 => CollectionOperation::List(lists::draw_update(prng, value)),
         2 => CollectionOperation::Set(sets::draw_update(prng, long_percent)),
         3 => CollectionOperation::SortedSet(sorted_sets::draw_update(prng, long_percent)),
+        _ => unreachable!("there are {KINDS} types"),
+    }
+}
+
+/// Draws what goes from one key to another; both mostly hold collections of the type with this number.
+pub(super) fn draw_transfer(kind: usize, prng: &mut Prng) -> Transfer {
+    match kind {
+        0 => Transfer::Sorted,
+        1 => lists::draw_transfer(prng),
+        2 => sets::draw_transfer(prng),
+        3 => Transfer::Range,
         _ => unreachable!("there are {KINDS} types"),
     }
 }

@@ -3,6 +3,7 @@
 use super::{LONG_BYTES, values};
 use syros_checker::collections::SetOperation;
 use syros_checker::history::Output;
+use syros_checker::transfer::Transfer;
 use syros_commands::Reply;
 use syros_types::Prng;
 
@@ -58,6 +59,10 @@ pub(super) fn draw_read(prng: &mut Prng) -> SetOperation {
         2 => SetOperation::Length,
         _ => SetOperation::All,
     }
+}
+
+pub(super) fn draw_transfer(prng: &mut Prng) -> Transfer {
+    if prng.chance(1, 3) { Transfer::Union } else { Transfer::Member(member(prng, 0)) }
 }
 
 /// Some members, of which each is there once.

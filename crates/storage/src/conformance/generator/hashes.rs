@@ -32,6 +32,32 @@ pub(super) const TEMPLATES: &[&str] = &[
     "PEXPIRE %hash %ms %expire",
 ];
 
+/// Commands on fields that expire.
+pub(super) const EXPIRY_TEMPLATES: &[&str] = &[
+    "HEXPIRE %hash %seconds %fieldcondition %namedfields",
+    "HPEXPIRE %hash %ms %fieldcondition %namedfields",
+    "HPEXPIRE %hash %ms %namedfields",
+    "HPEXPIRE %hash %ms %namedfields",
+    "HEXPIREAT %hash %atseconds %fieldcondition %namedfields",
+    "HPEXPIREAT %hash %atms %fieldcondition %namedfields",
+    "HTTL %hash %namedfields",
+    "HPTTL %hash %namedfields",
+    "HEXPIRETIME %hash %namedfields",
+    "HPEXPIRETIME %hash %namedfields",
+    "HPERSIST %hash %namedfields",
+    "HGETDEL %hash %namedfields",
+    "HGETEX %hash %namedfields",
+    "HGETEX %hash PERSIST %namedfields",
+    "HGETEX %hash PX %ms %namedfields",
+    "HGETEX %hash EXAT %atseconds %namedfields",
+    "HSETEX %hash %namedvalues",
+    "HSETEX %hash KEEPTTL %namedvalues",
+    "HSETEX %hash PX %ms %namedvalues",
+    "HSETEX %hash PX %ms %namedvalues",
+    "HSETEX %hash FNX PXAT %atms %namedvalues",
+    "HSETEX %hash EX %seconds FXX %namedvalues",
+];
+
 /// Keys that are hashes most of the time.
 pub(super) const KEYS: &[&[u8]] = &[b"h", b"hash:1", b"hash:2", b"key:h"];
 
@@ -45,6 +71,20 @@ impl Generator {
             "%hash" => self.pick(KEYS).to_vec(),
             "%field" => self.field(),
             "%fieldvalue" => self.field_value(),
+            "%fieldcondition" if self.prng.chance(1, 2) => return true,
+            "%fieldcondition" => self.pick(&[&b"NX"[..], b"XX", b"gt", b"LT", b"bogus"]).to_vec(),
+            "%namedfields" | "%namedvalues" => {
+                let count = 1 + self.prng.below(3);
+                let shown = if self.prng.chance(1, 20) { self.prng.below(4) } else { count };
+                words.extend([b"FIELDS".to_vec(), shown.to_string().into_bytes()]);
+                for _ in 0..count {
+                    words.push(self.field());
+                    if word == "%namedvalues" {
+                        words.push(self.field_value());
+                    }
+                }
+                return true;
+            }
             "%withvalues" if self.prng.chance(1, 2) => return true,
             "%withvalues" => {
                 self.pick(&[&b"WITHVALUES"[..], b"withvalues", b"WITHVALUES", b"bogus"]).to_vec()

@@ -29,6 +29,8 @@ pub struct Generator {
     pub mixes_sketches: bool,
     /// True for commands on streams, too. Their answers depend on the time.
     pub has_streams: bool,
+    /// True for commands on fields that expire, too. No Redis before 7.4 has them.
+    pub has_field_expiry: bool,
     /// The time in ids of streams.
     stream_clock: u64,
 }
@@ -201,6 +203,7 @@ impl Generator {
             blind: false,
             mixes_sketches: false,
             has_streams: false,
+            has_field_expiry: false,
             stream_clock: 1,
         }
     }
@@ -227,6 +230,10 @@ impl Generator {
     pub fn command(&mut self) -> Vec<Vec<u8>> {
         if self.has_streams && self.prng.chance(1, 6) {
             let template = self.stream_template();
+            return self.of_template(template);
+        }
+        if self.has_field_expiry && self.prng.chance(1, 12) {
+            let template = self.pick(hashes::EXPIRY_TEMPLATES);
             return self.of_template(template);
         }
         let template =

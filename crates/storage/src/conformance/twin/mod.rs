@@ -114,7 +114,12 @@ impl Twin {
         self.time = self.time.max(time);
         let now = self.time.as_millis();
         for keys in core::iter::once(&mut self.keys).chain(self.others.values_mut()) {
-            keys.retain(|_, (_, expiry)| expiry.is_none_or(|expiry| expiry > now));
+            keys.retain(|_, (content, expiry)| {
+                if let Content::Hash(fields) = content {
+                    fields.advance(now);
+                }
+                expiry.is_none_or(|expiry| expiry > now) && !content.is_empty()
+            });
         }
     }
 
@@ -134,7 +139,10 @@ impl Twin {
     #[must_use]
     pub fn next_expiry(&self) -> Option<WallTime> {
         let values = self.all().flat_map(|(_, keys)| keys.values());
-        let earliest = values.filter_map(|(_, expiry)| *expiry).min();
+        let field = |content: &Content| {
+            if let Content::Hash(fields) = content { fields.next_expiry() } else { None }
+        };
+        let earliest = values.flat_map(|(content, expiry)| [*expiry, field(content)]).flatten().min();
         earliest.map(|ms| WallTime(ms.saturating_mul(1000)))
     }
 
@@ -298,7 +306,7 @@ impl Twin {
             Command::Keys(Keys { pattern }) => self.matching(pattern, None),
             Command::DbSize(_) => Reply::Integer(self.keys.len() as i64),
             _ => self
-                .read_hash(command)
+                .read_hash(now, command)
                 .or_else(|| self.read_list(command))
                 .or_else(|| self.read_set(command))
                 .or_else(|| self.read_sorted_set(command))

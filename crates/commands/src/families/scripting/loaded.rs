@@ -1,0 +1,125 @@
+//! Commands that run what has been loaded.
+
+/// A command that runs something loaded, and one that runs it and changes nothing: their documentation, names, opcodes and what
+/// is special in their rows of the table; and which error a bad number of keys is.
+macro_rules! runs_loaded {
+    (
+        $(#[$doc:meta])* $run:ident = $opcode:literal, { $($row:tt)* }
+        $(#[$read_doc:meta])* $read:ident = $read_opcode:literal, { $($read_row:tt)* }
+        $bad_count:expr
+    ) => {
+        $(#[$doc])*
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        pub struct $run<'a> {
+            /// What is run, and its keys and arguments.
+            pub call: super::ScriptCall<'a>,
+            /// What its commands and `math.random` draw from: see [`Operation::seed_mut`](crate::Operation::seed_mut).
+            pub seed: u64,
+            /// Units that it may use.
+            pub fuel: u64,
+            /// The node that has made the operation knows that it may touch any key.
+            pub owns_everything: bool,
+        }
+
+        crate::encoding::fields!($run<'a> = $opcode {
+            call: super::ScriptCall<'a>,
+            seed: crate::encoding::Seed,
+            fuel: crate::encoding::Unsigned,
+            owns_everything: crate::encoding::Flag
+        });
+
+        $(#[$read_doc])*
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        pub struct $read<'a> {
+            /// What is run, and its keys and arguments.
+            pub call: super::ScriptCall<'a>,
+            /// Units that it may use.
+            pub fuel: u64,
+            /// The node that has made the operation knows that it may touch any key.
+            pub owns_everything: bool,
+        }
+
+        crate::encoding::fields!($read<'a> = $read_opcode {
+            call: super::ScriptCall<'a>,
+            fuel: crate::encoding::Unsigned,
+            owns_everything: crate::encoding::Flag
+        });
+
+        impl<'a> crate::families::definition::Definition<'a> for $run<'a> {
+            const SPECS: &'static [CommandSpec] = &[CommandSpec {
+                $($row)*,
+                parser: |_, words| {
+                    let call = super::ScriptCall::parse(words, $bad_count)?;
+                    Ok($run { call, seed: 0, fuel: crate::limits::SCRIPT_FUEL, owns_everything: false }.into())
+                },
+                ..super::RUNS
+            }];
+
+            fn keys(&self) -> crate::families::definition::KeyNames<'a> {
+                super::footprint(self.owns_everything, self.call.input())
+            }
+
+            fn values(&self) -> u32 {
+                1
+            }
+        }
+
+        impl<'a> crate::families::definition::UpdateCommand<'a> for $run<'a> {
+            fn growth(&self, encoded: usize) -> usize {
+                encoded + crate::families::definition::KEY_BYTES
+            }
+
+            fn seed_mut(&mut self) -> Option<&mut u64> {
+                Some(&mut self.seed)
+            }
+
+            /// Any command may be called, so it is executed above the families: see `script_execution`.
+            fn apply<K: crate::access::KeysMut>(
+                &self,
+                _keys: &mut K,
+                _now_ms: u64,
+                _reply: &mut Vec<u8>,
+            ) -> crate::families::definition::ExecutionResult {
+                Err(crate::error::ExecutionError::NotRead)
+            }
+        }
+
+        impl<'a> crate::families::definition::Definition<'a> for $read<'a> {
+            const SPECS: &'static [CommandSpec] = &[CommandSpec {
+                $($read_row)*,
+                parser: |_, words| {
+                    let call = super::ScriptCall::parse(words, $bad_count)?;
+                    Ok($read { call, fuel: crate::limits::SCRIPT_FUEL, owns_everything: false }.into())
+                },
+                ..super::READS
+            }];
+
+            fn keys(&self) -> crate::families::definition::KeyNames<'a> {
+                super::footprint(self.owns_everything, self.call.input())
+            }
+
+            fn values(&self) -> u32 {
+                1
+            }
+        }
+
+        impl crate::families::definition::ReadCommand for $read<'_> {
+            fn work_on<K: crate::access::Keys>(&self, _keys: &K) -> usize {
+                // A read apart from the engine sees only the keys that it names.
+                if self.owns_everything { 0 } else { super::eval::SCRIPT_WORK }
+            }
+
+            /// Any command may be called, so it is executed above the families: see `script_execution`.
+            fn read<K: crate::access::Keys>(
+                &self,
+                _keys: &K,
+                _view: crate::families::definition::View,
+                _reply: &mut Vec<u8>,
+            ) -> crate::families::definition::ExecutionResult {
+                Err(crate::error::ExecutionError::NotRead)
+            }
+        }
+    };
+}
+
+pub(super) use runs_loaded;

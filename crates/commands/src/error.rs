@@ -1,5 +1,7 @@
 //! Errors of commands, in the words of Redis 7.0.
 
+use crate::field_error::FieldError;
+use crate::payload_error::PayloadError;
 use crate::reply::Double;
 use crate::stream_error::StreamError;
 use core::fmt;
@@ -40,18 +42,6 @@ pub enum CommandError {
     InvalidExpireTime(&'static str),
     /// A field of a hash expires at a negative time.
     NegativeExpireTime,
-    /// FIELDS is not where it has to be.
-    NoFields,
-    /// HEXPIRE of a number of fields that is no number, or below one.
-    ExpireCountNotPositive,
-    /// A number of fields that is no number, or below one.
-    FieldCountNotPositive,
-    /// A number of fields that is not that of the words behind it.
-    FieldCountDiffers,
-    /// HSETEX with several of its options that say when fields expire.
-    SeveralFieldExpiries,
-    /// HSETEX with FNX and FXX.
-    SeveralFieldConditions,
     /// An option that HSETEX does not have.
     UnknownFieldOption(Vec<u8>),
     /// SETRANGE with a negative offset.
@@ -180,20 +170,6 @@ pub enum CommandError {
     SameKey,
     /// GEORADIUS with STORE and options of what GEORADIUS answers.
     GeoRadiusStoreAnswersNothing,
-    /// RESTORE with a negative time to live.
-    InvalidTimeToLive,
-    /// RESTORE with a negative IDLETIME.
-    InvalidIdleTime,
-    /// RESTORE with a FREQ that is none.
-    InvalidFrequency,
-    /// RESTORE of a payload of a newer version, or of one that was damaged.
-    PayloadVersionOrChecksum,
-    /// RESTORE of a payload that is no value.
-    PayloadFormat,
-    /// A payload is none of libraries.
-    PayloadNotFunctions,
-    /// FUNCTION RESTORE does not have this policy.
-    RestorePolicy,
     /// A command, as named, with a second word that it does not know.
     UnknownSubcommand {
         /// The name of the command.
@@ -201,6 +177,10 @@ pub enum CommandError {
         /// The second word, cut as [`CommandError::Unknown`] cuts the name.
         word: Vec<u8>,
     },
+    /// Something that only commands on fields that expire say.
+    Field(FieldError),
+    /// Something that only commands with payloads say.
+    Payload(PayloadError),
     /// Something that only commands on streams say.
     Stream(StreamError),
     /// An option that XCLAIM does not have.
@@ -309,14 +289,6 @@ impl CommandError {
             Self::TimeoutNegative => "ERR timeout is negative",
             Self::TimeoutOutOfRange => "ERR timeout is out of range",
             Self::NegativeExpireTime => "ERR invalid expire time, must be >= 0",
-            Self::NoFields => "ERR Mandatory argument FIELDS is missing or not at the right position",
-            Self::ExpireCountNotPositive => "ERR Parameter `numFields` should be greater than 0",
-            Self::FieldCountNotPositive => "ERR Number of fields must be a positive integer",
-            Self::FieldCountDiffers => "ERR The `numfields` parameter must match the number of arguments",
-            Self::SeveralFieldExpiries => {
-                "ERR Only one of EX, PX, EXAT, PXAT or KEEPTTL arguments can be specified"
-            }
-            Self::SeveralFieldConditions => "ERR Only one of FXX or FNX arguments can be specified",
             Self::OffsetOutOfRange => "ERR offset is out of range",
             Self::DecrementOverflow => "ERR decrement would overflow",
             Self::InvalidCursor => "ERR invalid cursor",
@@ -374,15 +346,8 @@ impl CommandError {
             Self::GeoRadiusStoreAnswersNothing => {
                 "ERR STORE option in GEORADIUS is not compatible with WITHDIST, WITHHASH and WITHCOORD options"
             }
-            Self::InvalidTimeToLive => "ERR Invalid TTL value, must be >= 0",
-            Self::InvalidIdleTime => "ERR Invalid IDLETIME value, must be >= 0",
-            Self::InvalidFrequency => "ERR Invalid FREQ value, must be >= 0 and <= 255",
-            Self::PayloadVersionOrChecksum => "ERR DUMP payload version or checksum are wrong",
-            Self::PayloadFormat => "ERR Bad data format",
-            Self::PayloadNotFunctions => "ERR given type is not a function",
-            Self::RestorePolicy => {
-                "ERR Wrong restore policy given, value should be either FLUSH, APPEND or REPLACE."
-            }
+            Self::Field(error) => error.text(),
+            Self::Payload(error) => error.text(),
             Self::Stream(error) => error.text(),
             Self::Unknown { .. }
             | Self::Arity(_)

@@ -21,12 +21,14 @@ mod error;
 pub mod execution;
 mod extended;
 pub mod families;
+mod field_error;
 mod generation;
 mod glob;
 mod hexadecimal;
 mod number;
 mod operation;
 mod parse;
+mod payload_error;
 mod primitive;
 mod programs;
 pub mod rdb;
@@ -47,11 +49,13 @@ pub use families::specification::{
     CommandKind, CommandSpec, KeyPositions, KeyWord, KeysBehind, LookupReply, SubcommandSpec,
 };
 pub use families::{Command, Condition, ConnectionCommand, ExpireCondition, Lifetime, TtlChange, Unit};
+pub use field_error::FieldError;
 pub use generation::Generation;
 pub use glob::{glob_matches, glob_matches_in_any_case};
 pub use number::{parse_integer, write_integer};
 pub use operation::{Operation, ScriptUse};
 pub use parse::{Parsed, parse, parse_numbered};
+pub use payload_error::PayloadError;
 pub use primitive::Malformed;
 pub use programs::{Library, Programs, ScriptName};
 pub use reply::{

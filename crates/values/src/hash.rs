@@ -270,7 +270,7 @@ impl Hash {
     pub fn fingerprint_at(&self, now_ms: u64) -> u64 {
         let Some(expiries) = self.expiries() else { return self.0.fingerprint() };
         let mut fingerprint = Fingerprint::new(Kind::Hash, form_tag::TREE);
-        for (field, value) in self.at(now_ms).iter() {
+        for (field, value) in &self.at(now_ms) {
             match expiries.of(field) {
                 Some(expiry) => fingerprint.add(&[field, value, &expiry.get().to_le_bytes()]),
                 None => fingerprint.add(&[field, value]),

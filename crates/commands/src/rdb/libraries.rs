@@ -2,7 +2,7 @@
 //! and the checksum of a payload.
 
 use super::input::Input;
-use super::{InvalidPayload, checked, closed, output};
+use super::{InvalidPayload, VERSION, checked, closed, output};
 use std::borrow::Cow;
 
 /// The number of a library. Fixed by Redis.
@@ -11,7 +11,7 @@ const LIBRARY: u8 = 245;
 /// The payload of libraries with these texts.
 #[must_use]
 pub fn dump_libraries<'a>(texts: impl Iterator<Item = &'a [u8]>) -> Vec<u8> {
-    closed(output::texts(LIBRARY, texts))
+    closed(output::texts(LIBRARY, texts), VERSION)
 }
 
 /// The texts of the libraries of a payload.
@@ -57,7 +57,11 @@ mod tests {
             assert_eq!(restore_libraries(&payload[..end]), Err(InvalidPayload::VersionOrChecksum), "{end}");
         }
         for typed in [&b"\x00\x01x"[..], b"\xf5\x05x", b"\xf6\x01x", b"\xf5"] {
-            assert_eq!(restore_libraries(&closed(typed.to_vec())), Err(InvalidPayload::Format), "{typed:?}");
+            assert_eq!(
+                restore_libraries(&closed(typed.to_vec(), VERSION)),
+                Err(InvalidPayload::Format),
+                "{typed:?}"
+            );
         }
     }
 }

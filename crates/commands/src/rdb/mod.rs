@@ -68,13 +68,13 @@ mod type_number {
 /// The payload of a value; `None` if it would be longer than `bytes_max`. Equal values have equal payloads.
 #[must_use]
 pub fn dump(value: &Value, bytes_max: usize) -> Option<Vec<u8>> {
-    output::value(value, bytes_max).map(closed)
+    let has_expiries = value.moments().first.is_some();
+    let version = if has_expiries { VERSION_OF_FIELD_EXPIRY } else { VERSION };
+    Some(closed(output::value(value, bytes_max)?, version))
 }
 
 /// The payload that begins so: with version and checksum.
-fn closed(mut payload: Vec<u8>) -> Vec<u8> {
-    let has_expiries = value.moments().first.is_some();
-    let version = if has_expiries { VERSION_OF_FIELD_EXPIRY } else { VERSION };
+fn closed(mut payload: Vec<u8>, version: u16) -> Vec<u8> {
     payload.extend_from_slice(&version.to_le_bytes());
     let checksum = checksum(&payload);
     payload.extend_from_slice(&checksum.to_le_bytes());

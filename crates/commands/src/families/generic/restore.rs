@@ -12,6 +12,7 @@ use crate::families::Command;
 use crate::families::counts::parse_count;
 use crate::families::definition::{Definition, ExecutionResult, KEY_BYTES, KeyNames, UpdateCommand};
 use crate::families::specification::{CommandKind, CommandSpec, KeyPositions};
+use crate::payload_error::PayloadError;
 use crate::primitive::{Malformed, take_u8};
 use crate::rdb::{self, InvalidPayload};
 use crate::reply::put_ok;
@@ -108,22 +109,22 @@ fn parse<'a>(name: &'static str, words: Words<'a>) -> Result<Command<'a>, Comman
         } else if is(option, "absttl") {
             is_absolute = true;
         } else if is(option, "idletime") {
-            check_number(argument()?, u64::MAX, CommandError::InvalidIdleTime)?;
+            check_number(argument()?, u64::MAX, CommandError::Payload(PayloadError::IdleTime))?;
         } else if is(option, "freq") {
-            check_number(argument()?, u64::from(u8::MAX), CommandError::InvalidFrequency)?;
+            check_number(argument()?, u64::from(u8::MAX), CommandError::Payload(PayloadError::Frequency))?;
         } else {
             return Err(CommandError::Syntax);
         }
     }
     let unit = if is_absolute { ExpiryUnit::AtMilliseconds } else { ExpiryUnit::Milliseconds };
     let deadline = match integer(words[2])? {
-        ..0 => return Err(CommandError::InvalidTimeToLive),
+        ..0 => return Err(CommandError::Payload(PayloadError::TimeToLive)),
         0 => None,
         ms => Some(unit.deadline(name, ms)?),
     };
     rdb::restore(payload).map_err(|error| match error {
-        InvalidPayload::VersionOrChecksum => CommandError::PayloadVersionOrChecksum,
-        InvalidPayload::Format => CommandError::PayloadFormat,
+        InvalidPayload::VersionOrChecksum => CommandError::Payload(PayloadError::VersionOrChecksum),
+        InvalidPayload::Format => CommandError::Payload(PayloadError::Format),
     })?;
     Ok(if replace {
         RestoreReplace { key, deadline, payload }.into()

@@ -9,6 +9,7 @@ use crate::error::{CommandError, ExecutionError};
 use crate::families::definition::ExecutionResult;
 use crate::families::elements::put_optional;
 use crate::families::specification::{CommandKind, CommandSpec};
+use crate::field_error::FieldError;
 use crate::limits::UPDATE_REPLY_BYTES_MAX;
 use crate::primitive::{Malformed, take_u8};
 use crate::reply::put_array;
@@ -84,14 +85,14 @@ pub(super) fn parse_fields<'a>(
     step: usize,
     not_positive: CommandError,
 ) -> Result<Arguments<'a>, CommandError> {
-    let [word, count, fields @ ..] = words else { return Err(CommandError::NoFields) };
+    let [word, count, fields @ ..] = words else { return Err(CommandError::Field(FieldError::Missing)) };
     if !is(word, "fields") {
-        return Err(CommandError::NoFields);
+        return Err(CommandError::Field(FieldError::Missing));
     }
     let count = integer(count).ok().and_then(|count| usize::try_from(count).ok());
     let count = count.filter(|count| *count > 0).ok_or(not_positive)?;
     if count.checked_mul(step) != Some(fields.len()) {
-        return Err(CommandError::FieldCountDiffers);
+        return Err(CommandError::Field(FieldError::CountDiffers));
     }
     if count > KEYS_PER_OPERATION_MAX {
         return Err(CommandError::TooManyElements(count));

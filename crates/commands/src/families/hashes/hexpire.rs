@@ -12,6 +12,7 @@ use crate::families::elements::ELEMENT_BYTES;
 use crate::families::generic::expire::ExpireCondition;
 use crate::families::indirect::Indirect;
 use crate::families::specification::CommandSpec;
+use crate::field_error::FieldError;
 use crate::reply::{put_array, put_integer};
 use crate::words::{Words, is};
 use syros_values::Hash;
@@ -94,7 +95,7 @@ fn parse<'a>(
     let deadline = parse_deadline(unit, name, words[2])?;
     let condition = CONDITIONS.iter().find(|(word, _)| is(words[3], word)).map(|(_, condition)| *condition);
     let rest = if condition.is_some() { &words[4..] } else { &words[3..] };
-    let fields = parse_fields(rest, 1, CommandError::ExpireCountNotPositive)?;
+    let fields = parse_fields(rest, 1, CommandError::Field(FieldError::ExpireCountNotPositive))?;
     Ok(HExpireParts { key: words[1], deadline, condition: condition.unwrap_or_default(), fields })
 }
 

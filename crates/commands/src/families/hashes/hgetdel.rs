@@ -7,6 +7,7 @@ use crate::encoding::{Elements, Key, fields};
 use crate::error::CommandError;
 use crate::families::definition::{Definition, ExecutionResult, KeyNames, UpdateCommand};
 use crate::families::specification::CommandSpec;
+use crate::field_error::FieldError;
 use syros_values::Hash;
 
 /// HGETDEL: answers the values of fields, and removes them. With its last field the key goes.
@@ -28,7 +29,7 @@ impl<'a> Definition<'a> for HGetDel<'a> {
         since: "8.0.0",
         summary: "Returns the values of fields of a hash and deletes the fields.",
         parser: |_, words| {
-            let fields = parse_fields(&words[2..], 1, CommandError::FieldCountNotPositive)?;
+            let fields = parse_fields(&words[2..], 1, CommandError::Field(FieldError::CountNotPositive))?;
             Ok(HGetDel { key: words[1], fields }.into())
         },
         ..FIELD_UPDATE

@@ -11,6 +11,7 @@ use crate::families::definition::{Definition, ExecutionResult, KeyNames, UpdateC
 use crate::families::elements::ELEMENT_BYTES;
 use crate::families::indirect::Indirect;
 use crate::families::specification::CommandSpec;
+use crate::field_error::FieldError;
 use crate::words::{Words, is};
 use syros_values::Hash;
 
@@ -63,7 +64,7 @@ fn parse(words: Words<'_>) -> Result<HGetExParts<'_>, CommandError> {
         (None, [option, rest @ ..]) if is(option, "persist") => (FieldTtl::Stay, rest),
         (_, rest) => (FieldTtl::Keep, rest),
     };
-    let fields = parse_fields(rest, 1, CommandError::FieldCountNotPositive)?;
+    let fields = parse_fields(rest, 1, CommandError::Field(FieldError::CountNotPositive))?;
     Ok(HGetExParts { key: words[1], ttl, fields })
 }
 

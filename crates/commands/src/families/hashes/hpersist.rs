@@ -8,6 +8,7 @@ use crate::encoding::{Elements, Key, fields};
 use crate::error::CommandError;
 use crate::families::definition::{Definition, ExecutionResult, KeyNames, UpdateCommand};
 use crate::families::specification::CommandSpec;
+use crate::field_error::FieldError;
 use crate::reply::{put_array, put_integer};
 use syros_values::Hash;
 
@@ -29,7 +30,7 @@ impl<'a> Definition<'a> for HPersist<'a> {
         since: "7.4.0",
         summary: "Removes the expiry of fields of a hash.",
         parser: |_, words| {
-            let fields = parse_fields(&words[2..], 1, CommandError::FieldCountNotPositive)?;
+            let fields = parse_fields(&words[2..], 1, CommandError::Field(FieldError::CountNotPositive))?;
             Ok(HPersist { key: words[1], fields }.into())
         },
         ..FIELD_UPDATE

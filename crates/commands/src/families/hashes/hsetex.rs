@@ -11,6 +11,7 @@ use crate::families::definition::{Definition, ExecutionResult, KEY_BYTES, KeyNam
 use crate::families::elements::ELEMENT_BYTES;
 use crate::families::indirect::Indirect;
 use crate::families::specification::CommandSpec;
+use crate::field_error::FieldError;
 use crate::primitive::{Malformed, take_u8};
 use crate::reply::put_integer;
 use crate::words::{Words, is};
@@ -83,7 +84,7 @@ fn parse(words: Words<'_>) -> Result<HSetExParts<'_>, CommandError> {
     let (mut condition, mut ttl) = (FieldCondition::Always, None);
     let mut rest = &words[2..];
     loop {
-        let [option, behind @ ..] = rest else { return Err(CommandError::NoFields) };
+        let [option, behind @ ..] = rest else { return Err(CommandError::Field(FieldError::Missing)) };
         if is(option, "fields") {
             break;
         }
@@ -91,7 +92,7 @@ fn parse(words: Words<'_>) -> Result<HSetExParts<'_>, CommandError> {
         let wanted = [("fnx", FieldCondition::IfNone), ("fxx", FieldCondition::IfAll)];
         if let Some((_, wanted)) = wanted.into_iter().find(|(word, _)| is(option, word)) {
             if condition != FieldCondition::Always {
-                return Err(CommandError::SeveralFieldConditions);
+                return Err(CommandError::Field(FieldError::SeveralConditions));
             }
             condition = wanted;
             continue;
@@ -101,18 +102,18 @@ fn parse(words: Words<'_>) -> Result<HSetExParts<'_>, CommandError> {
             return Err(CommandError::UnknownFieldOption(option.to_vec()));
         }
         if ttl.is_some() {
-            return Err(CommandError::SeveralFieldExpiries);
+            return Err(CommandError::Field(FieldError::SeveralExpiries));
         }
         ttl = Some(match unit {
             None => FieldTtl::Keep,
             Some(unit) => {
-                let [value, behind @ ..] = rest else { return Err(CommandError::NoFields) };
+                let [value, behind @ ..] = rest else { return Err(CommandError::Field(FieldError::Missing)) };
                 rest = behind;
                 FieldTtl::Until(parse_deadline(unit, "hsetex", value)?)
             }
         });
     }
-    let pairs = parse_fields(rest, 2, CommandError::FieldCountNotPositive)?;
+    let pairs = parse_fields(rest, 2, CommandError::Field(FieldError::CountNotPositive))?;
     Ok(HSetExParts { key: words[1], condition, ttl: ttl.unwrap_or(FieldTtl::Stay), pairs })
 }
 

@@ -10,6 +10,7 @@ use crate::families::Command;
 use crate::families::definition::{Definition, ExecutionResult, KeyNames, ReadCommand, View};
 use crate::families::elements::LOOKUP_WORK;
 use crate::families::specification::CommandSpec;
+use crate::field_error::FieldError;
 use crate::primitive::{Malformed, take_u8};
 use crate::reply::{put_array, put_integer};
 use crate::words::Words;
@@ -100,7 +101,7 @@ impl<'a> Definition<'a> for HTtl<'a> {
 }
 
 fn parse(words: Words<'_>, time: FieldTime) -> Result<Command<'_>, CommandError> {
-    let fields = parse_fields(&words[2..], 1, CommandError::FieldCountNotPositive)?;
+    let fields = parse_fields(&words[2..], 1, CommandError::Field(FieldError::CountNotPositive))?;
     Ok(HTtl { key: words[1], time, fields }.into())
 }
 

@@ -9,6 +9,7 @@ use crate::families::Command;
 use crate::families::definition::{Definition, ExecutionResult, KeyNames, UpdateCommand};
 use crate::families::specification::{CommandKind, CommandSpec, SubcommandSpec};
 use crate::limits::SCRIPT_FUEL;
+use crate::payload_error::PayloadError;
 use crate::primitive::{Malformed, take_u8};
 use crate::programs::{Library, PROGRAM_BYTES_MAX, Programs};
 use crate::rdb::{InvalidPayload, restore_libraries};
@@ -169,7 +170,7 @@ fn parse<'a>(_: &'static str, words: Words<'a>) -> Result<Command<'a>, CommandEr
         (name, [payload]) if is(name, "restore") => restore(LibraryAction::RestoreAppend, payload),
         (name, [payload, policy]) if is(name, "restore") => {
             let action = RESTORE_POLICIES.iter().find(|(name, _)| is(policy, name));
-            let (_, action) = action.ok_or(CommandError::RestorePolicy)?;
+            let (_, action) = action.ok_or(CommandError::Payload(PayloadError::Policy))?;
             restore(*action, payload)
         }
         (name, []) if is(name, "restore") => Err(CommandError::Arity("function|restore")),
@@ -197,8 +198,8 @@ const RESTORE_POLICIES: [(&str, LibraryAction); 3] = [
 /// FUNCTION RESTORE. A damaged payload is refused before anything is ordered.
 fn restore(action: LibraryAction, payload: &[u8]) -> Result<Command<'_>, CommandError> {
     restore_libraries(payload).map_err(|error| match error {
-        InvalidPayload::VersionOrChecksum => CommandError::PayloadVersionOrChecksum,
-        InvalidPayload::Format => CommandError::PayloadNotFunctions,
+        InvalidPayload::VersionOrChecksum => CommandError::Payload(PayloadError::VersionOrChecksum),
+        InvalidPayload::Format => CommandError::Payload(PayloadError::NotLibraries),
     })?;
     Ok(LibraryChange { action, text: payload, fuel: SCRIPT_FUEL }.into())
 }
@@ -281,8 +282,8 @@ impl<'a> UpdateCommand<'a> for LibraryChange<'a> {
 impl LibraryChange<'_> {
     /// Loads the libraries of a payload.
     fn restore(&self, programs: &mut Programs) -> Result<(), String> {
-        let texts =
-            restore_libraries(self.text).map_err(|_| CommandError::PayloadNotFunctions.to_string())?;
+        let texts = restore_libraries(self.text)
+            .map_err(|_| CommandError::Payload(PayloadError::NotLibraries).to_string())?;
         if texts.len() > RESTORED_MAX {
             return Err(format!("ERR {} libraries exceed the maximum of {RESTORED_MAX}", texts.len()));
         }

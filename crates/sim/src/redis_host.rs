@@ -97,6 +97,8 @@ struct Socket {
     is_talker: bool,
     /// The client asks for commands that wait, and for hardly anything else.
     is_waiter: bool,
+    /// It has told the process what scripts may touch.
+    is_prepared: bool,
     /// The client has gone.
     is_abandoned: bool,
     /// The process has closed it, and does nothing for it any more.
@@ -131,8 +133,6 @@ pub(crate) struct RedisHost {
     /// Updates whose ids are known.
     sent: Vec<Token>,
     closed: Vec<u64>,
-    /// Some client has loaded the script of all.
-    is_prepared: bool,
     /// Its name, if some client has heard that.
     script: Option<Vec<u8>>,
     echoes: u64,
@@ -159,7 +159,6 @@ impl RedisHost {
             submitted: BTreeMap::new(),
             sent: Vec::new(),
             closed: Vec::new(),
-            is_prepared: false,
             script: None,
             echoes: 0,
             has_exited: false,
@@ -281,8 +280,8 @@ impl RedisHost {
             socket.awaited.push_back(Awaited::Echo(text));
         }
         let is_script = asked.tag().is_some();
-        if is_script && !core::mem::replace(&mut self.is_prepared, true) {
-            // All clients of a process know what one has loaded.
+        if is_script && !core::mem::replace(&mut socket.is_prepared, true) {
+            // The setting is of the process, and each client makes sure of it before its first script.
             let declares: &[u8] = if self.world.declares { b"no" } else { b"yes" };
             command_of(&[b"CONFIG", b"SET", b"lua-undeclared-keys", declares], &mut bytes);
             command_of(&[b"SCRIPT", b"LOAD", SCRIPT.as_bytes()], &mut bytes);
@@ -468,6 +467,7 @@ impl RedisHost {
         effects: &mut Vec<HostEffect>,
     ) {
         self.front_end.begin_turn();
+        self.front_end.tick(now);
         loop {
             let mut is_quiet = true;
             self.record_submitted();

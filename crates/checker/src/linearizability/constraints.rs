@@ -126,6 +126,10 @@ impl KeyConstraints {
                 cause.told = Some(&Output::Done);
                 cause.completed = deadline;
             }
+            if cause.may_be_of_wrong_type {
+                // That its effect was seen tells of what it found: no collection.
+                cause.told_of |= cause.blurred;
+            }
             // An append that left this value found the beginning of it. Nothing and empty text are not
             // told apart, and a second sighting of the same value says nothing new.
             if let (Input::Append(_, suffix), Some(value)) = (&cause.operation.input, sighting.value)

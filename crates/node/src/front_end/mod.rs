@@ -646,7 +646,9 @@ impl RedisFrontEnd {
         self.messages.tick(now.instant);
         self.answer_confirmed();
         let members = self.group.client.members();
-        self.waits.set_reachable(now.instant, self.group.client.reachable(), members);
+        let (reachable, connected) = (self.group.client.reachable(), self.group.client.connected());
+        let reachable = self.waits.with_late(now.instant, reachable, connected);
+        self.waits.set_reachable(now.instant, reachable, members);
         let ends = self.waits.tick(now.instant);
         self.end_waits(ends);
     }

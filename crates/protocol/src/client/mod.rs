@@ -358,6 +358,12 @@ impl Client {
         self.config.configuration.members()
     }
 
+    /// The members that are connected.
+    #[must_use]
+    pub const fn connected(&self) -> ReplicaSet {
+        self.members.connected
+    }
+
     /// The members that are connected, and that have answered in time of late.
     #[must_use]
     pub const fn reachable(&self) -> ReplicaSet {

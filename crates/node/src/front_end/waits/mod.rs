@@ -62,6 +62,9 @@ const LEAVE_PAUSE: Duration = Duration::from_secs(1);
 /// A member that this process has never reached counts as lost after so long.
 const UNREACHED_MAX: Duration = Duration::from_secs(5);
 
+/// A member that is connected, and does not answer in time, counts as lost after so long.
+const LATE_MAX: Duration = Duration::from_secs(5);
+
 /// Looks that wait for an answer from elsewhere, and commands to be taken out of queues that are on their way, at most: the
 /// others come after them.
 const IN_FLIGHT_MAX: usize = 256;
@@ -168,6 +171,8 @@ pub(super) struct Waits {
     hears: bool,
     reached: ReplicaSet,
     reachable: ReplicaSet,
+    /// Members that are connected and do not answer in time, and since when.
+    late: BTreeMap<ReplicaId, Instant>,
     /// Members that count as lost, a bit for each.
     absent: u64,
     /// Members that have never been reached count as lost from then on.
@@ -197,6 +202,7 @@ impl Waits {
             hears: false,
             reached: ReplicaSet(0),
             reachable: ReplicaSet(0),
+            late: BTreeMap::new(),
             absent: 0,
             unreached_at: now.after(UNREACHED_MAX),
             #[cfg(feature = "planted-bugs")]
@@ -704,6 +710,24 @@ impl Waits {
     }
 
     // ---- Members.
+
+    /// The members that can be reached, and the connected ones that have not answered in time of late. Those who wait at a member
+    /// that is late, and lives, would lose their places.
+    pub(super) fn with_late(
+        &mut self,
+        now: Instant,
+        reachable: ReplicaSet,
+        connected: ReplicaSet,
+    ) -> ReplicaSet {
+        let late = connected.except(reachable);
+        self.late.retain(|member, _| late.contains(*member));
+        for member in late.iter() {
+            self.late.entry(member).or_insert(now);
+        }
+        let is_patient =
+            |member: &ReplicaId| self.late.get(member).is_some_and(|since| now < since.after(LATE_MAX));
+        late.iter().filter(is_patient).fold(reachable, ReplicaSet::with)
+    }
 
     /// These members can be reached now. Who waits at one that has been lost does not count any more.
     pub(super) fn set_reachable(

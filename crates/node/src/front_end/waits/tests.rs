@@ -215,3 +215,17 @@ fn who_waits_at_a_member_that_is_lost_does_not_count() {
     bench.waits.set_reachable(bench.now, all, members());
     assert_eq!(bench.waits.absent, 0);
 }
+
+#[test]
+fn a_member_that_is_late_is_not_lost_at_once() {
+    let mut bench = Bench::new();
+    let (all, two) = (ReplicaSet(7), ReplicaSet(7).without(ReplicaId(2)));
+    assert_eq!(bench.waits.with_late(bench.now, two, all), all);
+    let later = bench.now.after(LATE_MAX);
+    assert_eq!(bench.waits.with_late(later, two, all), two);
+    // One that answers again is late anew.
+    assert_eq!(bench.waits.with_late(later, all, all), all);
+    assert_eq!(bench.waits.with_late(later, two, all), all);
+    // Without a connection it is lost.
+    assert_eq!(bench.waits.with_late(later, two, two), two);
+}

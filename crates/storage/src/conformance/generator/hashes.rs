@@ -4,6 +4,9 @@ use super::Generator;
 
 pub(super) const TEMPLATES: &[&str] = &[
     "HGET %hash %field",
+    "HGET %hash %field",
+    "HGET %hash %field",
+    "HGET %hash %field",
     "HMGET %hash %fields",
     "HGETALL %hash",
     "HKEYS %hash",

@@ -4,10 +4,16 @@ use super::Generator;
 
 pub(super) const TEMPLATES: &[&str] = &[
     "ZSCORE %zset %member",
+    "ZSCORE %zset %member",
+    "ZSCORE %zset %member",
+    "ZSCORE %zset %member",
     "ZMSCORE %zset %members",
     "ZCARD %zset",
     "ZCOUNT %zset %bound %bound",
     "ZLEXCOUNT %lex %memberbound %memberbound",
+    "ZRANK %zset %member",
+    "ZRANK %zset %member",
+    "ZRANK %zset %member",
     "ZRANK %zset %member",
     "ZREVRANK %zset %member",
     "ZRANGE %zset %small %small %zrange",

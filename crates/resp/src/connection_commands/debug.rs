@@ -116,7 +116,7 @@ fn write_example(kind: &[u8], protocol: Protocol, out: &mut Vec<u8>) {
         b"integer" => write_integer(out, 12345),
         b"double" => write_reply(out, protocol, ReplyRef::Double(Double::new(3.141))),
         b"bignum" => {
-            write_reply(out, protocol, ReplyRef::BigNumber(b"1234567999999999999999999999999999999"))
+            write_reply(out, protocol, ReplyRef::BigNumber(b"1234567999999999999999999999999999999"));
         }
         b"null" => write_nil(out, protocol),
         b"array" => {
@@ -144,7 +144,7 @@ fn write_example(kind: &[u8], protocol: Protocol, out: &mut Vec<u8>) {
             write_bulk(out, b"Some real reply following the attribute");
         }
         b"push" if protocol == Protocol::Resp2 => {
-            write_error(out, b"ERR RESP2 is not supported by this command")
+            write_error(out, b"ERR RESP2 is not supported by this command");
         }
         b"push" => {
             write_push(out, protocol, 2);

@@ -74,7 +74,7 @@ impl Generator {
             "%hash" => self.pick(KEYS).to_vec(),
             "%field" => self.field(),
             "%fieldvalue" => self.field_value(),
-            "%fieldcondition" if self.prng.chance(1, 2) => return true,
+            "%fieldcondition" | "%withvalues" if self.prng.chance(1, 2) => return true,
             "%fieldcondition" => self.pick(&[&b"NX"[..], b"XX", b"gt", b"LT", b"bogus"]).to_vec(),
             "%namedfields" | "%namedvalues" => {
                 let count = 1 + self.prng.below(3);
@@ -88,7 +88,6 @@ impl Generator {
                 }
                 return true;
             }
-            "%withvalues" if self.prng.chance(1, 2) => return true,
             "%withvalues" => {
                 self.pick(&[&b"WITHVALUES"[..], b"withvalues", b"WITHVALUES", b"bogus"]).to_vec()
             }

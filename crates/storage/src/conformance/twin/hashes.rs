@@ -117,9 +117,9 @@ impl Twin {
                     };
                     let (last, left) = (expiry - 1, (expiry - 1).saturating_sub(now));
                     let shown = match time {
-                        FieldTime::SecondsLeft => (left + 999) / 1000,
+                        FieldTime::SecondsLeft => left.div_ceil(1000),
                         FieldTime::MillisecondsLeft => left,
-                        FieldTime::Second => (last + 999) / 1000,
+                        FieldTime::Second => last.div_ceil(1000),
                         FieldTime::Millisecond => last,
                     };
                     shown as i64
@@ -183,6 +183,11 @@ impl Twin {
 
     /// Updates of hashes.
     pub(super) fn update_hash(&mut self, command: &Command<'_>) -> Option<Reply> {
+        self.update_expiring_hash(command).or_else(|| self.update_plain_hash(command))
+    }
+
+    /// Updates of hashes whose fields may expire.
+    fn update_expiring_hash(&mut self, command: &Command<'_>) -> Option<Reply> {
         Some(match *command {
             Command::HExpire(command) => self.expire_fields(command.get()),
             Command::HPersist(HPersist { key, fields: names }) => {
@@ -243,6 +248,13 @@ impl Twin {
                 }
                 one_if(allowed)
             }
+            _ => return None,
+        })
+    }
+
+    /// The other updates of hashes.
+    fn update_plain_hash(&mut self, command: &Command<'_>) -> Option<Reply> {
+        Some(match *command {
             Command::HSet(HSet { key, pairs, says_ok }) => {
                 let mut new = 0;
                 for (field, value) in pairs.pairs() {

@@ -60,7 +60,7 @@ fn parse_one(input: &mut &[u8]) -> Result<Option<Received>, String> {
         b'+' => Received::Simple(text.to_vec()),
         b'-' => Received::Error(text.to_vec()),
         b':' => Received::Integer(number()?),
-        b'$' if number()? < 0 => Received::Nil,
+        b'$' | b'*' if number()? < 0 => Received::Nil,
         b'$' => {
             let length = number()? as usize;
             if input.len() < length + 2 {
@@ -70,7 +70,6 @@ fn parse_one(input: &mut &[u8]) -> Result<Option<Received>, String> {
             *input = &input[length + 2..];
             Received::Bulk(bytes)
         }
-        b'*' if number()? < 0 => Received::Nil,
         b'*' => {
             let mut replies = Vec::new();
             for _ in 0..number()? {

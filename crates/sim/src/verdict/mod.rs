@@ -500,12 +500,12 @@ fn input(step: &ClientCommand, number: usize, all_keys: &[u32]) -> Input {
         ClientCommand::Transfer(from, to, transfer) => {
             Input::Transfer(name(from), name(to), transfer.clone())
         }
-        // Each is translated apart.
-        ClientCommand::Wait(_) | ClientCommand::PopMember(_) => Input::Batch(Vec::new()),
         ClientCommand::Expire { key, .. } => Input::Lifetime(name(key), number as u32),
         ClientCommand::Persist { key, .. } => Input::Persist(name(key)),
-        // Versions are no part of what keys hold.
-        ClientCommand::Watch(_)
+        // The first two are translated apart. Versions are no part of what keys hold.
+        ClientCommand::Wait(_)
+        | ClientCommand::PopMember(_)
+        | ClientCommand::Watch(_)
         | ClientCommand::RecordVersions
         | ClientCommand::Unchanged { .. }
         | ClientCommand::Unjudged(_) => Input::Batch(Vec::new()),

@@ -156,7 +156,7 @@ impl Workload {
             _ => collections::draw_transfer(self.collection_kind(settings), &mut self.prng),
         };
         let is_of_two = matches!(transfer, Transfer::Copy { .. });
-        (to != key || !is_of_two).then(|| ClientCommand::Transfer(key, to, transfer))
+        (to != key || !is_of_two).then_some(ClientCommand::Transfer(key, to, transfer))
     }
 
     /// Text where collections are, or a collection where text is.

@@ -233,7 +233,7 @@ impl ClientCommand {
     }
 
     /// The same, if it takes something from one key and leaves it at another in this database.
-    pub(crate) fn to_database(mut self, database: Database) -> Self {
+    pub(crate) fn into_database(mut self, database: Database) -> Self {
         if let Self::Transfer(from, to, transfer @ Transfer::Copy { .. }) = &mut self
             && database_of(*from) != database
         {
@@ -329,8 +329,12 @@ impl ClientCommand {
             Self::IncrBy { .. } => true,
             Self::Collection { operation, .. } => code == b"WRONGTYPE" || collections::may_fail(operation),
             Self::Rename(..) => code == b"ERR",
-            Self::Transfer(..) | Self::PopMember(_) | Self::Wait(_) => code == b"WRONGTYPE",
-            Self::Get(_) | Self::GetSet(..) | Self::Append { .. } => code == b"WRONGTYPE",
+            Self::Transfer(..)
+            | Self::PopMember(_)
+            | Self::Wait(_)
+            | Self::Get(_)
+            | Self::GetSet(..)
+            | Self::Append { .. } => code == b"WRONGTYPE",
             _ => false,
         }
     }

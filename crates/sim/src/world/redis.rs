@@ -137,7 +137,7 @@ impl World {
                 let (database, other) =
                     (self.draw_database(world.databases), self.dice.asked.below(world.databases));
                 let other = Database::all().nth(other as usize).unwrap_or_default();
-                let moved = |step: ClientCommand| step.in_database(database).to_database(other);
+                let moved = |step: ClientCommand| step.in_database(database).into_database(other);
                 asked.steps = core::mem::take(&mut asked.steps).into_iter().map(moved).collect();
                 asked.undone = core::mem::take(&mut asked.undone).into_iter().map(moved).collect();
             }

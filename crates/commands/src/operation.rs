@@ -99,7 +99,7 @@ impl<'a> Operation<'a> {
     /// where reading goes on if there is nothing. Its class and its keys are the same.
     pub fn encode_to_wait(&self, out: &mut Vec<u8>) {
         match &self.command {
-            Command::XRead(read) => {
+            Command::XRead(read) if self.may_wait() => {
                 XAwaitParts { is_renewed: false, read: read.get() }.encode_in(self.database, out);
             }
             _ => self.encode(out),

@@ -93,8 +93,10 @@ key_events! {
     Expired, "expired", Expired;
     GeoSearchStore, "geosearchstore", SortedSet;
     HDel, "hdel", Hash;
+    HExpire, "hexpire", Hash;
     HIncrBy, "hincrby", Hash;
     HIncrByFloat, "hincrbyfloat", Hash;
+    HPersist, "hpersist", Hash;
     HSet, "hset", Hash;
     IncrBy, "incrby", String;
     IncrByFloat, "incrbyfloat", String;

@@ -2,7 +2,7 @@
 
 use super::field_options::{FIELD_UPDATE, expiry_of, parse_deadline, parse_fields};
 use super::hash_of;
-use crate::access::KeysMut;
+use crate::access::{KeyEvent, KeysMut};
 use crate::arguments::Arguments;
 use crate::deadline::{Deadline, ExpiryUnit};
 use crate::encoding::{Elements, Key, fields};
@@ -141,11 +141,21 @@ impl<'a> UpdateCommand<'a> for HExpireParts<'a> {
             self.fields.iter().for_each(|_| put_integer(reply, NO_FIELD));
             return Ok(());
         }
+        let (mut expire, mut are_gone) = (false, false);
         keys.edit_collection(self.key, |hash: &mut Hash| {
             for field in self.fields {
-                put_integer(reply, self.expire(hash, field, now_ms));
+                let outcome = self.expire(hash, field, now_ms);
+                expire |= outcome == HAS_EXPIRY;
+                are_gone |= outcome == IS_GONE;
+                put_integer(reply, outcome);
             }
         })?;
+        if expire {
+            keys.notify(KeyEvent::HExpire, self.key);
+        }
+        if are_gone {
+            keys.notify_removal(KeyEvent::HDel, self.key);
+        }
         Ok(())
     }
 }

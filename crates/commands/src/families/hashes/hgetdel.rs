@@ -1,7 +1,7 @@
 //! HGETDEL.
 
 use super::field_options::{FIELD_UPDATE, parse_fields, put_values};
-use crate::access::KeysMut;
+use crate::access::{KeyEvent, KeysMut};
 use crate::arguments::Arguments;
 use crate::encoding::{Elements, Key, fields};
 use crate::error::CommandError;
@@ -46,14 +46,15 @@ impl<'a> Definition<'a> for HGetDel<'a> {
 }
 
 impl<'a> UpdateCommand<'a> for HGetDel<'a> {
-    fn apply<K: KeysMut>(&self, keys: &mut K, _now_ms: u64, reply: &mut Vec<u8>) -> ExecutionResult {
+    fn apply<K: KeysMut>(&self, keys: &mut K, now_ms: u64, reply: &mut Vec<u8>) -> ExecutionResult {
         put_values(keys, self.key, self.fields, reply)?;
         if keys.get(self.key).is_some() {
-            keys.edit_collection(self.key, |hash: &mut Hash| {
-                for field in self.fields {
-                    hash.remove(field);
-                }
+            let removed = keys.edit_collection(self.key, |hash: &mut Hash| {
+                self.fields.iter().filter(|field| hash.remove_at(field, now_ms)).count()
             })?;
+            if removed > 0 {
+                keys.notify_removal(KeyEvent::HDel, self.key);
+            }
         }
         Ok(())
     }

@@ -2,7 +2,7 @@
 
 use super::field_options::{FIELD_UPDATE, FieldTtl, expiry_of, parse_deadline, parse_fields, put_values};
 use super::hmget::HMGet;
-use crate::access::KeysMut;
+use crate::access::{KeyEvent, KeysMut};
 use crate::arguments::Arguments;
 use crate::deadline::ExpiryUnit;
 use crate::encoding::{Elements, Key, fields};
@@ -78,6 +78,7 @@ impl<'a> UpdateCommand<'a> for HGetExParts<'a> {
         if keys.get(self.key).is_none() {
             return Ok(());
         }
+        let mut event = None;
         keys.edit_collection(self.key, |hash: &mut Hash| {
             for field in self.fields {
                 if hash.at(now_ms).get(field).is_none() {
@@ -85,14 +86,28 @@ impl<'a> UpdateCommand<'a> for HGetExParts<'a> {
                 }
                 match self.ttl {
                     FieldTtl::Keep => {}
-                    FieldTtl::Stay => hash.set_expiry(field, None),
+                    FieldTtl::Stay => {
+                        if hash.at(now_ms).expiry(field).is_some() {
+                            event = Some(KeyEvent::HPersist);
+                        }
+                        hash.set_expiry(field, None);
+                    }
                     FieldTtl::Until(deadline) => match expiry_of(deadline, now_ms) {
-                        None => drop(hash.remove(field)),
-                        expiry => hash.set_expiry(field, expiry),
+                        None => {
+                            hash.remove(field);
+                            event = Some(KeyEvent::HDel);
+                        }
+                        expiry => {
+                            hash.set_expiry(field, expiry);
+                            event = Some(KeyEvent::HExpire);
+                        }
                     },
                 }
             }
         })?;
+        if let Some(event) = event {
+            keys.notify_removal(event, self.key);
+        }
         Ok(())
     }
 }

@@ -2,7 +2,7 @@
 
 use super::field_options::{FIELD_UPDATE, parse_fields};
 use super::hash_of;
-use crate::access::KeysMut;
+use crate::access::{KeyEvent, KeysMut};
 use crate::arguments::Arguments;
 use crate::encoding::{Elements, Key, fields};
 use crate::error::CommandError;
@@ -66,11 +66,17 @@ impl<'a> UpdateCommand<'a> for HPersist<'a> {
             self.fields.iter().for_each(|_| put_integer(reply, NO_FIELD));
             return Ok(());
         }
+        let mut have_changed = false;
         keys.edit_collection(self.key, |hash: &mut Hash| {
             for field in self.fields {
-                put_integer(reply, persist(hash, field, now_ms));
+                let outcome = persist(hash, field, now_ms);
+                have_changed |= outcome == PERSISTS;
+                put_integer(reply, outcome);
             }
         })?;
+        if have_changed {
+            keys.notify(KeyEvent::HPersist, self.key);
+        }
         Ok(())
     }
 }

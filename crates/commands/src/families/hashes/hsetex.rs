@@ -2,7 +2,7 @@
 
 use super::field_options::{FieldTtl, expiry_of, parse_deadline, parse_fields};
 use super::{GROWING_UPDATE, hash_of};
-use crate::access::KeysMut;
+use crate::access::{KeyEvent, KeysMut};
 use crate::arguments::Arguments;
 use crate::deadline::ExpiryUnit;
 use crate::encoding::{Elements, Field, Key, fields};
@@ -154,6 +154,12 @@ impl<'a> UpdateCommand<'a> for HSetExParts<'a> {
             keys.edit_collection(self.key, |hash: &mut Hash| {
                 self.pairs.pairs().for_each(|pair| self.set(hash, pair, now_ms));
             })?;
+            keys.notify(KeyEvent::HSet, self.key);
+            if let FieldTtl::Until(deadline) = self.ttl {
+                let is_past = expiry_of(deadline, now_ms).is_none();
+                let event = if is_past { KeyEvent::HDel } else { KeyEvent::HExpire };
+                keys.notify_removal(event, self.key);
+            }
         }
         put_integer(reply, i64::from(allowed));
         Ok(())

@@ -115,7 +115,7 @@ pub enum Place {
 pub struct Families {
     /// Size of the group, which goes by the default rule for fast quorums.
     pub replicas: usize,
-    /// Who asks. Each has [`IN_FLIGHT`] updates in flight.
+    /// Who asks. Each has eight updates in flight.
     pub place: Place,
     /// Of which keys.
     pub choice: KeyChoice,

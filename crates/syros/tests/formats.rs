@@ -107,7 +107,7 @@ fn is_upgraded(fixture: &str, engine: &str, log_version: u8) {
     assert_eq!((node.identity("format"), node.identity("incarnation")), ("3".to_owned(), "1".to_owned()));
     assert_eq!((node.identity("group"), node.identity("epoch")), ("0".to_owned(), "0".to_owned()));
     assert_eq!((node.identity("node"), node.identity("nodes")), (disk.clone(), disk.clone()));
-    assert_eq!(node.log_versions(), [log_version, 3], "it goes on in a new segment");
+    assert_eq!(node.log_versions(), [log_version, 4], "it goes on in a new segment");
     let mut redis = node.start();
     expect_values(&mut redis, "8", "value");
     assert_eq!(redis.ask(&["INCR", "counter"]), ":9");

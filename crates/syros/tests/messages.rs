@@ -9,9 +9,17 @@ use std::process::Stdio;
 /// Messages that a test publishes before and after a failure.
 const MESSAGES: usize = 200;
 
+/// Connects to a process when it has started: before, it may answer that it is loading, and close the connection.
+fn started(port: u16) -> Redis {
+    wait_for("the node", || {
+        let mut redis = Redis::try_connect(port).ok()?;
+        (redis.try_ask(&["PING"]).ok()? == "+PONG").then_some(redis)
+    })
+}
+
 /// Subscribes, and waits for the answer.
 fn subscriber(port: u16, channel: &str) -> Redis {
-    let mut redis = wait_for("the node", || Redis::try_connect(port).ok());
+    let mut redis = started(port);
     assert_eq!(redis.ask(&["SUBSCRIBE", channel]), "*3");
     assert_eq!(parts(&mut redis, 3), ["subscribe", channel, ":1"]);
     redis
@@ -105,7 +113,7 @@ fn a_subscriber_finds_what_was_set_before_a_message_was_published() {
 
 /// Has a process tell its clients of keys that are set.
 fn listener(port: u16) -> Redis {
-    let mut redis = wait_for("the node", || Redis::try_connect(port).ok());
+    let mut redis = started(port);
     assert_eq!(redis.ask(&["CONFIG", "SET", "notify-keyspace-events", "E$x"]), "+OK");
     subscriber(port, "__keyevent@0__:set")
 }

@@ -61,6 +61,12 @@ impl KeyEvents {
         notifications
     }
 
+    /// A snapshot up to this entry is taken over. The entries behind it have not been executed by this process or the one
+    /// before it, even if entries with their numbers were in the log when this one started.
+    pub(crate) fn state_replaced(&mut self, through: OpNumber) {
+        self.replayed = self.replayed.min(through);
+    }
+
     /// What has happened since this was asked last.
     pub fn take(&mut self) -> Vec<Notification> {
         std::mem::take(&mut self.happened)

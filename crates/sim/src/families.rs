@@ -213,6 +213,8 @@ impl<'a> Load<'a> {
         if let (Some(words), Some(client)) = (kind.first, clients.first()) {
             let words = words.iter().map(|word| word.as_bytes().to_vec()).collect();
             play.call(*client, ClientCommand::Unjudged(words));
+            // Until nothing of it is pending any more.
+            play.run(100 * DELAY);
         }
         Ok(Self {
             families,

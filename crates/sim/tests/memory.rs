@@ -72,7 +72,8 @@ fn an_update_that_only_the_leader_refuses_is_not_reported_as_refused() {
             play.set_delay(Node::Replica(0), Node::Replica(replica), 30 * MILLI);
         }
         let large = ClientCommand::Append { key: 1, value: vec![b'x'; LIMIT + 600], blind: false };
-        assert!(matches!(play.call(one, large), Outcome::Reply(_)));
+        let outcome = play.call(one, large);
+        assert!(matches!(outcome, Outcome::Reply(_)), "{outcome:?}");
         let outcome = play.call(two, set(2));
         assert_ne!(outcome, Outcome::Done, "the leader has refused it");
         assert!(matches!(play.call(one, ClientCommand::Del { key: 1, blind: false }), Outcome::Reply(_)));

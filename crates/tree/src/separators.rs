@@ -61,7 +61,8 @@ impl<H: Copy> Separators<H> {
     /// Inserts a separator.
     pub(crate) fn insert(&mut self, index: usize, new: Separator<H>) {
         self.want_tails_for(&new.tail);
-        if !self.tails.is_empty() {
+        // The first one of a node that has none yet may have bytes, too.
+        if !self.tails.is_empty() || !new.tail.bytes().is_empty() {
             self.tails.insert(index, new.tail);
         }
         self.heads.insert(index, new.head);

@@ -687,6 +687,7 @@ impl<M: InMemory + Send + 'static, S: Store, H> ReplicaDriver<M, S, H> {
                 _ => unreachable!("engines are loaded where the engine is"),
             };
         self.seen = op_number;
+        self.key_events.state_replaced(op_number);
         self.waited.on_state_replaced();
         self.replica.handle(now, self.execution.expiry());
         self.tell_memory_room(now, self.memory_limit);

@@ -71,7 +71,7 @@ fn an_update_that_only_the_leader_refuses_is_not_reported_as_refused() {
         for replica in [1, 2] {
             play.set_delay(Node::Replica(0), Node::Replica(replica), 30 * MILLI);
         }
-        let large = ClientCommand::Append { key: 1, value: vec![b'x'; LIMIT + 600], blind: false };
+        let large = ClientCommand::Append { key: 1, value: vec![b'x'; LIMIT + 300], blind: false };
         let outcome = play.call(one, large);
         assert!(matches!(outcome, Outcome::Reply(_)), "{outcome:?}");
         let outcome = play.call(two, set(2));

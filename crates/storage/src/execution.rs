@@ -36,15 +36,6 @@ pub struct Task<B> {
     pub body: B,
     /// Somebody wants to know the answer.
     pub wants_reply: bool,
-    /// How many have been dealt out before it. An entry may have several, in other lanes each.
-    position: u64,
-}
-
-impl<B> Task<B> {
-    /// A task that has not been dealt out.
-    pub const fn new(number: OpNumber, time: WallTime, body: B, wants_reply: bool) -> Self {
-        Self { number, time, body, wants_reply, position: 0 }
-    }
 }
 
 /// What a lane gets.
@@ -124,8 +115,8 @@ impl<B, J> LaneBarrier<B, J> {
 pub struct ChunkResults {
     /// The answers that somebody wants.
     pub replies: Vec<(OpNumber, Vec<u8>)>,
-    /// What each task has told of keys, if that is asked, with the task's position.
-    notifications: Vec<(u64, Vec<Notification>)>,
+    /// What has happened to keys, if that is asked.
+    pub notifications: Vec<Notification>,
 }
 
 /// What has become of an item.
@@ -176,7 +167,6 @@ impl ReadWay {
 pub struct Worker<S: Store> {
     lane: Lane<S>,
     replies: Vec<(OpNumber, Vec<u8>)>,
-    notifications: Vec<(u64, Vec<Notification>)>,
     /// It has come to the barrier that is its next item.
     has_arrived: bool,
     scratch: Vec<u8>,
@@ -191,13 +181,7 @@ impl<S: Store> fmt::Debug for Worker<S> {
 impl<S: Store> Worker<S> {
     /// A worker for this engine.
     pub fn new(shared: Arc<Shared<S>>) -> Self {
-        Self {
-            lane: Lane::new(shared),
-            replies: Vec::new(),
-            notifications: Vec::new(),
-            has_arrived: false,
-            scratch: Vec::new(),
-        }
+        Self { lane: Lane::new(shared), replies: Vec::new(), has_arrived: false, scratch: Vec::new() }
     }
 
     /// Does the next item, or tries again.
@@ -207,7 +191,7 @@ impl<S: Store> Worker<S> {
             Item::End(chunk) => {
                 self.lane.commit();
                 let replies = core::mem::take(&mut self.replies);
-                let notifications = core::mem::take(&mut self.notifications);
+                let notifications = self.lane.take_notifications();
                 return ItemProgress::Ended(*chunk, ChunkResults { replies, notifications });
             }
             Item::Barrier(barrier) if self.has_arrived => {
@@ -242,10 +226,6 @@ impl<S: Store> Worker<S> {
             self.lane.execute(task.time, task.body.as_ref(), &mut self.scratch);
             if task.wants_reply {
                 self.replies.push((task.number, self.scratch.clone()));
-            }
-            let told = self.lane.take_notifications();
-            if !told.is_empty() {
-                self.notifications.push((task.position, told));
             }
             if self.lane.uncommitted_bytes() > UNCOMMITTED_MAX {
                 self.lane.commit();
@@ -291,8 +271,6 @@ pub struct Dispatcher<B, J> {
     bytes: usize,
     chunks: VecDeque<Chunk>,
     first_chunk: u64,
-    /// Tasks that have been dealt out.
-    dealt: u64,
     /// Bytes of bodies that have been dealt out and not executed, about.
     waiting_bytes: usize,
     time: WallTime,
@@ -313,7 +291,6 @@ impl<B: AsRef<[u8]>, J> Dispatcher<B, J> {
             bytes: 0,
             chunks: VecDeque::new(),
             first_chunk: 0,
-            dealt: 0,
             waiting_bytes: 0,
             time: WallTime(0),
             #[cfg(feature = "planted-bugs")]
@@ -344,9 +321,9 @@ impl<B: AsRef<[u8]>, J> Dispatcher<B, J> {
     }
 
     /// Deals out one body.
-    pub fn task(&mut self, footprint: &Footprint, mut task: Task<B>) {
+    pub fn task(&mut self, footprint: &Footprint, task: Task<B>) {
         let lanes = self.lanes_of(footprint);
-        self.count_task(&mut task);
+        self.count_task(&task);
         if lanes.is_power_of_two() {
             self.busy |= lanes;
             self.open[lanes.trailing_zeros() as usize].push(task);
@@ -356,20 +333,14 @@ impl<B: AsRef<[u8]>, J> Dispatcher<B, J> {
     }
 
     /// Deals out bodies of which nobody may see only some.
-    pub fn indivisible<'a>(
-        &mut self,
-        footprints: impl Iterator<Item = &'a Footprint>,
-        mut tasks: Vec<Task<B>>,
-    ) {
+    pub fn indivisible<'a>(&mut self, footprints: impl Iterator<Item = &'a Footprint>, tasks: Vec<Task<B>>) {
         let lanes = footprints.fold(0, |lanes, footprint| lanes | self.lanes_of(footprint));
-        tasks.iter_mut().for_each(|task| self.count_task(task));
+        tasks.iter().for_each(|task| self.count_task(task));
         // Of one lane, too: it may commit whenever it likes.
         self.barrier(lanes.max(1), BarrierTask::Run(tasks));
     }
 
-    fn count_task(&mut self, task: &mut Task<B>) {
-        task.position = self.dealt;
-        self.dealt += 1;
+    fn count_task(&mut self, task: &Task<B>) {
         // What an entry takes besides its body.
         self.bytes += task.body.as_ref().len() + size_of::<Task<B>>();
         self.time = self.time.max(task.time);
@@ -449,9 +420,8 @@ impl<B: AsRef<[u8]>, J> Dispatcher<B, J> {
         self.first_chunk += 1;
         self.waiting_bytes -= bytes;
         replies.sort_by_key(|(number, _)| *number);
-        // Updates of one entry that a view change has recovered may have been executed by several lanes.
-        notifications.sort_unstable_by_key(|(position, _)| *position);
-        let notifications = notifications.into_iter().flat_map(|(_, told)| told).collect();
+        // One lane has executed all of an entry, and has told of it in its order.
+        notifications.sort_by_key(|notification| notification.entry);
         Some(Executed { through, time, replies, notifications })
     }
 

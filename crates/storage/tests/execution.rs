@@ -154,7 +154,7 @@ fn run(seed: u64, plant: bool) -> Result<(), String> {
         serial.apply(*time, body, &mut reply);
         digests.push(serial.digest());
         expected.push((number, reply));
-        let task = Task::new(number, *time, body.clone(), true);
+        let task = Task { number, time: *time, body: body.clone(), wants_reply: true };
         if prng.chance(1, 20) {
             indivisible.push((footprint, task));
             let (footprints, tasks): (Vec<_>, Vec<_>) = indivisible.drain(..).unzip();

@@ -399,7 +399,8 @@ impl<S: Store> DiskExecutor<S> {
     /// Deals out one log entry, the one after the last.
     pub fn entry(&mut self, number: OpNumber, entry: &LogEntry) {
         self.dispatched = number;
-        let task = |body: &Body, wants_reply| Task::new(number, entry.time, Arc::clone(body), wants_reply);
+        let task =
+            |body: &Body, wants_reply| Task { number, time: entry.time, body: Arc::clone(body), wants_reply };
         match &entry.payload {
             Payload::Update(update) => {
                 let task = task(&update.request.body, !update.class.is_nilext());

@@ -1,6 +1,6 @@
 //! The databases of the in-memory engine: one [`Keyspace`] for each.
 
-use crate::events::EventLog;
+use crate::events::without_turns;
 use crate::keyspace::{Keyspace, RemovalPace};
 use crate::listing::Listing;
 use crate::removals::Recorded;
@@ -22,10 +22,11 @@ pub(crate) struct MemoryDatabases {
     others: Option<Box<[Keyspace; OTHERS]>>,
     /// The scripts and libraries that are loaded.
     programs: Programs,
-    /// What has happened to keys, but for the last of it, which is still in its database.
-    events: EventLog,
-    /// The database in which the last of it is.
-    changing: Database,
+    /// It is asked what happens to keys. Each database collects that, and may undo it.
+    notifies: bool,
+    /// The database in which something may happen now, and how often that has been another one: the order of what has
+    /// happened in several.
+    changing: (Database, u64),
 }
 
 impl MemoryDatabases {
@@ -41,8 +42,8 @@ impl MemoryDatabases {
             empty,
             others: None,
             programs: Programs::NONE,
-            events: EventLog::default(),
-            changing: Database::FIRST,
+            notifies: false,
+            changing: (Database::FIRST, 0),
         }
     }
 
@@ -113,38 +114,24 @@ impl MemoryDatabases {
 
     /// See [`Keyspace::advance`].
     pub(crate) fn advance(&mut self, time: WallTime, updates: impl Fn() -> usize) {
-        self.in_use_mut().for_each(|keys| keys.advance(time, &updates));
-        self.collect_events();
+        let count = self.in_use().count();
+        for database in Database::all().take(count) {
+            self.database_mut(database).advance(time, &updates);
+        }
     }
 
     /// See [`Engine::set_notifying`](crate::Engine::set_notifying).
     pub(crate) fn set_notifying(&mut self, is_on: bool) {
-        self.events.set(is_on);
+        self.notifies = is_on;
         self.empty.events_mut().set(is_on);
         self.in_use_mut().for_each(|keys| keys.events_mut().set(is_on));
     }
 
     /// See [`Engine::take_notifications`](crate::Engine::take_notifications).
     pub(crate) fn take_notifications(&mut self) -> Vec<Notification> {
-        self.collect_events();
-        self.events.take()
-    }
-
-    /// Takes what has happened to keys out of the databases.
-    fn collect_events(&mut self) {
-        if !self.events.is_on() {
-            return;
-        }
-        let mut events = core::mem::take(&mut self.events);
-        self.in_use_mut().for_each(|keys| events.append(keys.events_mut()));
-        self.events = events;
-    }
-
-    /// Takes what has happened out of the database in which it has, if something happens in another one next.
-    fn enter(&mut self, database: Database) {
-        if database != core::mem::replace(&mut self.changing, database) {
-            self.collect_events();
-        }
+        let mut events: Vec<_> = self.in_use_mut().flat_map(|keys| keys.events_mut().take()).collect();
+        events.sort_by_key(|(turn, _)| *turn);
+        without_turns(events)
     }
 
     /// See [`Keyspace::next_advance`].
@@ -280,13 +267,16 @@ impl Databases for MemoryDatabases {
 impl DatabasesMut for MemoryDatabases {
     #[inline]
     fn database_mut(&mut self, database: Database) -> &mut Keyspace {
-        if self.events.is_on() {
-            self.enter(database);
+        if self.notifies && self.changing.0 != database {
+            self.changing = (database, self.changing.1 + 1);
         }
-        match database.index().checked_sub(1) {
+        let turn = self.changing.1;
+        let keys = match database.index().checked_sub(1) {
             None => &mut self.first,
             Some(place) => &mut self.others_mut()[place],
-        }
+        };
+        keys.events_mut().begin_turn(turn);
+        keys
     }
 
     fn set_programs(&mut self, programs: Programs) {
@@ -305,7 +295,8 @@ impl DatabasesMut for MemoryDatabases {
             return;
         }
         self.others_mut();
-        self.collect_events();
+        // What has happened goes with the keys, and what happens now comes after it.
+        self.changing.1 += 1;
         let mut low_keys = None;
         for (database, keys) in Database::all().zip(self.in_use_mut()) {
             if database == low {

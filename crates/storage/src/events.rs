@@ -7,7 +7,9 @@ use syros_types::Database;
 #[derive(Clone, Debug, Default)]
 pub(crate) struct EventLog {
     is_on: bool,
-    events: Vec<Notification>,
+    /// Where what happens now belongs among what is collected elsewhere.
+    turn: u64,
+    events: Vec<(u64, Notification)>,
 }
 
 impl EventLog {
@@ -21,10 +23,15 @@ impl EventLog {
         self.is_on = is_on;
     }
 
+    /// What happens from now on has happened after all that other logs have collected in turns before this one.
+    pub(crate) const fn begin_turn(&mut self, turn: u64) {
+        self.turn = turn;
+    }
+
     /// Something has happened to a key, by this entry. No client knows of hidden keys.
     pub(crate) fn push(&mut self, event: KeyEvent, (database, key): (Database, &[u8]), entry: u64) {
         if self.is_on && !is_hidden(key) {
-            self.events.push(Notification { entry, database, key: key.into(), event });
+            self.events.push((self.turn, Notification { entry, database, key: key.into(), event }));
         }
     }
 
@@ -38,13 +45,13 @@ impl EventLog {
         self.events.truncate(length);
     }
 
-    /// Adds what another one has collected, later than all that is here.
-    pub(crate) fn append(&mut self, other: &mut Self) {
-        self.events.append(&mut other.events);
-    }
-
-    /// What has been collected since this was asked last, in the order in which it has happened.
-    pub(crate) fn take(&mut self) -> Vec<Notification> {
+    /// What has been collected since this was asked last, with its turns, in the order in which it has happened.
+    pub(crate) fn take(&mut self) -> Vec<(u64, Notification)> {
         core::mem::take(&mut self.events)
     }
+}
+
+/// The events of one log, or of several whose turns have been put in order.
+pub(crate) fn without_turns(events: Vec<(u64, Notification)>) -> Vec<Notification> {
+    events.into_iter().map(|(_, event)| event).collect()
 }

@@ -306,6 +306,16 @@ fn test_what_is_undone<E: Engine>(make: &impl Fn() -> E) {
     apply(&mut engine, ms(1), &script("redis.call('DEL', KEYS[1]) while true do end"));
     apply(&mut engine, ms(1), &body(&["SET k 1"]));
     assert_eq!(told(&mut engine), "set before, set k", "what is undone has not happened");
+    // Of several databases, too.
+    apply(&mut engine, ms(1), &body_in(Database::new(3).expect("a database"), &["SET before 1"]));
+    assert_eq!(told(&mut engine), "new before@3, set before@3");
+    let wandering = "#!lua flags=allow-undeclared-keys
+redis.call('SET', 'a', 1) redis.call('SELECT', '3') redis.call('DEL', 'before') redis.call('SELECT', '0') \
+redis.call('DEL', 'a')";
+    apply(&mut engine, ms(1), &script(&format!("{wandering} while true do end")));
+    assert_eq!(told(&mut engine), "", "what is undone in several databases has not happened");
+    apply(&mut engine, ms(1), &script(wandering));
+    assert_eq!(told(&mut engine), "new a, set a, del before@3, del a");
     engine.evaluate(&body(&["SET k 1", "DEL k"]), &mut Vec::new());
     assert_eq!(told(&mut engine), "", "what is evaluated has not happened");
 }

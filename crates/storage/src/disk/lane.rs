@@ -7,7 +7,7 @@ use super::layout::{
 };
 use super::reader::{Read, ReadPoint, each, random, scan};
 use crate::entry::earlier;
-use crate::events::EventLog;
+use crate::events::{EventLog, without_turns};
 use crate::hash::KeyHashBuilder;
 use crate::removals::{ALL, SWAPPED, part_of};
 use crate::stamp::Stamp;
@@ -141,7 +141,7 @@ impl<S: Store> Lane<S> {
 
     /// What has happened to keys since this was asked last, as far as it is asked: see [`Shared::set_notifying`].
     pub fn take_notifications(&mut self) -> Vec<Notification> {
-        self.events.take()
+        without_turns(self.events.take())
     }
 
     /// Lets everybody see what was executed.

@@ -131,6 +131,40 @@ macro_rules! fields {
 }
 pub(crate) use fields;
 
+/// Implements [`Field`] for an enumeration that is written as a byte, its number; all of it in the order of the numbers, from 0
+/// on: `choices!(FieldCondition: Always, IfNone, IfAll);`.
+macro_rules! choices {
+    ($name:ident: $($choice:ident),*) => {
+        impl $name {
+            /// All, each at its number.
+            const CHOICES: &[Self] = &[$(Self::$choice),*];
+        }
+
+        const _: () = {
+            let mut number = 0;
+            while number < $name::CHOICES.len() {
+                assert!($name::CHOICES[number] as usize == number, "the order is that of the numbers");
+                number += 1;
+            }
+        };
+
+        impl $crate::encoding::Field<'_> for $name {
+            type Content = Self;
+
+            fn put(out: &mut Vec<u8>, content: Self) {
+                out.push(content as u8);
+            }
+
+            fn take(input: &mut &[u8]) -> Result<Self, $crate::primitive::Malformed> {
+                let number = $crate::primitive::take_u8(input)?;
+                let choice = Self::CHOICES.get(usize::from(number)).copied();
+                choice.ok_or($crate::primitive::Malformed::Options(number))
+            }
+        }
+    };
+}
+pub(crate) use choices;
+
 /// The name of a key.
 pub(crate) enum Key {}
 

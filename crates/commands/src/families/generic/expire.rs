@@ -2,12 +2,11 @@
 
 use crate::access::{EntryRef as _, Expiry, Keys, KeysMut};
 use crate::deadline::{Deadline, ExpiryUnit, expire};
-use crate::encoding::{Field, Key, fields};
+use crate::encoding::{Key, choices, fields};
 use crate::error::CommandError;
 use crate::families::Command;
 use crate::families::definition::{Definition, ExecutionResult, KeyNames, UpdateCommand};
 use crate::families::specification::{CommandKind, CommandSpec, KeyPositions};
-use crate::primitive::{Malformed, take_u8};
 use crate::reply::put_integer;
 use crate::words::{Words, integer, is};
 use core::num::NonZeroU64;
@@ -42,26 +41,7 @@ pub enum ExpireCondition {
     IfSomeAndEarlier,
 }
 
-impl<'a> Field<'a> for ExpireCondition {
-    type Content = Self;
-
-    fn put(out: &mut Vec<u8>, content: Self) {
-        out.push(content as u8);
-    }
-
-    fn take(input: &mut &'a [u8]) -> Result<Self, Malformed> {
-        const CONDITIONS: [ExpireCondition; 6] = [
-            ExpireCondition::Always,
-            ExpireCondition::IfNone,
-            ExpireCondition::IfSome,
-            ExpireCondition::IfLater,
-            ExpireCondition::IfEarlier,
-            ExpireCondition::IfSomeAndEarlier,
-        ];
-        let byte = take_u8(input)?;
-        CONDITIONS.get(usize::from(byte)).copied().ok_or(Malformed::Options(byte))
-    }
-}
+choices!(ExpireCondition: Always, IfNone, IfSome, IfLater, IfEarlier, IfSomeAndEarlier);
 
 fields!(Expire<'a> = 46 { key: Key, deadline: Deadline, condition: ExpireCondition });
 

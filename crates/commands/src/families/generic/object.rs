@@ -4,13 +4,12 @@
 
 use super::ROW;
 use crate::access::{EntryRef, Keys};
-use crate::encoding::{Field, Key, fields};
+use crate::encoding::{Key, choices, fields};
 use crate::error::{CommandError, ExecutionError};
 use crate::families::Command;
 use crate::families::definition::{Definition, ExecutionResult, KeyNames, ReadCommand, View};
 use crate::families::specification::{CommandKind, CommandSpec, SubcommandSpec};
 use crate::number::parse_integer;
-use crate::primitive::{Malformed, take_u8};
 use crate::reply::{put_bulk, put_integer, put_nil};
 use crate::words::{Words, is};
 use syros_values::{Kind, List, Set, SortedSet, WrongType};
@@ -46,18 +45,7 @@ const ASPECTS: [(&str, &str, ObjectAspect); 4] = [
     ("refcount", "object|refcount", ObjectAspect::ReferenceCount),
 ];
 
-impl<'a> Field<'a> for ObjectAspect {
-    type Content = Self;
-
-    fn put(out: &mut Vec<u8>, content: Self) {
-        out.push(content as u8);
-    }
-
-    fn take(input: &mut &'a [u8]) -> Result<Self, Malformed> {
-        let number = take_u8(input)?;
-        ASPECTS.get(usize::from(number)).map(|(_, _, aspect)| *aspect).ok_or(Malformed::Options(number))
-    }
-}
+choices!(ObjectAspect: Encoding, Frequency, IdleTime, ReferenceCount);
 
 fields!(Object<'a> = 316 { aspect: ObjectAspect, key: Key });
 

@@ -1,7 +1,7 @@
 //! What the commands on fields that expire have in common: FIELDS, and when fields expire.
 
 use super::{ROW, hash_of};
-use crate::access::{Expiry, Keys};
+use crate::access::{Expiry, Keys, KeysMut};
 use crate::arguments::Arguments;
 use crate::deadline::{Deadline, ExpiryUnit, deadline_kind};
 use crate::encoding::Field;
@@ -12,7 +12,7 @@ use crate::families::specification::{CommandKind, CommandSpec};
 use crate::field_error::FieldError;
 use crate::limits::UPDATE_REPLY_BYTES_MAX;
 use crate::primitive::{Malformed, take_u8};
-use crate::reply::put_array;
+use crate::reply::{put_array, put_integer};
 use crate::words::{Words, integer, is};
 use core::num::NonZeroU64;
 use syros_types::limits::KEYS_PER_OPERATION_MAX;
@@ -98,6 +98,32 @@ pub(super) fn parse_fields<'a>(
         return Err(CommandError::TooManyElements(count));
     }
     Ok(Arguments::new(fields))
+}
+
+/// Answers of a field that is not there.
+pub(super) const NO_FIELD: i64 = -2;
+
+/// Answers of a field that does not expire.
+pub(super) const NO_EXPIRY: i64 = -1;
+
+/// Changes each of these fields, and appends what `change` answers of it. Of a key that does not exist no field is there.
+pub(super) fn change_each<K: KeysMut>(
+    keys: &mut K,
+    key: &[u8],
+    fields: Arguments<'_>,
+    reply: &mut Vec<u8>,
+    mut change: impl FnMut(&mut Hash, &[u8]) -> i64,
+) -> ExecutionResult {
+    let exists = hash_of(keys, keys.get(key).as_ref())?.is_some();
+    put_array(reply, fields.len());
+    if !exists {
+        fields.iter().for_each(|_| put_integer(reply, NO_FIELD));
+        return Ok(());
+    }
+    keys.edit_collection(key, |hash: &mut Hash| {
+        fields.iter().for_each(|field| put_integer(reply, change(hash, field)));
+    })?;
+    Ok(())
 }
 
 /// Appends the values of fields that an update is about to change or remove. They may not be too long together.

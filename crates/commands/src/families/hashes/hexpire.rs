@@ -1,7 +1,6 @@
 //! HEXPIRE, HPEXPIRE, HEXPIREAT and HPEXPIREAT.
 
-use super::field_options::{FIELD_UPDATE, expiry_of, parse_deadline, parse_fields};
-use super::hash_of;
+use super::field_options::{FIELD_UPDATE, NO_FIELD, change_each, expiry_of, parse_deadline, parse_fields};
 use crate::access::{KeyEvent, KeysMut};
 use crate::arguments::Arguments;
 use crate::deadline::{Deadline, ExpiryUnit};
@@ -13,7 +12,6 @@ use crate::families::generic::expire::ExpireCondition;
 use crate::families::indirect::Indirect;
 use crate::families::specification::CommandSpec;
 use crate::field_error::FieldError;
-use crate::reply::{put_array, put_integer};
 use crate::words::{Words, is};
 use syros_values::Hash;
 
@@ -99,7 +97,6 @@ fn parse<'a>(
     Ok(HExpireParts { key: words[1], deadline, condition: condition.unwrap_or_default(), fields })
 }
 
-const NO_FIELD: i64 = -2;
 const CONDITION_NOT_MET: i64 = 0;
 const HAS_EXPIRY: i64 = 1;
 const IS_GONE: i64 = 2;
@@ -135,20 +132,12 @@ impl<'a> UpdateCommand<'a> for HExpireParts<'a> {
     }
 
     fn apply<K: KeysMut>(&self, keys: &mut K, now_ms: u64, reply: &mut Vec<u8>) -> ExecutionResult {
-        let exists = hash_of(keys, keys.get(self.key).as_ref())?.is_some();
-        put_array(reply, self.fields.len());
-        if !exists {
-            self.fields.iter().for_each(|_| put_integer(reply, NO_FIELD));
-            return Ok(());
-        }
         let (mut expire, mut are_gone) = (false, false);
-        keys.edit_collection(self.key, |hash: &mut Hash| {
-            for field in self.fields {
-                let outcome = self.expire(hash, field, now_ms);
-                expire |= outcome == HAS_EXPIRY;
-                are_gone |= outcome == IS_GONE;
-                put_integer(reply, outcome);
-            }
+        change_each(keys, self.key, self.fields, reply, |hash, field| {
+            let outcome = self.expire(hash, field, now_ms);
+            expire |= outcome == HAS_EXPIRY;
+            are_gone |= outcome == IS_GONE;
+            outcome
         })?;
         if expire {
             keys.notify(KeyEvent::HExpire, self.key);

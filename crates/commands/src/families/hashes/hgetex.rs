@@ -39,9 +39,9 @@ impl<'a> Definition<'a> for HGetExParts<'a> {
         key_notes: "RW and UPDATE because it changes the TTL",
         since: "8.0.0",
         summary: "Returns the values of fields of a hash and optionally changes their expiry.",
-        parser: |_, words| match parse(words)?.ttl {
-            FieldTtl::Keep => Ok(HMGet { key: words[1], fields: parse(words)?.fields }.into()),
-            FieldTtl::Stay | FieldTtl::Until(_) => Indirect::parse(words, parse),
+        parser: |_, words| match parse(words)? {
+            HGetExParts { key, ttl: FieldTtl::Keep, fields } => Ok(HMGet { key, fields }.into()),
+            _ => Indirect::parse(words, parse),
         },
         ..FIELD_UPDATE
     }];

@@ -1,7 +1,6 @@
 //! HPERSIST.
 
-use super::field_options::{FIELD_UPDATE, parse_fields};
-use super::hash_of;
+use super::field_options::{FIELD_UPDATE, NO_EXPIRY, NO_FIELD, change_each, parse_fields};
 use crate::access::{KeyEvent, KeysMut};
 use crate::arguments::Arguments;
 use crate::encoding::{Elements, Key, fields};
@@ -9,7 +8,6 @@ use crate::error::CommandError;
 use crate::families::definition::{Definition, ExecutionResult, KeyNames, UpdateCommand};
 use crate::families::specification::CommandSpec;
 use crate::field_error::FieldError;
-use crate::reply::{put_array, put_integer};
 use syros_values::Hash;
 
 /// HPERSIST: answers of each field -2 if there is none, -1 if it does not expire, and 1 if it does so no more.
@@ -41,8 +39,6 @@ impl<'a> Definition<'a> for HPersist<'a> {
     }
 }
 
-const NO_FIELD: i64 = -2;
-const NO_EXPIRY: i64 = -1;
 const PERSISTS: i64 = 1;
 
 /// Carries it out on one field, and says what it answers.
@@ -60,19 +56,11 @@ fn persist(hash: &mut Hash, field: &[u8], now_ms: u64) -> i64 {
 
 impl<'a> UpdateCommand<'a> for HPersist<'a> {
     fn apply<K: KeysMut>(&self, keys: &mut K, now_ms: u64, reply: &mut Vec<u8>) -> ExecutionResult {
-        let exists = hash_of(keys, keys.get(self.key).as_ref())?.is_some();
-        put_array(reply, self.fields.len());
-        if !exists {
-            self.fields.iter().for_each(|_| put_integer(reply, NO_FIELD));
-            return Ok(());
-        }
         let mut have_changed = false;
-        keys.edit_collection(self.key, |hash: &mut Hash| {
-            for field in self.fields {
-                let outcome = persist(hash, field, now_ms);
-                have_changed |= outcome == PERSISTS;
-                put_integer(reply, outcome);
-            }
+        change_each(keys, self.key, self.fields, reply, |hash, field| {
+            let outcome = persist(hash, field, now_ms);
+            have_changed |= outcome == PERSISTS;
+            outcome
         })?;
         if have_changed {
             keys.notify(KeyEvent::HPersist, self.key);

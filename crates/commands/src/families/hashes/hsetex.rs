@@ -5,14 +5,13 @@ use super::{GROWING_UPDATE, hash_of};
 use crate::access::{KeyEvent, KeysMut};
 use crate::arguments::Arguments;
 use crate::deadline::ExpiryUnit;
-use crate::encoding::{Elements, Field, Key, fields};
+use crate::encoding::{Elements, Key, choices, fields};
 use crate::error::CommandError;
 use crate::families::definition::{Definition, ExecutionResult, KEY_BYTES, KeyNames, UpdateCommand};
 use crate::families::elements::ELEMENT_BYTES;
 use crate::families::indirect::Indirect;
 use crate::families::specification::CommandSpec;
 use crate::field_error::FieldError;
-use crate::primitive::{Malformed, take_u8};
 use crate::reply::put_integer;
 use crate::words::{Words, is};
 use syros_values::Hash;
@@ -42,22 +41,7 @@ pub enum FieldCondition {
     IfAll,
 }
 
-impl<'a> Field<'a> for FieldCondition {
-    type Content = Self;
-
-    fn put(out: &mut Vec<u8>, content: Self) {
-        out.push(content as u8);
-    }
-
-    fn take(input: &mut &'a [u8]) -> Result<Self, Malformed> {
-        match take_u8(input)? {
-            0 => Ok(Self::Always),
-            1 => Ok(Self::IfNone),
-            2 => Ok(Self::IfAll),
-            other => Err(Malformed::Options(other)),
-        }
-    }
-}
+choices!(FieldCondition: Always, IfNone, IfAll);
 
 /// The same, read again where it is needed.
 pub type HSetEx<'a> = Indirect<'a, HSetExParts<'a>>;

@@ -1,17 +1,16 @@
 //! HTTL, HPTTL, HEXPIRETIME and HPEXPIRETIME.
 
-use super::field_options::parse_fields;
+use super::field_options::{NO_EXPIRY, NO_FIELD, parse_fields};
 use super::{FAST_READ, hash_of};
 use crate::access::Keys;
 use crate::arguments::Arguments;
-use crate::encoding::{Elements, Field, Key, fields};
+use crate::encoding::{Elements, Key, choices, fields};
 use crate::error::CommandError;
 use crate::families::Command;
 use crate::families::definition::{Definition, ExecutionResult, KeyNames, ReadCommand, View};
 use crate::families::elements::LOOKUP_WORK;
 use crate::families::specification::CommandSpec;
 use crate::field_error::FieldError;
-use crate::primitive::{Malformed, take_u8};
 use crate::reply::{put_array, put_integer};
 use crate::words::Words;
 
@@ -41,23 +40,7 @@ pub enum FieldTime {
     Millisecond,
 }
 
-impl<'a> Field<'a> for FieldTime {
-    type Content = Self;
-
-    fn put(out: &mut Vec<u8>, content: Self) {
-        out.push(content as u8);
-    }
-
-    fn take(input: &mut &'a [u8]) -> Result<Self, Malformed> {
-        match take_u8(input)? {
-            0 => Ok(Self::SecondsLeft),
-            1 => Ok(Self::MillisecondsLeft),
-            2 => Ok(Self::Second),
-            3 => Ok(Self::Millisecond),
-            other => Err(Malformed::Options(other)),
-        }
-    }
-}
+choices!(FieldTime: SecondsLeft, MillisecondsLeft, Second, Millisecond);
 
 fields!(HTtl<'a> = 324 { key: Key, time: FieldTime, fields: Elements<1> });
 
@@ -104,9 +87,6 @@ fn parse(words: Words<'_>, time: FieldTime) -> Result<Command<'_>, CommandError>
     let fields = parse_fields(&words[2..], 1, CommandError::Field(FieldError::CountNotPositive))?;
     Ok(HTtl { key: words[1], time, fields }.into())
 }
-
-const NO_FIELD: i64 = -2;
-const NO_EXPIRY: i64 = -1;
 
 impl FieldTime {
     /// What it is for a field that is there in this millisecond for the last time.

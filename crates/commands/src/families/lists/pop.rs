@@ -8,7 +8,7 @@ use crate::reply::{put_array, put_bulk};
 use syros_values::{List, ListEnd};
 
 /// Removes the element at an end.
-pub(in crate::families) fn pop_one(list: &mut List, end: ListEnd) -> Option<Vec<u8>> {
+pub(super) fn pop_one(list: &mut List, end: ListEnd) -> Option<Vec<u8>> {
     let last = list.len().checked_sub(1)?;
     let rank = if end == ListEnd::Left { 0 } else { last };
     let element = list.nth(rank).map(<[u8]>::to_vec);
@@ -20,12 +20,7 @@ pub(in crate::families) fn pop_one(list: &mut List, end: ListEnd) -> Option<Vec<
 ///
 /// # Errors
 /// If that is too much for the reply of an update; nothing is removed then.
-pub(in crate::families) fn pop_many(
-    list: &mut List,
-    end: ListEnd,
-    count_max: u64,
-    reply: &mut Vec<u8>,
-) -> ExecutionResult {
+fn pop_many(list: &mut List, end: ListEnd, count_max: u64, reply: &mut Vec<u8>) -> ExecutionResult {
     let length = list.len();
     let count = count_max.min(length);
     let ranks = if end == ListEnd::Left { 0..count } else { length - count..length };

@@ -3,14 +3,13 @@
 use super::ROW;
 use super::look::{LibraryLook, LibraryQuestion};
 use crate::access::{DatabasesMut, KeysMut};
-use crate::encoding::{Field, Unsigned, Value, fields};
+use crate::encoding::{Unsigned, Value, choices, fields};
 use crate::error::{CommandError, ExecutionError};
 use crate::families::Command;
 use crate::families::definition::{Definition, ExecutionResult, KeyNames, UpdateCommand};
 use crate::families::specification::{CommandKind, CommandSpec, SubcommandSpec};
 use crate::limits::SCRIPT_FUEL;
 use crate::payload_error::PayloadError;
-use crate::primitive::{Malformed, take_u8};
 use crate::programs::{Library, PROGRAM_BYTES_MAX, Programs};
 use crate::rdb::{InvalidPayload, restore_libraries};
 use crate::reply::{put_bulk, put_error, put_ok};
@@ -40,26 +39,7 @@ pub enum LibraryAction {
     RestoreFlush,
 }
 
-impl Field<'_> for LibraryAction {
-    type Content = Self;
-
-    fn put(out: &mut Vec<u8>, content: Self) {
-        out.push(content as u8);
-    }
-
-    fn take(input: &mut &[u8]) -> Result<Self, Malformed> {
-        match take_u8(input)? {
-            0 => Ok(Self::Load),
-            1 => Ok(Self::Replace),
-            2 => Ok(Self::Delete),
-            3 => Ok(Self::Flush),
-            4 => Ok(Self::RestoreAppend),
-            5 => Ok(Self::RestoreReplace),
-            6 => Ok(Self::RestoreFlush),
-            other => Err(Malformed::Options(other)),
-        }
-    }
-}
+choices!(LibraryAction: Load, Replace, Delete, Flush, RestoreAppend, RestoreReplace, RestoreFlush);
 
 /// FUNCTION LOAD, DELETE, FLUSH and RESTORE.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -3,12 +3,11 @@
 use super::evalsha::script_name;
 use crate::access::{Databases, Keys};
 use crate::arguments::Arguments;
-use crate::encoding::{Elements, Field, Flag, Value, fields};
+use crate::encoding::{Elements, Flag, Value, choices, fields};
 use crate::error::ExecutionError;
 use crate::families::definition::{Definition, ExecutionResult, KeyNames, ReadCommand, View};
 use crate::families::specification::CommandSpec;
 use crate::glob::glob_matches;
-use crate::primitive::{Malformed, take_u8};
 use crate::programs::Library;
 use crate::rdb::dump_libraries;
 use crate::reply::{put_array, put_bulk, put_error, put_integer, put_map, put_nil, put_set, put_simple};
@@ -78,23 +77,7 @@ pub enum LibraryQuestion {
     Dump,
 }
 
-impl Field<'_> for LibraryQuestion {
-    type Content = Self;
-
-    fn put(out: &mut Vec<u8>, content: Self) {
-        out.push(content as u8);
-    }
-
-    fn take(input: &mut &[u8]) -> Result<Self, Malformed> {
-        match take_u8(input)? {
-            0 => Ok(Self::List),
-            1 => Ok(Self::ListWithCode),
-            2 => Ok(Self::Count),
-            3 => Ok(Self::Dump),
-            other => Err(Malformed::Options(other)),
-        }
-    }
-}
+choices!(LibraryQuestion: List, ListWithCode, Count, Dump);
 
 /// FUNCTION LIST, FUNCTION STATS and FUNCTION DUMP.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -4,6 +4,7 @@
 use crate::clock::VirtualTime;
 use crate::history::OperationIndex;
 use crate::scenario::{DELAY, Node, Play, Scenario};
+use crate::swarm::SECOND;
 use crate::workload::ClientCommand;
 use syros_commands::Reply;
 use syros_experiment::{Blend, KeyChoice, OperationStream, Records};
@@ -13,6 +14,9 @@ use syros_types::{FastQuorum, Prng};
 
 /// Updates that a front end or a gateway has in flight at any time.
 const IN_FLIGHT: usize = 8;
+
+/// An update that takes longer is one that never ends.
+const PATIENCE: VirtualTime = 60 * SECOND;
 
 /// From a front end to the replica of its process.
 const IN_PROCESS: VirtualTime = DELAY / 1_000;
@@ -236,8 +240,9 @@ impl<'a> Load<'a> {
             }
         }
         while !self.asked.is_empty() {
-            self.wait()?;
             let world = self.play.world();
+            let deadline = world.now() + PATIENCE;
+            world.run_until_one_ends(deadline).map_err(|problem| format!("{}: {problem}", self.kind.name))?;
             let (ended, asked): (Vec<_>, Vec<_>) = core::mem::take(&mut self.asked)
                 .into_iter()
                 .partition(|(_, operation)| world.history.get(*operation).finished.is_some());
@@ -245,21 +250,6 @@ impl<'a> Load<'a> {
             for (client, operation) in ended {
                 self.end(operation)?;
                 self.ask(client);
-            }
-        }
-        Ok(())
-    }
-
-    /// Lets time pass until an update has ended.
-    fn wait(&mut self) -> Result<(), String> {
-        let world = self.play.world();
-        let (open, deadline) = (world.history.open(), world.now() + 60 * crate::swarm::SECOND);
-        while world.history.open() == open {
-            if !world.step(deadline) {
-                return Err(format!("{} does not end: {}", self.kind.name, world.statuses()));
-            }
-            if let Some(violation) = world.violation() {
-                return Err(violation);
             }
         }
         Ok(())

@@ -234,15 +234,7 @@ impl<'a> Experiment<'a> {
         }
         while self.clients.iter().any(|client| client.asked.is_some()) {
             // Only what has ended is of interest.
-            let open = self.world.history.open();
-            while self.world.history.open() == open {
-                if !self.world.step(deadline) {
-                    return Err(format!("operations do not end: {}", self.world.statuses()));
-                }
-                if let Some(violation) = self.world.violation() {
-                    return Err(violation);
-                }
-            }
+            self.world.run_until_one_ends(deadline)?;
             for slot in 0..self.clients.len() {
                 let ended = |asked: &Asked| self.world.history.get(asked.request).finished.is_some();
                 if self.clients[slot].asked.as_ref().is_some_and(ended) {

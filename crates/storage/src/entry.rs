@@ -34,8 +34,7 @@ impl Entry {
     /// When it, or a field of it, is gone.
     #[inline]
     pub(crate) fn moments(&self) -> Moments {
-        let Moments { first, gone } = self.value.moments();
-        Moments { first, gone: earlier(self.expiry, gone) }
+        moments_under(self.expiry, self.value.moments())
     }
 
     /// When all of it is gone: it expires, or the last of its fields does.
@@ -97,6 +96,12 @@ pub(crate) fn earlier(first: Expiry, second: Expiry) -> Expiry {
         (Some(first), Some(second)) => Some(first.min(second)),
         (first, second) => first.or(second),
     }
+}
+
+/// When a key with this expiry is gone, or a field of it, whose value by itself has these moments.
+#[inline]
+pub(crate) fn moments_under(expiry: Expiry, Moments { first, gone }: Moments) -> Moments {
+    Moments { first, gone: earlier(expiry, gone) }
 }
 
 /// True if a key with this expiry is due.

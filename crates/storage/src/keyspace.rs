@@ -13,7 +13,7 @@
 //! the records of due keys with the others, and whoever installs it goes on removing where the captured engine was.
 
 use crate::capture::Capture;
-use crate::entry::{ALLOCATION_BYTES, ENTRY_BYTES, Entry, Key, Table, earlier, is_due};
+use crate::entry::{ALLOCATION_BYTES, ENTRY_BYTES, Entry, Key, Table, earlier, is_due, moments_under};
 use crate::events::EventLog;
 use crate::hash::KeyHashBuilder;
 use crate::leftovers::Leftovers;
@@ -771,7 +771,7 @@ impl KeysMut for Keyspace {
                 }
                 entry.changed = changed;
                 entry.expiry = expiry;
-                self.index_moments(key, before, Moments { first: None, gone: expiry });
+                self.index_moments(key, before, moments_under(expiry, Moments::default()));
             }
             RawEntryMut::Vacant(slot) => {
                 let (value, value_bytes) = (Value::String(value.to_vec()), value.len());

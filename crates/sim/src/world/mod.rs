@@ -449,6 +449,23 @@ impl World {
             .map_or(Vec::new(), |process| process.core().rule().active.iter().map(ReplicaId::index).collect())
     }
 
+    /// Lets time pass until an operation has ended.
+    ///
+    /// # Errors
+    /// In words, if none ends until then, or an invariant breaks.
+    pub(crate) fn run_until_one_ends(&mut self, until: VirtualTime) -> Result<(), String> {
+        let open = self.history.open();
+        while self.history.open() == open {
+            if !self.step(until) {
+                return Err(format!("operations do not end: {}", self.statuses()));
+            }
+            if let Some(violation) = self.violation() {
+                return Err(violation);
+            }
+        }
+        Ok(())
+    }
+
     /// Lets one thing happen, if it happens no later than `until`. False if nothing does.
     pub fn step(&mut self, until: VirtualTime) -> bool {
         let before = self.now();

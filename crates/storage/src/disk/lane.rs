@@ -6,7 +6,7 @@ use super::layout::{
     value_record,
 };
 use super::reader::{Read, ReadPoint, each, random, scan};
-use crate::entry::earlier;
+use crate::entry::{earlier, moments_under};
 use crate::events::{EventLog, without_turns};
 use crate::hash::KeyHashBuilder;
 use crate::removals::{ALL, SWAPPED, part_of};
@@ -249,7 +249,7 @@ impl<S: Store> Lane<S> {
         let first = moments.first.map(|first| first.max(soon));
         for expiry in [first, moments.gone].into_iter().flatten() {
             self.change(expiry_key(space, expiry, key), Change::Put(Vec::new()));
-            self.first_expiry = Some(self.first_expiry.map_or(expiry, |first| first.min(expiry)));
+            self.first_expiry = earlier(self.first_expiry, Some(expiry));
         }
         self.change(data_key(space, key), Change::Put(record));
     }
@@ -423,7 +423,7 @@ impl<S: Store> Lane<S> {
 
 impl<S: Store> KeysMut for Lane<S> {
     fn set(&mut self, key: &[u8], value: &[u8], expiry: Expiry) {
-        let moments = Moments { first: None, gone: expiry };
+        let moments = moments_under(expiry, Moments::default());
         self.put(key, record(key, self.stamp(expiry), value), moments);
     }
 
@@ -466,9 +466,9 @@ impl<S: Store> KeysMut for Lane<S> {
                 self.notify_addition(key);
                 self.shared.record_mark();
                 let record = value_record(key, self.stamp(expiry), &value);
-                let Moments { first, gone } = value.moments();
-                if first.is_some() {
-                    self.put(key, record, Moments { first, gone: earlier(expiry, gone) });
+                let moments = moments_under(expiry, value.moments());
+                if moments.first.is_some() {
+                    self.put(key, record, moments);
                 } else {
                     self.replace(key, record);
                 }
@@ -508,9 +508,9 @@ impl<S: Store> KeysMut for Lane<S> {
     fn set_expiry(&mut self, key: &[u8], expiry: Expiry) {
         if let Some(found) = self.get(key) {
             let record = record_of(key, self.stamp(expiry), found.stored());
-            let Moments { first, gone } = found.stored().moments();
+            let moments = moments_under(expiry, found.stored().moments());
             drop(found);
-            self.put(key, record, Moments { first, gone: earlier(expiry, gone) });
+            self.put(key, record, moments);
         }
     }
 

@@ -30,7 +30,7 @@
 //! Entries under `e` are written when a key gets an expiry and left alone when it loses it: whether one is right, the
 //! key's own record says. So setting a key never reads.
 
-use crate::entry::earlier;
+use crate::entry::{earlier, moments_under};
 use crate::hash::KeyHashBuilder;
 use crate::stamp::Stamp;
 use crate::store::Change;
@@ -301,12 +301,9 @@ impl Stored<'_> {
         }
     }
 
-    /// Its fingerprint.
+    /// Its fingerprint, with fields that have expired and were not removed.
     pub(super) fn fingerprint(self) -> u64 {
-        match self {
-            Self::String(bytes) => key_hash(bytes),
-            Self::Collection(_) => self.value().fingerprint(),
-        }
+        self.fingerprint_at(0)
     }
 }
 
@@ -330,8 +327,7 @@ impl Parsed {
 
     /// When it, or a field of it, is gone.
     pub(super) fn moments(&self, record: &[u8]) -> Moments {
-        let Moments { first, gone } = self.value(record).moments();
-        Moments { first, gone: earlier(self.stamp.expiry, gone) }
+        moments_under(self.stamp.expiry, self.value(record).moments())
     }
 
     /// True if it is gone at this time.

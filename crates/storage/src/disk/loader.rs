@@ -2,7 +2,7 @@
 
 use super::DiskEngine;
 use super::layout::{Space, StoreKey, data_key, expiry_key, record, value_record};
-use crate::entry::earlier;
+use crate::entry::{earlier, moments_under};
 use crate::removals::Removals;
 use crate::snapshot::Record;
 use crate::store::{Change, Store, StoreError};
@@ -124,19 +124,14 @@ impl<S: Store> DiskLoader<S> {
                     self.has_marks |= stamp.entry > 0;
                     self.digest.add_stamped(key, key_hash(value), stamp);
                     let record = record(key, stamp, value);
-                    self.key(
-                        (database, key),
-                        Moments { first: None, gone: stamp.expiry },
-                        record,
-                        &mut changes,
-                    );
+                    let moments = moments_under(stamp.expiry, Moments::default());
+                    self.key((database, key), moments, record, &mut changes);
                 }
                 Record::Collection { key, value, stamp, .. } => {
                     self.has_marks = true;
                     self.digest.add_stamped(key, value.fingerprint(), stamp);
                     let record = value_record(key, stamp, &value);
-                    let Moments { first, gone } = value.moments();
-                    let moments = Moments { first, gone: earlier(stamp.expiry, gone) };
+                    let moments = moments_under(stamp.expiry, value.moments());
                     self.key((database, key), moments, record, &mut changes);
                 }
                 Record::Recorded { from } => {

@@ -4,10 +4,20 @@ mod common;
 
 use common::{Dev, Redis, Scratch, free_ports, kill, syros, wait_for, wait_for_end};
 use rustix::process::Signal;
-use std::process::Stdio;
+use std::process::{Child, Stdio};
 
 /// Messages that a test publishes before and after a failure.
 const MESSAGES: usize = 200;
+
+/// A gateway to a cluster, and the ports of the nodes and of the gateway.
+fn with_gateway(dev: &Dev) -> (Child, Vec<u16>) {
+    let replicas: Vec<String> = dev.nodes.iter().map(|node| format!("127.0.0.1:{}", node.replica)).collect();
+    let port = free_ports();
+    let mut gateway = syros();
+    gateway.args(["gateway", "--cluster", &replicas.join(","), "--port", &port.to_string()]);
+    let gateway = gateway.stderr(Stdio::null()).spawn().unwrap();
+    (gateway, dev.nodes.iter().map(|node| node.redis).chain([port]).collect())
+}
 
 /// Connects to a process when it has started: before, it may answer that it is loading, and close the connection.
 fn started(port: u16) -> Redis {
@@ -42,13 +52,7 @@ fn message(redis: &mut Redis, channel: &str) -> String {
 fn messages_reach_every_node_and_gateway_also_after_a_node_has_failed() {
     let scratch = Scratch::new("messages");
     let dev = Dev::start(&scratch.0, free_ports(), &[]);
-    let replicas: Vec<String> = dev.nodes.iter().map(|node| format!("127.0.0.1:{}", node.replica)).collect();
-    let port = free_ports();
-    let mut gateway = syros();
-    gateway.args(["gateway", "--cluster", &replicas.join(","), "--port", &port.to_string()]);
-    let mut gateway = gateway.stderr(Stdio::null()).spawn().unwrap();
-
-    let ports: Vec<u16> = dev.nodes.iter().map(|node| node.redis).chain([port]).collect();
+    let (mut gateway, ports) = with_gateway(&dev);
     let mut subscribers: Vec<Redis> = ports.iter().map(|port| subscriber(*port, "c")).collect();
     let mut publishers: Vec<Redis> = ports.iter().map(|port| Redis::connect(*port)).collect();
     for number in 0..MESSAGES {
@@ -122,13 +126,7 @@ fn listener(port: u16) -> Redis {
 fn events_are_told_once(engine: &[&str]) {
     let scratch = Scratch::new(&format!("events-{}", engine.len()));
     let dev = Dev::start(&scratch.0, free_ports(), engine);
-    let replicas: Vec<String> = dev.nodes.iter().map(|node| format!("127.0.0.1:{}", node.replica)).collect();
-    let port = free_ports();
-    let mut gateway = syros();
-    gateway.args(["gateway", "--cluster", &replicas.join(","), "--port", &port.to_string()]);
-    let mut gateway = gateway.stderr(Stdio::null()).spawn().unwrap();
-
-    let ports: Vec<u16> = dev.nodes.iter().map(|node| node.redis).chain([port]).collect();
+    let (mut gateway, ports) = with_gateway(&dev);
     let mut listeners: Vec<Redis> = ports.iter().map(|port| listener(*port)).collect();
     let mut writers: Vec<Redis> = ports.iter().map(|port| Redis::connect(*port)).collect();
     for number in 0..MESSAGES {

@@ -4,12 +4,9 @@
 //! No element may be given twice. None may be lost, unless the answer to the operation that took it was, or its client had
 //! gone. And when nothing goes wrong any more, nobody waits for a key that has elements.
 
+use super::schedule::{NODES, Nodes, words};
 use super::*;
-use syros_commands::{Parsed, parse};
-use syros_storage::{Engine, MemoryEngine};
-use syros_types::{Prng, WallTime};
 
-const NODES: u8 = 3;
 const KEYS: [&str; 3] = ["a", "b", "c"];
 
 /// What is wrong with a cluster, to show that the test would find it.
@@ -22,24 +19,8 @@ enum Planted {
     GivenTwice,
 }
 
-struct Node {
-    waits: Waits,
-    waited: WaitedKeys,
-    engine: MemoryEngine,
-    /// Entries of the log that the engine has executed.
-    executed: usize,
-    /// What has left and has no answer.
-    in_flight: Vec<Errand>,
-    is_up: bool,
-}
-
 struct Cluster {
-    nodes: Vec<Node>,
-    leader: MemoryEngine,
-    log: Vec<(WallTime, Body, Footprint)>,
-    now: Instant,
-    prng: Prng,
-    lives: u64,
+    nodes: Nodes<Errand>,
     clients: u64,
     pushed: u64,
     /// Elements that clients have got.
@@ -47,14 +28,6 @@ struct Cluster {
     /// Elements that were taken and whose clients cannot get them.
     lost: Vec<String>,
     planted: Planted,
-}
-
-fn words(command: &str) -> (Body, Footprint) {
-    let words: Vec<&[u8]> = command.split(' ').map(str::as_bytes).collect();
-    let Ok(Parsed::Data(operation)) = parse(&words) else { panic!("{command} is no operation") };
-    let mut body = Vec::new();
-    operation.encode(&mut body);
-    (Body::from(body), operation.footprint())
 }
 
 /// The element in the answer to BLPOP.
@@ -70,69 +43,25 @@ fn element_of(reply: &[u8]) -> Option<String> {
 
 impl Cluster {
     fn new(seed: u64, planted: Planted) -> Self {
-        let mut cluster = Self {
-            nodes: Vec::new(),
-            leader: MemoryEngine::new(),
-            log: Vec::new(),
-            now: Instant(0),
-            prng: Prng::new(seed),
-            lives: 0,
-            clients: 0,
-            pushed: 0,
-            given: Vec::new(),
-            lost: Vec::new(),
-            planted,
-        };
-        for number in 0..NODES {
-            let node = cluster.node(number);
-            cluster.nodes.push(node);
-        }
-        cluster
-    }
-
-    /// A node that begins a life.
-    fn node(&mut self, number: u8) -> Node {
-        self.lives += 1;
-        Node {
-            waits: Waits::new(Some(ReplicaId(number)), self.lives << 8, self.now),
-            waited: WaitedKeys::default(),
-            engine: self.leader.clone(),
-            executed: self.log.len(),
-            in_flight: Vec::new(),
-            is_up: true,
-        }
-    }
-
-    fn wall(&self) -> WallTime {
-        WallTime(self.now.0 / 1000)
-    }
-
-    fn execute(&mut self, body: Body, footprint: Footprint) -> Body {
-        let (time, mut reply) = (self.wall(), Vec::new());
-        self.leader.apply(time, &body, &mut reply);
-        self.log.push((time, body, footprint));
-        Body::from(reply)
-    }
-
-    fn below(&mut self, bound: usize) -> usize {
-        self.prng.below(bound as u64) as usize
+        let nodes = Nodes::new(seed, []);
+        Self { nodes, clients: 0, pushed: 0, given: Vec::new(), lost: Vec::new(), planted }
     }
 
     fn step(&mut self) {
-        self.now = self.now.after(Duration::from_micros(self.prng.below(2_000)));
-        let number = self.below(self.nodes.len());
-        match self.prng.below(12) {
+        self.nodes.now = self.nodes.now.after(Duration::from_micros(self.nodes.prng.below(2_000)));
+        let number = self.nodes.below(self.nodes.all.len());
+        match self.nodes.prng.below(12) {
             0 | 1 => self.push(),
             2 => self.begin(number),
             3..8 => self.answer(number, true),
-            8 => self.catch_up(number, false),
-            9 if self.prng.chance(1, 4) => {
-                let address = 1 + self.prng.below(self.clients.max(1));
-                let end = self.nodes[number].waits.give_up(self.now, address);
+            8 => self.nodes.catch_up(number, false),
+            9 if self.nodes.prng.chance(1, 4) => {
+                let address = 1 + self.nodes.prng.below(self.clients.max(1));
+                let end = self.nodes.all[number].waits.give_up(self.nodes.now, address);
                 self.end(end);
             }
-            10 if self.prng.chance(1, 20) => self.kill(number),
-            11 if self.prng.chance(1, 10) => self.start(number),
+            10 if self.nodes.prng.chance(1, 20) => self.kill(number),
+            11 if self.nodes.prng.chance(1, 10) => self.nodes.start(number),
             _ => {}
         }
         self.run(number);
@@ -140,22 +69,22 @@ impl Cluster {
 
     fn push(&mut self) {
         self.pushed += 1;
-        let key = KEYS[self.below(KEYS.len())];
+        let key = KEYS[self.nodes.below(KEYS.len())];
         let (body, footprint) = words(&format!("RPUSH {key} e{}", self.pushed));
-        self.execute(body, footprint);
+        self.nodes.execute(body, footprint);
     }
 
     fn begin(&mut self, number: usize) {
         self.clients += 1;
-        let (first, second) = (self.below(KEYS.len()), self.below(KEYS.len()));
-        let timeout = ["0", "0", "0.02", "0.2"][self.below(4)];
-        let command = match self.prng.below(2) {
+        let (first, second) = (self.nodes.below(KEYS.len()), self.nodes.below(KEYS.len()));
+        let timeout = ["0", "0", "0.02", "0.2"][self.nodes.below(4)];
+        let command = match self.nodes.prng.below(2) {
             0 => format!("BLPOP {} {timeout}", KEYS[first]),
             _ => format!("BLPOP {} {} {timeout}", KEYS[first], KEYS[second]),
         };
         let (body, footprint) = words(&command);
-        let (now, address) = (self.now, self.clients);
-        let node = &mut self.nodes[number];
+        let (now, address) = (self.nodes.now, self.clients);
+        let node = &mut self.nodes.all[number];
         if node.is_up {
             node.waits.begin(now, (address, 1, address), &body, &footprint);
         }
@@ -163,17 +92,12 @@ impl Cluster {
 
     /// Something that a node has submitted is executed, or not, and it hears of it, or not.
     fn answer(&mut self, number: usize, may_fail: bool) {
-        let count = self.nodes[number].in_flight.len();
-        if count == 0 {
-            return;
-        }
-        let at = self.below(count);
-        let Errand { kind, body, footprint, .. } = self.nodes[number].in_flight.swap_remove(at);
-        let fate = if may_fail { self.prng.below(20) } else { 19 };
+        let Some(Errand { kind, body, footprint, .. }) = self.nodes.take_one(number) else { return };
+        let fate = if may_fail { self.nodes.prng.below(20) } else { 19 };
         let outcome = match fate {
             0 => Outcome::TimedOut,
             1 => {
-                let reply = self.execute(body, footprint);
+                let reply = self.nodes.execute(body, footprint);
                 self.lost.extend(element_of(&reply));
                 if self.planted == Planted::GivenTwice {
                     self.given.extend(element_of(&reply));
@@ -181,14 +105,14 @@ impl Cluster {
                 }
                 Outcome::Unknown
             }
-            _ => Outcome::Reply(self.execute(body, footprint)),
+            _ => Outcome::Reply(self.nodes.execute(body, footprint)),
         };
         match kind {
             ErrandKind::Ask(command) => {
                 let element = if let Outcome::Reply(reply) = &outcome { element_of(reply) } else { None };
                 let is_gone =
-                    self.nodes[number].waits.waits.get(&command).is_some_and(|wait| wait.ends.is_some());
-                let end = self.nodes[number].waits.on_asked(self.now, command, outcome);
+                    self.nodes.all[number].waits.waits.get(&command).is_some_and(|wait| wait.ends.is_some());
+                let end = self.nodes.all[number].waits.on_asked(self.nodes.now, command, outcome);
                 if is_gone && element.is_some() {
                     // It may have been its client that has gone.
                     self.lost.extend(element);
@@ -200,7 +124,9 @@ impl Cluster {
                     self.end(end);
                 }
             }
-            ErrandKind::Leave(command) => self.nodes[number].waits.on_left(self.now, command, &outcome),
+            ErrandKind::Leave(command) => {
+                self.nodes.all[number].waits.on_left(self.nodes.now, command, &outcome)
+            }
             ErrandKind::Look(_) => unreachable!("nodes look at their own states"),
         }
     }
@@ -213,79 +139,43 @@ impl Cluster {
         }
     }
 
-    /// A node executes some entries that it has not executed, or all; or takes over the state of another one.
-    fn catch_up(&mut self, number: usize, all: bool) {
-        let behind = self.log.len() - self.nodes[number].executed;
-        let count = if all { behind } else { self.below(behind + 1) };
-        if !all && self.prng.chance(1, 10) {
-            let node = &mut self.nodes[number];
-            (node.engine, node.executed) = (self.leader.clone(), self.log.len());
-            return node.waited.on_state_replaced();
-        }
-        let node = &mut self.nodes[number];
-        for (time, body, footprint) in &self.log[node.executed..node.executed + count] {
-            node.engine.apply(*time, body, &mut Vec::new());
-            node.waited.touch(footprint);
-        }
-        node.executed += count;
-    }
-
     fn kill(&mut self, number: usize) {
-        if self.nodes.iter().any(|node| !node.is_up) {
-            return;
-        }
-        let in_flight = std::mem::take(&mut self.nodes[number].in_flight);
-        for Errand { body, footprint, .. } in in_flight {
-            if self.prng.chance(1, 2) {
-                let reply = self.execute(body, footprint);
+        for Errand { body, footprint, .. } in self.nodes.kill(number) {
+            if self.nodes.prng.chance(1, 2) {
+                let reply = self.nodes.execute(body, footprint);
                 self.lost.extend(element_of(&reply));
             }
-        }
-        self.nodes[number].is_up = false;
-        self.nodes[number].waits.waits.clear();
-    }
-
-    fn start(&mut self, number: usize) {
-        if !self.nodes[number].is_up {
-            self.nodes[number] = self.node(number as u8);
         }
     }
 
     /// A turn of a node.
     fn run(&mut self, number: usize) {
         let members = || (0..NODES).map(ReplicaId);
-        let is_up = |member: &ReplicaId| self.nodes[member.index()].is_up;
+        let is_up = |member: &ReplicaId| self.nodes.all[member.index()].is_up;
         let reachable = members().filter(is_up).fold(ReplicaSet(0), ReplicaSet::with);
-        let (now, wall) = (self.now, self.wall());
-        let node = &mut self.nodes[number];
-        if !node.is_up {
+        if !self.nodes.all[number].is_up {
             return;
         }
-        node.waits.exchange(&mut node.waited);
-        node.waits.set_reachable(now, reachable, members());
-        let ends = node.waits.tick(now);
-        while let Some(errand) = node.waits.next_errand(Now { instant: now, wall }) {
+        self.nodes.exchange(number);
+        let now = self.nodes.time();
+        let node = &mut self.nodes.all[number];
+        node.waits.set_reachable(now.instant, reachable, members());
+        let ends = node.waits.tick(now.instant);
+        while let Some(errand) = node.waits.next_errand(now) {
             node.in_flight.push(errand);
         }
-        while let Some(Errand { kind: ErrandKind::Look(key), body, .. }) = node.waits.next_look() {
-            let mut reply = Vec::new();
-            node.engine.read(wall, &body, &mut reply);
-            if self.planted == Planted::NeverLooks {
-                continue;
-            }
-            node.waits.on_look(now, key, Some(&reply));
-        }
+        self.nodes.look(number, self.planted != Planted::NeverLooks);
         self.end(ends);
     }
 
     /// Nothing goes wrong any more.
     fn settle(&mut self) {
         for _ in 0..2_000 {
-            self.now = self.now.after(Duration::from_millis(5));
-            for number in 0..self.nodes.len() {
-                self.catch_up(number, true);
+            self.nodes.now = self.nodes.now.after(Duration::from_millis(5));
+            for number in 0..self.nodes.all.len() {
+                self.nodes.catch_up(number, true);
                 self.run(number);
-                while !self.nodes[number].in_flight.is_empty() {
+                while !self.nodes.all[number].in_flight.is_empty() {
                     self.answer(number, false);
                 }
             }
@@ -295,8 +185,7 @@ impl Cluster {
     /// The elements of a list.
     fn elements(&self, key: &str) -> Vec<String> {
         let (body, _) = words(&format!("LRANGE {key} 0 -1"));
-        let mut reply = Vec::new();
-        self.leader.read(self.wall(), &body, &mut reply);
+        let reply = self.nodes.read(&body);
         let Ok(Some(Reply::Array(elements))) = Reply::decode_all(&reply).map(|mut replies| replies.pop())
         else {
             panic!("{key} is no list")
@@ -321,8 +210,8 @@ impl Cluster {
         }
         for key in KEYS.iter().filter(|key| !self.elements(key).is_empty()) {
             let waited = WaitedKey { hash: key_hash(key.as_bytes()), kind: WaitedKind::List };
-            let waits = |node: &Node| node.waits.waits.values().any(|wait| wait.keys.contains(&waited));
-            if self.nodes.iter().filter(|node| node.is_up).any(waits) {
+            let waits = |waits: &Waits| waits.waits.values().any(|wait| wait.keys.contains(&waited));
+            if self.nodes.waits().any(waits) {
                 return Err(format!("a client waits for {key}, which has elements"));
             }
         }

@@ -854,4 +854,6 @@ mod cluster_tests;
 #[cfg(test)]
 mod reader_tests;
 #[cfg(test)]
+mod schedule;
+#[cfg(test)]
 mod tests;

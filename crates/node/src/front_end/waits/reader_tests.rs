@@ -5,12 +5,11 @@
 //! unless the answer was lost or its client had gone. And when nothing goes wrong any more, nobody waits for a stream that has
 //! something.
 
+use super::schedule::{Nodes, words};
 use super::*;
-use syros_commands::{Parsed, parse};
 use syros_storage::{Engine, MemoryEngine};
-use syros_types::{Prng, WallTime};
+use syros_types::WallTime;
 
-const NODES: u8 = 3;
 const KEYS: [&str; 3] = ["a", "b", "c"];
 
 /// What is wrong with a cluster, to show that the test would find it.
@@ -45,23 +44,8 @@ struct Client {
     behind: Option<Vec<u64>>,
 }
 
-struct Node {
-    waits: Waits,
-    waited: WaitedKeys,
-    engine: MemoryEngine,
-    /// Entries of the log that the engine has executed.
-    executed: usize,
-    in_flight: Vec<Flight>,
-    is_up: bool,
-}
-
 struct Cluster {
-    nodes: Vec<Node>,
-    leader: MemoryEngine,
-    log: Vec<(WallTime, Body, Footprint)>,
-    now: Instant,
-    prng: Prng,
-    lives: u64,
+    nodes: Nodes<Flight>,
     clients: Vec<Client>,
     /// The entries of each stream, by the first parts of their ids.
     added: [Vec<u64>; KEYS.len()],
@@ -74,15 +58,6 @@ struct Cluster {
     read: usize,
     planted: Planted,
     wrong: Option<String>,
-}
-
-/// The operation of these words, and how it is submitted.
-fn words(command: &str) -> (Body, Footprint) {
-    let words: Vec<&[u8]> = command.split(' ').map(str::as_bytes).collect();
-    let Ok(Parsed::Data(operation)) = parse(&words) else { panic!("{command} is no operation") };
-    let mut body = Vec::new();
-    operation.encode_to_wait(&mut body);
-    (Body::from(body), operation.footprint())
 }
 
 /// The streams in a reply, with the numbers of their entries.
@@ -107,13 +82,9 @@ fn entries_of(reply: &[u8]) -> Vec<(usize, Vec<u64>)> {
 
 impl Cluster {
     fn new(seed: u64, planted: Planted) -> Self {
-        let mut cluster = Self {
-            nodes: Vec::new(),
-            leader: MemoryEngine::new(),
-            log: Vec::new(),
-            now: Instant(0),
-            prng: Prng::new(seed),
-            lives: 0,
+        let groups = KEYS.map(|key| format!("XGROUP CREATE {key} g 0 MKSTREAM"));
+        Self {
+            nodes: Nodes::new(seed, groups),
             clients: Vec::new(),
             added: Default::default(),
             last: 0,
@@ -122,58 +93,21 @@ impl Cluster {
             read: 0,
             planted,
             wrong: None,
-        };
-        for key in KEYS {
-            let (body, footprint) = words(&format!("XGROUP CREATE {key} g 0 MKSTREAM"));
-            cluster.execute(body, footprint);
         }
-        for number in 0..NODES {
-            let node = cluster.node(number);
-            cluster.nodes.push(node);
-        }
-        cluster
-    }
-
-    /// A node that begins a life.
-    fn node(&mut self, number: u8) -> Node {
-        self.lives += 1;
-        Node {
-            waits: Waits::new(Some(ReplicaId(number)), self.lives << 8, self.now),
-            waited: WaitedKeys::default(),
-            engine: self.leader.clone(),
-            executed: self.log.len(),
-            in_flight: Vec::new(),
-            is_up: true,
-        }
-    }
-
-    fn wall(&self) -> WallTime {
-        WallTime(self.now.0 / 1000)
-    }
-
-    fn execute(&mut self, body: Body, footprint: Footprint) -> Body {
-        let (time, mut reply) = (self.wall(), Vec::new());
-        self.leader.apply(time, &body, &mut reply);
-        self.log.push((time, body, footprint));
-        Body::from(reply)
-    }
-
-    fn below(&mut self, bound: usize) -> usize {
-        self.prng.below(bound as u64) as usize
     }
 
     fn step(&mut self) {
-        self.now = self.now.after(Duration::from_micros(self.prng.below(2_000)));
-        let number = self.below(self.nodes.len());
-        match self.prng.below(12) {
+        self.nodes.now = self.nodes.now.after(Duration::from_micros(self.nodes.prng.below(2_000)));
+        let number = self.nodes.below(self.nodes.all.len());
+        match self.nodes.prng.below(12) {
             0 => self.add(),
             1 => self.touch(),
             2 => self.begin(number),
             3..8 => self.answer(number, true),
-            8 => self.catch_up(number, false),
-            9 if self.prng.chance(1, 4) => self.go(number),
-            10 if self.prng.chance(1, 20) => self.kill(number),
-            11 if self.prng.chance(1, 10) => self.start(number),
+            8 => self.nodes.catch_up(number, false),
+            9 if self.nodes.prng.chance(1, 4) => self.go(number),
+            10 if self.nodes.prng.chance(1, 20) => self.kill(number),
+            11 if self.nodes.prng.chance(1, 10) => self.nodes.start(number),
             _ => {}
         }
         self.run(number);
@@ -182,41 +116,42 @@ impl Cluster {
     /// An entry is added to a stream.
     fn add(&mut self) {
         self.last += 1;
-        let (last, key) = (self.last, self.below(KEYS.len()));
+        let (last, key) = (self.last, self.nodes.below(KEYS.len()));
         let (body, footprint) = words(&format!("XADD {} {last}-0 f v", KEYS[key]));
-        self.execute(body, footprint);
+        self.nodes.execute(body, footprint);
         self.added[key].push(last);
     }
 
     /// Something is done with a stream that gives nobody anything.
     fn touch(&mut self) {
-        let key = KEYS[self.below(KEYS.len())];
-        let command = match self.prng.below(3) {
+        let key = KEYS[self.nodes.below(KEYS.len())];
+        let command = match self.nodes.prng.below(3) {
             0 => format!("XACK {key} g {}-0", self.last),
             1 => format!("EXPIRE {key} 100000"),
             _ => format!("XGROUP CREATECONSUMER {key} g other"),
         };
         let (body, footprint) = words(&command);
-        self.execute(body, footprint);
+        self.nodes.execute(body, footprint);
     }
 
     fn begin(&mut self, number: usize) {
-        let (first, second) = (self.below(KEYS.len()), self.below(KEYS.len()));
-        let keys = if self.prng.chance(1, 2) || first == second { vec![first] } else { vec![first, second] };
-        let timeout = ["0", "0", "20", "200"][self.below(4)];
-        let of_group = self.prng.chance(1, 2);
+        let (first, second) = (self.nodes.below(KEYS.len()), self.nodes.below(KEYS.len()));
+        let keys =
+            if self.nodes.prng.chance(1, 2) || first == second { vec![first] } else { vec![first, second] };
+        let timeout = ["0", "0", "20", "200"][self.nodes.below(4)];
+        let of_group = self.nodes.prng.chance(1, 2);
         let (start, head) = if of_group {
-            (">".to_owned(), format!("XREADGROUP GROUP g c COUNT {}", 1 + self.prng.below(2)))
+            (">".to_owned(), format!("XREADGROUP GROUP g c COUNT {}", 1 + self.nodes.prng.below(2)))
         } else {
-            let start = self.last.saturating_sub(self.prng.below(3));
-            let start = if self.prng.chance(1, 2) { "$".to_owned() } else { format!("{start}-0") };
+            let start = self.last.saturating_sub(self.nodes.prng.below(3));
+            let start = if self.nodes.prng.chance(1, 2) { "$".to_owned() } else { format!("{start}-0") };
             (start, "XREAD".to_owned())
         };
         let names: Vec<&str> = keys.iter().map(|key| KEYS[*key]).collect();
         let starts = vec![start.as_str(); keys.len()];
         let command = format!("{head} BLOCK {timeout} STREAMS {} {}", names.join(" "), starts.join(" "));
         let (body, footprint) = words(&command);
-        if !self.nodes[number].is_up {
+        if !self.nodes.all[number].is_up {
             return;
         }
         let behind = start.trim_end_matches("-0").parse().ok().map(|id: u64| vec![id; keys.len()]);
@@ -228,23 +163,25 @@ impl Cluster {
             behind,
         });
         let address = self.clients.len() as u64;
-        let is_ours = self.nodes[number].waits.begin(self.now, (address, 1, address), &body, &footprint);
+        let is_ours =
+            self.nodes.all[number].waits.begin(self.nodes.now, (address, 1, address), &body, &footprint);
         assert!(!is_ours, "connections submit what reads");
-        self.nodes[number].in_flight.push(Flight { address, body, footprint });
+        self.nodes.all[number].in_flight.push(Flight { address, body, footprint });
     }
 
     /// A client goes, or is unblocked.
     fn go(&mut self, number: usize) {
-        let address = 1 + self.prng.below(self.clients.len().max(1) as u64);
-        let waits = &mut self.nodes[number].waits;
-        match self.prng.below(3) {
-            0 => waits.forget(self.now, address),
+        let address = 1 + self.nodes.prng.below(self.clients.len().max(1) as u64);
+        let waits = &mut self.nodes.all[number].waits;
+        match self.nodes.prng.below(3) {
+            0 => waits.forget(self.nodes.now, address),
             1 => {
-                let end = waits.give_up(self.now, address);
+                let end = waits.give_up(self.nodes.now, address);
                 self.end_all(end);
             }
             _ => {
-                let (_, end) = waits.unblock(self.now, Unblocking { client: address, with_error: true });
+                let (_, end) =
+                    waits.unblock(self.nodes.now, Unblocking { client: address, with_error: true });
                 self.end_all(end);
             }
         }
@@ -254,27 +191,20 @@ impl Cluster {
     fn execute_flight(&mut self, flight: &Flight) -> Body {
         let client = &mut self.clients[flight.address as usize - 1];
         if client.of_group {
-            return self.execute(flight.body.clone(), flight.footprint.clone());
+            return self.nodes.execute(flight.body.clone(), flight.footprint.clone());
         }
         if client.behind.is_none() {
             let last = |key: &usize| self.added[*key].last().copied().unwrap_or(0);
             client.behind = Some(client.keys.iter().map(last).collect());
         }
-        let mut reply = Vec::new();
-        self.leader.read(self.wall(), &flight.body, &mut reply);
-        Body::from(reply)
+        Body::from(self.nodes.read(&flight.body))
     }
 
     /// Something that a connection has submitted is executed, or not, and its node hears of it, or not.
     fn answer(&mut self, number: usize, may_fail: bool) {
-        let count = self.nodes[number].in_flight.len();
-        if count == 0 {
-            return;
-        }
-        let at = self.below(count);
-        let flight = self.nodes[number].in_flight.swap_remove(at);
+        let Some(flight) = self.nodes.take_one(number) else { return };
         let of_group = self.clients[flight.address as usize - 1].of_group;
-        let fate = if may_fail { self.prng.below(20) } else { 19 };
+        let fate = if may_fail { self.nodes.prng.below(20) } else { 19 };
         let mut completion = match fate {
             0 => Completion::TimedOut,
             1 if of_group => {
@@ -284,7 +214,7 @@ impl Cluster {
             }
             _ => Completion::Reply(self.execute_flight(&flight)),
         };
-        let wait = self.nodes[number].waits.waits.values().find(|wait| wait.address == flight.address);
+        let wait = self.nodes.all[number].waits.waits.values().find(|wait| wait.address == flight.address);
         let ends = wait.is_some_and(|wait| wait.ends.is_some());
         let has_gone = wait.is_none();
         if ends && self.planted == Planted::LateReplyDropped {
@@ -292,7 +222,8 @@ impl Cluster {
             syros_commands::put_nil_array(&mut nil);
             completion = Completion::Reply(nil.into());
         }
-        let completion = self.nodes[number].waits.on_read(self.now, (flight.address, 1), completion);
+        let completion =
+            self.nodes.all[number].waits.on_read(self.nodes.now, (flight.address, 1), completion);
         match completion {
             Some(Completion::Reply(reply)) if has_gone && of_group => self.lose(&reply),
             Some(Completion::Reply(reply)) => self.give(flight.address, &reply),
@@ -332,64 +263,28 @@ impl Cluster {
         }
     }
 
-    /// A node executes some entries that it has not executed, or all; or takes over the state of another one.
-    fn catch_up(&mut self, number: usize, all: bool) {
-        let behind = self.log.len() - self.nodes[number].executed;
-        let count = if all { behind } else { self.below(behind + 1) };
-        if !all && self.prng.chance(1, 10) {
-            let node = &mut self.nodes[number];
-            (node.engine, node.executed) = (self.leader.clone(), self.log.len());
-            return node.waited.on_state_replaced();
-        }
-        let node = &mut self.nodes[number];
-        for (time, body, footprint) in &self.log[node.executed..node.executed + count] {
-            node.engine.apply(*time, body, &mut Vec::new());
-            node.waited.touch(footprint);
-        }
-        node.executed += count;
-    }
-
     fn kill(&mut self, number: usize) {
-        if self.nodes.iter().any(|node| !node.is_up) {
-            return;
-        }
-        for flight in std::mem::take(&mut self.nodes[number].in_flight) {
-            if self.prng.chance(1, 2) && self.clients[flight.address as usize - 1].of_group {
+        for flight in self.nodes.kill(number) {
+            if self.nodes.prng.chance(1, 2) && self.clients[flight.address as usize - 1].of_group {
                 let reply = self.execute_flight(&flight);
                 self.lose(&reply);
             }
-        }
-        self.nodes[number].is_up = false;
-        self.nodes[number].waits.waits.clear();
-    }
-
-    fn start(&mut self, number: usize) {
-        if !self.nodes[number].is_up {
-            self.nodes[number] = self.node(number as u8);
         }
     }
 
     /// A turn of a node.
     fn run(&mut self, number: usize) {
-        let (now, wall) = (self.now, self.wall());
-        let node = &mut self.nodes[number];
-        if !node.is_up {
+        if !self.nodes.all[number].is_up {
             return;
         }
-        node.waits.exchange(&mut node.waited);
-        let ends = node.waits.tick(now);
-        assert!(node.waits.next_errand(Now { instant: now, wall }).is_none(), "there is no queue");
-        while let Some(Errand { kind: ErrandKind::Look(key), body, .. }) = node.waits.next_look() {
-            let mut reply = Vec::new();
-            node.engine.read(wall, &body, &mut reply);
-            if self.planted == Planted::NeverLooks {
-                continue;
-            }
-            node.waits.on_look(now, key, Some(&reply));
-        }
-        while let Some(Resubmission { address, body, .. }) =
-            node.waits.next_resubmission(Now { instant: now, wall })
-        {
+        self.nodes.exchange(number);
+        let now = self.nodes.time();
+        let waits = &mut self.nodes.all[number].waits;
+        let ends = waits.tick(now.instant);
+        assert!(waits.next_errand(now).is_none(), "there is no queue");
+        self.nodes.look(number, self.planted != Planted::NeverLooks);
+        let node = &mut self.nodes.all[number];
+        while let Some(Resubmission { address, body, .. }) = node.waits.next_resubmission(now) {
             let client = &self.clients[address as usize - 1];
             let body = if self.planted == Planted::DollarAgain { client.body.clone() } else { body };
             node.in_flight.push(Flight { address, body, footprint: client.footprint.clone() });
@@ -400,11 +295,11 @@ impl Cluster {
     /// Nothing goes wrong any more.
     fn settle(&mut self) {
         for _ in 0..1_000 {
-            self.now = self.now.after(Duration::from_millis(5));
-            for number in 0..self.nodes.len() {
-                self.catch_up(number, true);
+            self.nodes.now = self.nodes.now.after(Duration::from_millis(5));
+            for number in 0..self.nodes.all.len() {
+                self.nodes.catch_up(number, true);
                 self.run(number);
-                while !self.nodes[number].in_flight.is_empty() {
+                while !self.nodes.all[number].in_flight.is_empty() {
                     self.answer(number, false);
                 }
             }
@@ -414,8 +309,7 @@ impl Cluster {
     /// The last entry of a stream that its group has got.
     fn delivered(&self, key: &str) -> u64 {
         let (body, _) = words(&format!("XINFO GROUPS {key}"));
-        let mut reply = Vec::new();
-        self.leader.read(self.wall(), &body, &mut reply);
+        let reply = self.nodes.read(&body);
         let shown = String::from_utf8_lossy(&reply).into_owned();
         let at = shown.find("last-delivered-id").expect("a group") + "last-delivered-id".len();
         let digits: String = shown[at..]
@@ -449,8 +343,7 @@ impl Cluster {
                 let behind = at.and_then(|at| client.behind.as_ref().map(|behind| behind[at]));
                 at.is_some() && last > if client.of_group { delivered } else { behind.unwrap_or(last) }
             };
-            let waits = |node: &Node| node.waits.waits.values().any(waits_in_vain);
-            if self.nodes.iter().filter(|node| node.is_up).any(waits) {
+            if self.nodes.waits().any(|waits| waits.waits.values().any(waits_in_vain)) {
                 return Err(format!("a client waits for {name}, which has entries"));
             }
         }

@@ -125,7 +125,7 @@ impl Cluster {
                 }
             }
             ErrandKind::Leave(command) => {
-                self.nodes.all[number].waits.on_left(self.nodes.now, command, &outcome)
+                self.nodes.all[number].waits.on_left(self.nodes.now, command, &outcome);
             }
             ErrandKind::Look(_) => unreachable!("nodes look at their own states"),
         }

@@ -114,19 +114,18 @@ impl Asked {
         };
         match &self.form {
             Form::Script(script) => put(self.words_of_script(script, name)),
-            Form::Single => {
+            Form::Single | Form::Transaction => {
+                let is_transaction = self.form == Form::Transaction;
+                if is_transaction {
+                    put(vec![b"MULTI".to_vec()]);
+                }
                 for step in &self.steps {
                     put(step.words());
                     put_parsed(&step.words(), step.database(), &mut encoding);
                 }
-            }
-            Form::Transaction => {
-                put(vec![b"MULTI".to_vec()]);
-                for step in &self.steps {
-                    put(step.words());
-                    put_parsed(&step.words(), step.database(), &mut encoding);
+                if is_transaction {
+                    put(vec![b"EXEC".to_vec()]);
                 }
-                put(vec![b"EXEC".to_vec()]);
             }
         }
         encoding

@@ -1,8 +1,9 @@
 //! One command of a client: as the workload makes it up, in the words of Redis, and as bytes of a body.
 
-use super::{WaitCommand, collections};
+use super::collections;
+use super::waiting::{WaitCommand, word_of};
 use std::sync::OnceLock;
-use syros_checker::collections::{CollectionOperation, End};
+use syros_checker::collections::CollectionOperation;
 use syros_checker::transfer::Transfer;
 use syros_commands::families::{
     Append, DbSize, Del, FlushAll, Get, IncrBy, Keys, MGet, MSet, RecordVersions, Set, SetNx, Unchanged,
@@ -457,13 +458,14 @@ impl ClientCommand {
 
 /// The words of a command that takes something from one key and leaves it at another.
 fn words_of_transfer(from: u64, to: u64, transfer: &Transfer) -> Vec<Vec<u8>> {
-    let end = |end: End| if end == End::Left { b"LEFT".to_vec() } else { b"RIGHT".to_vec() };
     let command = |name: &str, first: u64, rest: Vec<Vec<u8>>| {
         [vec![name.as_bytes().to_vec(), key_name(first)], rest].concat()
     };
     let database = || database_of(to).number().to_string().into_bytes();
     match transfer {
-        Transfer::Element(one, other) => command("LMOVE", from, vec![key_name(to), end(*one), end(*other)]),
+        Transfer::Element(one, other) => {
+            command("LMOVE", from, vec![key_name(to), word_of(*one), word_of(*other)])
+        }
         Transfer::Member(member) => command("SMOVE", from, vec![key_name(to), member.clone()]),
         Transfer::Copy { replace } => {
             let mut rest = vec![key_name(to), b"DB".to_vec(), database()];

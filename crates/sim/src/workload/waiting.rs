@@ -38,6 +38,11 @@ pub struct WaitCommand {
     pub millis: u64,
 }
 
+/// How commands name an end of a list.
+pub(super) fn word_of(end: End) -> Vec<u8> {
+    if end == End::Left { b"LEFT".to_vec() } else { b"RIGHT".to_vec() }
+}
+
 impl WaitCommand {
     /// Visits its keys.
     pub(super) fn for_each_key(&self, visit: &mut dyn FnMut(u64)) {
@@ -59,7 +64,6 @@ impl WaitCommand {
     pub(super) fn words(&self, name: fn(u64) -> Vec<u8>) -> Vec<Vec<u8>> {
         let names = || self.keys.iter().copied().map(name);
         let timeout = format!("{}.{:03}", self.millis / 1000, self.millis % 1000).into_bytes();
-        let end = |end: End| if end == End::Left { b"LEFT".to_vec() } else { b"RIGHT".to_vec() };
         let simple = |command: &str| {
             let command = core::iter::once(command.as_bytes().to_vec());
             command.chain(names()).chain([timeout.clone()]).collect()
@@ -71,12 +75,12 @@ impl WaitCommand {
             WaitAction::PopSome(from, count) => {
                 let count_of_keys = self.keys.len().to_string().into_bytes();
                 let head = [b"BLMPOP".to_vec(), timeout.clone(), count_of_keys];
-                let tail = [end(*from), b"COUNT".to_vec(), count.to_string().into_bytes()];
+                let tail = [word_of(*from), b"COUNT".to_vec(), count.to_string().into_bytes()];
                 head.into_iter().chain(names()).chain(tail).collect()
             }
             WaitAction::Move { to, from_end, to_end } => {
                 let head = core::iter::once(b"BLMOVE".to_vec()).chain(names());
-                head.chain([name(*to), end(*from_end), end(*to_end), timeout.clone()]).collect()
+                head.chain([name(*to), word_of(*from_end), word_of(*to_end), timeout.clone()]).collect()
             }
         }
     }

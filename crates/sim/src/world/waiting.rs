@@ -359,14 +359,14 @@ impl World {
         }
         let key = self.workload.collection_keys().end;
         let slots: Vec<usize> = self.waiting.waiters.keys().copied().collect();
+        let wait = WaitCommand { keys: vec![key], action: WaitAction::Pop(End::Left), millis: 0 };
         let mut operations = Vec::new();
         for _ in 0..2 + self.waiting.dice.below(IN_ORDER_MAX - 1) {
             let slot = slots[self.waiting.dice.below(slots.len() as u64) as usize];
             let place = self.waiting.waiters.get(&slot).map_or(0, Vec::len);
             self.waiting.waiters.entry(slot).or_default().push(None);
             let Some(address) = self.connect_waiter(slot, place) else { return Ok(()) };
-            let wait = WaitCommand { keys: vec![key], action: WaitAction::Pop(End::Left), millis: 0 };
-            let operation = self.ask_to_wait(slot, address, ClientCommand::Wait(wait));
+            let operation = self.ask_to_wait(slot, address, ClientCommand::Wait(wait.clone()));
             if !self.stands(operation)? {
                 return Ok(());
             }
@@ -374,7 +374,6 @@ impl World {
         }
         let bound = self.liveness_bound();
         for number in 0..operations.len() {
-            let wait = WaitCommand { keys: vec![key], action: WaitAction::Pop(End::Left), millis: 0 };
             let feed = self.feed(&wait);
             let deadline = self.now() + bound;
             while self.history.get(feed).finished.is_none() && !self.history.get(feed).is_abandoned {

@@ -1,7 +1,7 @@
 //! FUNCTION, and what FUNCTION LOAD, FUNCTION DELETE, FUNCTION FLUSH and FUNCTION RESTORE do.
 
-use super::ROW;
 use super::look::{LibraryLook, LibraryQuestion};
+use super::{ROW, SUBCOMMAND};
 use crate::access::{DatabasesMut, KeysMut};
 use crate::encoding::{Unsigned, Value, choices, fields};
 use crate::error::{CommandError, ExecutionError};
@@ -53,15 +53,6 @@ pub struct LibraryChange<'a> {
 }
 
 fields!(LibraryChange<'a> = 371 { action: LibraryAction, text: Value, fuel: Unsigned });
-
-/// What the rows of subcommands have in common.
-const SUBCOMMAND: SubcommandSpec = SubcommandSpec {
-    name: "",
-    arity: 2,
-    flags: &["noscript"],
-    categories: &["@slow", "@scripting"],
-    tips: &[],
-};
 
 /// The same of those that change what is loaded.
 const CHANGE: SubcommandSpec = SubcommandSpec {

@@ -1,7 +1,7 @@
 //! SCRIPT, and what SCRIPT LOAD and SCRIPT FLUSH do.
 
-use super::ROW;
 use super::look::ScriptLook;
+use super::{ROW, SUBCOMMAND};
 use crate::access::{DatabasesMut, KeysMut};
 use crate::arguments::Arguments;
 use crate::encoding::{Value, fields};
@@ -29,15 +29,6 @@ fields!(ScriptLoad<'a> = 368 { text: Value });
 pub struct ScriptFlush;
 
 fields!(ScriptFlush = 369 {});
-
-/// What the rows of subcommands have in common.
-const SUBCOMMAND: SubcommandSpec = SubcommandSpec {
-    name: "",
-    arity: 2,
-    flags: &["noscript"],
-    categories: &["@slow", "@scripting"],
-    tips: &[],
-};
 
 impl<'a> Definition<'a> for ScriptLoad<'a> {
     const SPECS: &'static [CommandSpec] = &[CommandSpec {

@@ -13,7 +13,7 @@ mod loaded;
 pub(crate) mod look;
 
 use super::definition::KeyNames;
-use super::specification::{CommandKind, CommandSpec, KeyPositions};
+use super::specification::{CommandKind, CommandSpec, KeyPositions, SubcommandSpec};
 use crate::arguments::Arguments;
 use crate::encoding::{Field, Value};
 use crate::error::CommandError;
@@ -26,6 +26,15 @@ use syros_types::varint::put_varint;
 
 /// What the rows of this family have in common.
 const ROW: CommandSpec = CommandSpec { group: "scripting", since: "2.6.0", ..CommandSpec::ROW };
+
+/// What the rows of subcommands have in common.
+const SUBCOMMAND: SubcommandSpec = SubcommandSpec {
+    name: "",
+    arity: 2,
+    flags: &["noscript"],
+    categories: &["@slow", "@scripting"],
+    tips: &[],
+};
 
 /// What the rows of commands have in common that run something.
 const RUNS: CommandSpec = CommandSpec {

@@ -40,6 +40,17 @@ fn parts(redis: &mut Redis, count: usize) -> Vec<String> {
     (0..count).map(|_| redis.reply().unwrap()).collect()
 }
 
+/// How many subscribers of a channel a process knows of, at all processes.
+fn known(redis: &mut Redis, channel: &str) -> String {
+    assert_eq!(redis.ask(&["PUBSUB", "NUMSUB", channel]), "*2");
+    parts(redis, 2).remove(1)
+}
+
+/// Waits until a process knows of so many subscribers: it may answer clients before it is connected to all others.
+fn wait_until_known(redis: &mut Redis, channel: &str, count: &str) {
+    wait_for("the subscribers to be known", || (known(redis, channel) == count).then_some(()));
+}
+
 /// The next message, which is one of this channel.
 fn message(redis: &mut Redis, channel: &str) -> String {
     assert_eq!(redis.reply().unwrap(), "*3");
@@ -55,6 +66,9 @@ fn messages_reach_every_node_and_gateway_also_after_a_node_has_failed() {
     let (mut gateway, ports) = with_gateway(&dev);
     let mut subscribers: Vec<Redis> = ports.iter().map(|port| subscriber(*port, "c")).collect();
     let mut publishers: Vec<Redis> = ports.iter().map(|port| Redis::connect(*port)).collect();
+    for publisher in &mut publishers {
+        wait_until_known(publisher, "c", ":4");
+    }
     for number in 0..MESSAGES {
         let number = number.to_string();
         for publisher in &mut publishers {
@@ -76,15 +90,10 @@ fn messages_reach_every_node_and_gateway_also_after_a_node_has_failed() {
     drop(subscribers.remove(failed));
     wait_for("the node to be missed", || {
         let count = publishers[other].ask(&["PUBLISH", "other", "x"]);
-        let receivers = publishers[other].ask(&["PUBSUB", "NUMSUB", "c"]);
-        (count == ":0" && receivers == "*2" && parts(&mut publishers[other], 2)[1] == ":3").then_some(())
+        (count == ":0" && known(&mut publishers[other], "c") == ":3").then_some(())
     });
     subscribers.insert(failed, subscriber(ports[failed], "c"));
-    // The node may have answered before it was connected to the others again.
-    wait_for("the new subscriber to be known", || {
-        let receivers = publishers[other].ask(&["PUBSUB", "NUMSUB", "c"]);
-        (receivers == "*2" && parts(&mut publishers[other], 2)[1] == ":4").then_some(())
-    });
+    wait_until_known(&mut publishers[other], "c", ":4");
     assert_eq!(publishers[other].ask(&["PUBLISH", "c", "after"]), ":4");
     for subscriber in &mut subscribers {
         assert_eq!(message(subscriber, "c"), "after");
@@ -102,6 +111,7 @@ fn a_subscriber_finds_what_was_set_before_a_message_was_published() {
     for node in 0..dev.nodes.len() {
         let mut listener = subscriber(port(node), "set");
         let (mut writer, mut reader) = (Redis::connect(port(node + 1)), Redis::connect(port(node + 2)));
+        wait_until_known(&mut writer, "set", ":1");
         for number in 0..MESSAGES {
             let number = number.to_string();
             // In one pipeline: the message is published when the key is set.

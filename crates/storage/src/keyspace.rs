@@ -31,7 +31,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use syros_commands::Programs;
 use syros_commands::access::{Expiry, KeyEvent, Keys, KeysMut, Version, is_hidden};
-use syros_types::{Database, Prng, WallTime};
+use syros_types::{Database, Prng, SubscriptionKind, WallTime};
 use syros_values::{Collection, Garbage, Kind, Moments, Value, WrongType};
 
 /// How many records of due keys go at a time. All replicas of a group must have the same pace.
@@ -938,6 +938,10 @@ impl KeysMut for Keyspace {
 
     fn notify(&mut self, event: KeyEvent, key: &[u8]) {
         self.events.push(event, (self.database, key), self.number);
+    }
+
+    fn publish(&mut self, kind: SubscriptionKind, channel: &[u8], payload: &[u8]) {
+        self.events.publish((kind, channel), payload, self.number);
     }
 
     fn begin_undo(&mut self) {

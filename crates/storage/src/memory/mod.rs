@@ -15,7 +15,7 @@ use crate::removals::Recorded;
 use crate::{Digest, Engine};
 use core::hint::black_box;
 use smallvec::SmallVec;
-use syros_commands::access::{Databases as _, DatabasesMut as _, Keys as _, Notification};
+use syros_commands::access::{Announcement, Databases as _, DatabasesMut as _, Keys as _};
 use syros_commands::execution;
 use syros_commands::families::Keys;
 use syros_commands::{Command, DatabaseKey, Programs, looks_at_little, operations, put_error};
@@ -317,7 +317,7 @@ impl Engine for MemoryEngine {
         self.databases.set_notifying(is_on);
     }
 
-    fn take_notifications(&mut self) -> Vec<Notification> {
+    fn take_notifications(&mut self) -> Vec<Announcement> {
         self.databases.take_notifications()
     }
 

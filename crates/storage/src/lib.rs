@@ -25,6 +25,8 @@ mod snapshot;
 mod stamp;
 mod store;
 mod undo;
+mod uses;
+mod victims;
 
 pub use detached::DetachedRead;
 pub use digest::Digest;
@@ -33,6 +35,7 @@ pub use keyspace::RemovalPace;
 pub use memory::{ListedKeys, Loader, LongRead, MemoryEngine};
 pub use memory_store::MemoryStore;
 pub use snapshot::DamagedSnapshot;
+pub use victims::Victim;
 pub use store::{Change, Pressure, Store, StoreCause, StoreError};
 
 use syros_commands::access::Notification;

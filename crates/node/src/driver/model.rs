@@ -60,6 +60,7 @@ where
             snapshot_room: _,
             memory_limit: _,
             memory_room,
+            evictions: _,
             waited: _,
             key_events: _,
             seen: _,

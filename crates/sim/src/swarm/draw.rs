@@ -8,7 +8,7 @@ use super::{
 use crate::workload::{ALL_KEYS_MAX, ALL_KEYS_OPERATIONS_MAX};
 use core::time::Duration;
 use syros_protocol::replica::Durability;
-use syros_types::{FastQuorum, Prng, Protocol, ReadPolicy, WritePolicy};
+use syros_types::{EvictionSettings, FastQuorum, Prng, Protocol, ReadPolicy, WritePolicy};
 
 impl Swarm {
     /// The world of this seed. In one of three, engines are on disk.
@@ -132,6 +132,7 @@ impl Swarm {
             load_delay: 0,
             compare_every: 1,
             maxmemory: None,
+            eviction: EvictionSettings::DEFAULT,
             disk_engine: None,
             hunt,
             front_ends: None,
@@ -164,6 +165,7 @@ impl Swarm {
         swarm.draw_transactions();
         swarm.draw_watches();
         swarm.draw_waits();
+        swarm.draw_evictions();
         swarm
     }
 

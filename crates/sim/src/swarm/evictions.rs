@@ -1,0 +1,31 @@
+//! Worlds whose keys are evicted.
+
+use super::{Draw, Swarm};
+use syros_types::{EvictionPolicy, Prng};
+
+/// Beside the seed.
+const DICE: u64 = 0x5397_0a11_0e51_c7ed;
+
+impl Swarm {
+    /// In one of three worlds with Redis front ends, these are at nodes as far as there are nodes, and keys are evicted while
+    /// memory is short, by any of the policies. Rolled apart.
+    pub(super) fn draw_evictions(&mut self) {
+        let mut draw = Draw(Prng::new(self.seed ^ DICE));
+        let is_apart = self.hunt.is_some() || self.workload.value_bytes > 0;
+        let Some(world) = self.front_ends.as_mut().filter(|_| !is_apart && draw.one_in(3)) else { return };
+        // The leader evicts keys if its process has a front end.
+        let count = world.at_nodes + world.gateways;
+        world.at_nodes = count.min(self.replicas);
+        world.gateways = count - world.at_nodes;
+        let mut policy = || draw.of(&EvictionPolicy::ALL);
+        self.eviction.policy = policy();
+        while self.eviction.policy == EvictionPolicy::NoEviction {
+            self.eviction.policy = policy();
+        }
+        // A key takes some 100 bytes, and nothing at all takes some, too.
+        self.maxmemory = Some(EMPTY_BYTES + draw.of(&[200, 500, 1_000]));
+    }
+}
+
+/// What an engine without keys takes, about.
+const EMPTY_BYTES: usize = 1_000;

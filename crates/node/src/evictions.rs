@@ -10,7 +10,7 @@ use syros_commands::families::{Evict, RecordVersions};
 use syros_commands::{Arguments, Operation, describe};
 use syros_protocol::message::Body;
 use syros_storage::Victim;
-use syros_types::{Class, Database, EvictionSettings, Footprint, OpNumber, mix};
+use syros_types::{Class, Database, EvictionSettings, OpNumber, mix};
 
 use crate::in_memory::InMemory;
 #[cfg(feature = "planted-bugs")]
@@ -66,7 +66,6 @@ impl MemoryLimit {
 pub(crate) struct Eviction {
     pub(crate) body: Body,
     pub(crate) class: Class,
-    pub(crate) footprint: Footprint,
 }
 
 /// Removals that are to be submitted, or under way.
@@ -94,10 +93,12 @@ impl Evictions {
     /// Chooses keys of an engine that has executed all up to this entry, if its data takes too much memory and nothing is under
     /// way: what is, may be enough.
     pub(crate) fn choose(&mut self, engine: &impl InMemory, executed: OpNumber, limit: &MemoryLimit) {
+        if limit.eviction.policy.order().is_none() || self.in_flight > 0 || !self.wanted.is_empty() {
+            return;
+        }
         let data = engine.data_bytes().unwrap_or(0) as u64;
         let excess = data.saturating_sub(limit.low_bytes());
-        let is_off = limit.eviction.policy.order().is_none();
-        if is_off || excess == 0 || self.in_flight > 0 || !self.wanted.is_empty() {
+        if excess == 0 {
             return;
         }
         self.rounds += 1;
@@ -133,12 +134,90 @@ impl Evictions {
         let mut body = Vec::new();
         operation.encode(&mut body);
         if let Ok(description) = describe(&body) {
-            let (class, footprint) = (description.class, description.footprint);
-            self.wanted.push_back(Eviction { body: Body::from(body), class, footprint });
+            self.wanted.push_back(Eviction { body: Body::from(body), class: description.class });
         }
     }
 }
 
 fn of_database(victims: &[Victim], database: Database) -> impl Iterator<Item = &[u8]> {
     victims.iter().filter(move |victim| victim.database == database).map(|victim| &*victim.key)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use syros_commands::operations;
+    use syros_storage::conformance::body_of;
+    use syros_storage::{Engine as _, MemoryEngine};
+    use syros_types::{EvictionPolicy, WallTime};
+
+    fn limit(bytes: u64, policy: EvictionPolicy) -> MemoryLimit {
+        MemoryLimit::new(bytes, EvictionSettings { policy, ..EvictionSettings::DEFAULT })
+    }
+
+    fn apply(engine: &mut MemoryEngine, number: u64, body: &[u8]) {
+        engine.begin_entry(OpNumber(number));
+        engine.apply(WallTime(number * 1_000_000), body, &mut Vec::new());
+    }
+
+    /// An engine with 2,000 keys, as many in another database, and an entry that has set the last of them.
+    fn engine() -> (MemoryEngine, u64) {
+        let mut engine = MemoryEngine::new();
+        for number in 1..=4_000_u64 {
+            let mut body = Vec::new();
+            let set = body_of(&[b"SET", number.to_string().as_bytes(), b"value"]);
+            let Some(Ok(operation)) = operations(&set).next() else { panic!("a SET") };
+            let database = Database::new((number % 2) as u8).expect("a database");
+            operation.in_database(database).encode(&mut body);
+            apply(&mut engine, number, &body);
+        }
+        (engine, 4_000)
+    }
+
+    #[test]
+    fn keys_go_until_there_is_room_and_no_more() {
+        let (mut engine, mut last) = engine();
+        let limit = limit(engine.memory_bytes() as u64 / 2, EvictionPolicy::AllKeysLru);
+        engine.set_eviction(limit.eviction);
+        let (mut evictions, mut rounds) = (Evictions::default(), 0);
+        loop {
+            evictions.choose(&engine, OpNumber(last), &limit);
+            // What is under way may be enough.
+            evictions.choose(&engine, OpNumber(last), &limit);
+            let bodies: Vec<Body> = std::iter::from_fn(|| Some(evictions.next()?.body)).collect();
+            if bodies.is_empty() {
+                break;
+            }
+            rounds += 1;
+            assert!(
+                bodies.len() <= IN_FLIGHT_MAX + 1 && (rounds > 1 || bodies.len() == 1),
+                "{}",
+                bodies.len()
+            );
+            for body in &bodies {
+                last += 1;
+                apply(&mut engine, last, body);
+            }
+            evictions.end(bodies.len());
+        }
+        let (left, evicted) = (engine.len() as u64, engine.evicted());
+        assert_eq!(left + evicted, 4_000);
+        assert!((1_800..2_000).contains(&left) && rounds <= 4, "{left} {rounds}");
+        assert!(engine.memory_bytes() as u64 <= limit.low_bytes());
+    }
+
+    #[test]
+    fn nothing_goes_where_the_policy_finds_nothing() {
+        let (engine, last) = engine();
+        let mut evictions = Evictions::default();
+        for policy in [EvictionPolicy::NoEviction, EvictionPolicy::VolatileTtl, EvictionPolicy::VolatileLfu] {
+            let limit = limit(1, policy);
+            evictions.choose(&engine, OpNumber(last), &limit);
+            assert!(evictions.next().is_none(), "{policy}");
+            assert_eq!(limit.bytes_for_now(&engine), 1, "{policy}");
+        }
+        let limit = limit(1_000, EvictionPolicy::AllKeysRandom);
+        assert_eq!(limit.bytes_for_now(&engine), 1_125);
+        assert_eq!(limit.bytes_for_now(&MemoryEngine::new()), 1_000);
+    }
 }

@@ -71,12 +71,20 @@ pub trait InMemory {
     fn data_bytes(&self) -> Option<usize>;
     /// From now on this policy decides which keys go when memory is short: see [`MemoryEngine::set_eviction`].
     fn set_eviction(&mut self, _settings: EvictionSettings) {}
+    /// The keys of a body are used at another member: see [`MemoryEngine::note_uses`].
+    fn note_uses(&self, _now: WallTime, _body: &[u8]) {}
     /// True if a policy may find keys that go.
     fn has_victims(&self, _policy: EvictionPolicy) -> bool {
         false
     }
     /// Keys that are to go: see [`MemoryEngine::victims`].
-    fn victims(&self, _settings: &EvictionSettings, _bytes: u64, _keys_max: usize, _seed: u64) -> Vec<Victim> {
+    fn victims(
+        &self,
+        _settings: &EvictionSettings,
+        _bytes: u64,
+        _keys_max: usize,
+        _seed: u64,
+    ) -> Vec<Victim> {
         Vec::new()
     }
     /// True if it is recorded which log entry has changed a key.
@@ -175,6 +183,10 @@ impl InMemory for MemoryEngine {
 
     fn set_eviction(&mut self, settings: EvictionSettings) {
         Self::set_eviction(self, settings);
+    }
+
+    fn note_uses(&self, now: WallTime, body: &[u8]) {
+        Self::note_uses(self, now, body);
     }
 
     fn has_victims(&self, policy: EvictionPolicy) -> bool {

@@ -5,8 +5,8 @@ use crate::keyspace_events::KeyspaceEvents;
 use crate::shared::{SLOW_LOG_LENGTH_MAX, Shared};
 use core::sync::atomic::Ordering;
 use syros_commands::parse_integer;
-use syros_types::{Database, EvictionPolicy, EvictionSettings};
 use syros_types::limits::VALUE_BYTES_MAX;
+use syros_types::{Database, EvictionPolicy, EvictionSettings};
 
 /// What CONFIG SET can change, and what it takes.
 #[derive(Clone, Copy, Debug)]
@@ -158,10 +158,14 @@ fn policy_of(number: i64) -> EvictionPolicy {
 }
 
 /// Changes one of the settings of eviction.
-fn set_eviction(info: &dyn ServerInfo, change: impl FnOnce(&mut EvictionSettings)) -> Result<(), &'static str> {
-    let mut settings = info.report().eviction;
+fn set_eviction(
+    info: &dyn ServerInfo,
+    change: impl FnOnce(&mut EvictionSettings),
+) -> Result<(), &'static str> {
+    let present = info.report().eviction;
+    let mut settings = present;
     change(&mut settings);
-    info.set_eviction(settings)
+    if settings == present { Ok(()) } else { info.set_eviction(settings) }
 }
 
 /// A change that has been checked and not been made.

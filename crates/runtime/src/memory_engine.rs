@@ -192,6 +192,12 @@ impl InMemory for AnyMemoryEngine {
         }
     }
 
+    fn note_uses(&self, now: WallTime, body: &[u8]) {
+        if let Self::Keys(keys) = self {
+            InMemory::note_uses(keys, now, body);
+        }
+    }
+
     fn has_victims(&self, policy: EvictionPolicy) -> bool {
         match self {
             Self::Keys(keys) => InMemory::has_victims(keys, policy),

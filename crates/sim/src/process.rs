@@ -106,6 +106,8 @@ pub struct ReplicaProcess {
     driver: Driver,
     /// What entries up to this one have done to keys has been told, or is not.
     events_from: OpNumber,
+    /// Keys that the engine has removed because memory was short.
+    evicted: u64,
     /// The threads of an engine on disk.
     threads: Option<EngineThreads>,
     /// The write-ahead log.
@@ -187,6 +189,7 @@ impl ReplicaProcess {
             id,
             driver,
             events_from,
+            evicted: 0,
             threads,
             journal,
             view,
@@ -311,6 +314,10 @@ impl ReplicaProcess {
         }
         context.invariants.observe(self.id, self.driver.replica());
         self.tell_key_events(context);
+        let evicted = self.driver.memory().map_or(0, |memory| memory.engine().evicted());
+        if core::mem::replace(&mut self.evicted, evicted) < evicted {
+            context.tally.record(Occurrence::Evicted);
+        }
     }
 
     /// What the data may take, with a margin that tells in worlds of few bytes.

@@ -746,7 +746,10 @@ impl Keyspace {
         let (last, _) = self.expiries.last()?;
         let span = last.get().checked_sub(first.0.get())? + 1;
         let moment = (first.0.saturating_add(prng.below(span)), Box::default());
-        self.lasting_from(moment).next().or_else(|| self.next_to_expire().next()).map(|(_, position)| position)
+        self.lasting_from(moment)
+            .next()
+            .or_else(|| self.next_to_expire().next())
+            .map(|(_, position)| position)
     }
 
     /// What has happened to keys.
@@ -810,7 +813,8 @@ impl Keys for Keyspace {
 
     fn uses(&self, key: &[u8], now_ms: u64) -> Uses {
         let position = || self.entries.get_index_of(key);
-        let Some((clocks, position)) = self.clocks.as_ref().and_then(|clocks| Some((clocks, position()?))) else {
+        let Some((clocks, position)) = self.clocks.as_ref().and_then(|clocks| Some((clocks, position()?)))
+        else {
             return Uses::Unknown;
         };
         match self.eviction.policy.order() {

@@ -35,8 +35,8 @@ pub use keyspace::RemovalPace;
 pub use memory::{ListedKeys, Loader, LongRead, MemoryEngine};
 pub use memory_store::MemoryStore;
 pub use snapshot::DamagedSnapshot;
-pub use victims::Victim;
 pub use store::{Change, Pressure, Store, StoreCause, StoreError};
+pub use victims::Victim;
 
 use syros_commands::access::Notification;
 use syros_types::{OpNumber, WallTime};

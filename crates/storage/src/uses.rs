@@ -55,7 +55,11 @@ pub(crate) struct UseClocks {
 impl UseClocks {
     /// The clocks of so many keys that are used now.
     pub(crate) fn new(settings: EvictionSettings, keys: usize, now_ms: u64) -> Self {
-        Self { settings, clocks: vec![Cell::new(UseClock::new(now_ms, COUNT_FIRST)); keys], draws: Cell::new(0) }
+        Self {
+            settings,
+            clocks: vec![Cell::new(UseClock::new(now_ms, COUNT_FIRST)); keys],
+            draws: Cell::new(0),
+        }
     }
 
     /// From now on these settings count.
@@ -137,7 +141,10 @@ mod tests {
         (0..100_000).for_each(|_| clocks.touch(2, 0));
         let [none, some, many] = [0, 1, 2].map(|position| clocks.count(position, 0));
         // Redis's documentation gives 10 and 142 for the second and the third with this factor.
-        assert!(none == COUNT_FIRST && (7..20).contains(&some) && (110..170).contains(&many), "{some} {many}");
+        assert!(
+            none == COUNT_FIRST && (7..20).contains(&some) && (110..170).contains(&many),
+            "{some} {many}"
+        );
         assert_eq!(clocks.count(2, 10 * 60_000), many - 10);
         assert_eq!(clocks.count(1, 1_000 * 60_000), 0);
         clocks.set(EvictionSettings { lfu_decay_minutes: 0, ..EvictionSettings::DEFAULT });

@@ -43,7 +43,8 @@ pub(crate) fn choose(
     prng: &mut Prng,
 ) -> Vec<Victim> {
     let Some(order) = settings.policy.order() else { return Vec::new() };
-    let mut choice = Choice { databases, settings, bytes, keys_max, victims: Vec::new(), chosen: BTreeSet::new() };
+    let mut choice =
+        Choice { databases, settings, bytes, keys_max, victims: Vec::new(), chosen: BTreeSet::new() };
     match order {
         EvictionOrder::Expiry => choice.first_to_expire(),
         order => choice.by_samples(order, prng),
@@ -80,7 +81,9 @@ impl Choice<'_> {
         let mut first: Vec<_> = self
             .databases
             .iter()
-            .flat_map(|(database, keys)| keys.next_to_expire().take(self.keys_max).map(move |it| (it, database, keys)))
+            .flat_map(|(database, keys)| {
+                keys.next_to_expire().take(self.keys_max).map(move |it| (it, database, keys))
+            })
             .collect();
         first.sort_by_key(|((expiry, position), database, _)| (*expiry, *database, *position));
         for ((_, position), database, keys) in first {
@@ -130,7 +133,8 @@ impl Choice<'_> {
                 place
             })
         };
-        let mut draws = (0..DRAWS_MAX).filter(|_| keys > 0).filter_map(|_| at(prng.below(keys as u64) as usize));
+        let mut draws =
+            (0..DRAWS_MAX).filter(|_| keys > 0).filter_map(|_| at(prng.below(keys as u64) as usize));
         let drawn = draws.find(|(_, keys, position)| keys.may_go(*position, of_expiring));
         if let Some((database, _, position)) = drawn {
             return Some((database, position));
@@ -140,5 +144,89 @@ impl Choice<'_> {
         let place = prng.below(expiring().count().max(1) as u64) as usize;
         let (database, keys) = expiring().nth(place)?;
         Some((database, keys.draw_expiring(prng)?))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::conformance::body_of;
+    use crate::{Engine as _, MemoryEngine};
+    use syros_types::{EvictionPolicy, WallTime};
+
+    fn apply(engine: &mut MemoryEngine, second: u64, command: &str) {
+        let words: Vec<&[u8]> = command.split(' ').map(str::as_bytes).collect();
+        engine.apply(WallTime(second * 1_000_000), &body_of(&words), &mut Vec::new());
+    }
+
+    /// An engine with a hundred keys. The first 50 expire, those with higher numbers earlier; the even ones were used again
+    /// after an hour, the higher the more often.
+    fn engine(policy: EvictionPolicy) -> (MemoryEngine, EvictionSettings) {
+        let settings = EvictionSettings { policy, samples: 10, ..EvictionSettings::DEFAULT };
+        let mut engine = MemoryEngine::new();
+        engine.set_eviction(settings);
+        for number in 0..100 {
+            let expiry = if number < 50 { format!(" EX {}", 100_000 - number) } else { String::new() };
+            apply(&mut engine, 0, &format!("SET {number} v{expiry}"));
+        }
+        for number in (0..100).step_by(2) {
+            (0..=number).for_each(|_| apply(&mut engine, 3_600, &format!("GET {number}")));
+        }
+        (engine, settings)
+    }
+
+    fn victims(policy: EvictionPolicy, keys_max: usize) -> Vec<usize> {
+        let (engine, settings) = engine(policy);
+        let victims = engine.victims(&settings, u64::MAX, keys_max, 7);
+        let number =
+            |victim: &Victim| std::str::from_utf8(&victim.key).expect("digits").parse().expect("a number");
+        let numbers: Vec<usize> = victims.iter().map(number).collect();
+        assert_eq!(numbers.iter().collect::<BTreeSet<_>>().len(), numbers.len(), "none goes twice");
+        numbers
+    }
+
+    #[test]
+    fn policies_choose_what_they_say() {
+        assert_eq!(victims(EvictionPolicy::NoEviction, 9), []);
+        assert_eq!(victims(EvictionPolicy::VolatileTtl, 3), [49, 48, 47]);
+        let odd = |numbers: &[usize]| numbers.iter().filter(|number| *number % 2 == 1).count();
+        for policy in [EvictionPolicy::AllKeysLru, EvictionPolicy::AllKeysLfu] {
+            let chosen = victims(policy, 40);
+            assert!(odd(&chosen) >= 38, "{policy}: {chosen:?}");
+        }
+        let chosen = victims(EvictionPolicy::VolatileLru, 20);
+        assert!(odd(&chosen) >= 18 && chosen.iter().all(|number| *number < 50), "{chosen:?}");
+        let chosen = victims(EvictionPolicy::AllKeysRandom, 60);
+        assert!((15..45).contains(&odd(&chosen)) && chosen.len() == 60, "{chosen:?}");
+        assert!(victims(EvictionPolicy::VolatileRandom, 30).iter().all(|number| *number < 50));
+    }
+
+    #[test]
+    fn all_that_may_go_is_found_in_the_end() {
+        for policy in EvictionPolicy::ALL {
+            let (mut engine, settings) = engine(policy);
+            let (mut gone, mut rounds) = (0, 0);
+            loop {
+                let victims = engine.victims(&settings, u64::MAX, 16, rounds);
+                if victims.is_empty() {
+                    break;
+                }
+                (gone, rounds) = (gone + victims.len(), rounds + 1);
+                for victim in victims {
+                    engine.apply(WallTime(0), &body_of(&[b"DEL", &victim.key]), &mut Vec::new());
+                }
+            }
+            let left = if policy.is_of_expiring() { 50 } else { 0 };
+            let left = if policy == EvictionPolicy::NoEviction { 100 } else { left };
+            assert_eq!((engine.len(), gone), (left, 100 - left), "{policy}");
+        }
+    }
+
+    #[test]
+    fn no_more_go_than_give_back_what_is_wanted() {
+        let (engine, settings) = engine(EvictionPolicy::AllKeysRandom);
+        assert_eq!(engine.victims(&settings, 1, 64, 1).len(), 1);
+        let bytes = engine.memory_bytes() as u64 / 4;
+        assert!((15..40).contains(&engine.victims(&settings, bytes, 64, 1).len()));
     }
 }

@@ -132,7 +132,7 @@ pub struct EvictionSettings {
 }
 
 impl EvictionSettings {
-    /// Most keys that may be looked at for each that goes: Redis's own limit.
+    /// Most keys that may be looked at for each that goes: Valkey's limit.
     pub const SAMPLES_MAX: u32 = 64;
 
     /// Most of the other two.

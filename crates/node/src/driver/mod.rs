@@ -17,7 +17,7 @@ pub use output::{DriverObserver, Notice, Output};
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use syros_protocol::message::{Body, Message, Peer};
+use syros_protocol::message::{Asked, Body, Message, Peer};
 use syros_protocol::record::{Record, SnapshotHead, Ticket};
 #[cfg(feature = "planted-bugs")]
 use syros_protocol::replica::PlantedBug;
@@ -199,7 +199,21 @@ impl<M: InMemory + Send + 'static, S: Store, H> ReplicaDriver<M, S, H> {
 
     /// Tells the core of an event that does not concern the driver.
     pub fn handle(&mut self, now: Now, event: Event) {
+        self.note_uses(now, &event);
         self.replica.handle(now, event);
+    }
+
+    /// Whoever asks a leader which entry has changed a key last has another member's value of the key, or asks for it: that is a
+    /// use of which the leader's engine would not know.
+    fn note_uses(&self, now: Now, event: &Event) {
+        let asks_for_uses = self.memory_limit.is_some_and(|limit| limit.eviction.policy.needs_uses());
+        if asks_for_uses
+            && let Event::Message { message: Message::Read { asked: Asked::LastChange, body, .. }, .. } =
+                event
+            && let Execution::InMemory(memory) = &self.execution
+        {
+            memory.engine().note_uses(now.wall, body);
+        }
     }
 
     /// The next thing that has come of events and reports, without anything that the core wants.
@@ -700,7 +714,9 @@ impl<M: InMemory + Send + 'static, S: Store, H> ReplicaDriver<M, S, H> {
             match (&mut self.execution, loaded.expect("a snapshot is adopted when it has been loaded")) {
                 (Execution::InMemory(memory), LoadedEngine::InMemory(engine)) => {
                     let before = memory.adopt(engine, op_number);
-                    memory.engine_mut().set_eviction(self.memory_limit.map(|limit| limit.eviction).unwrap_or_default());
+                    memory
+                        .engine_mut()
+                        .set_eviction(self.memory_limit.map(|limit| limit.eviction).unwrap_or_default());
                     self.snapshots.discard(before);
                     None
                 }

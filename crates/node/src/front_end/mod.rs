@@ -515,8 +515,10 @@ impl RedisFrontEnd {
     /// [`poll`](Self::poll) whenever something has been executed.
     pub fn exchange_evictions(&mut self, now: Now, evictions: &mut Evictions) {
         evictions.end(std::mem::take(&mut self.evictions_ended));
-        while let Some(Eviction { body, class, footprint }) = evictions.next() {
+        while let Some(Eviction { body, class }) = evictions.next() {
             if self.group.knows(&body) {
+                // What concerns all keys, the leader orders at once: then it has been executed when it ends.
+                let footprint = Footprint::All;
                 self.run_errand(now, Errand { kind: ErrandKind::Evict, body, class, footprint });
             } else {
                 self.evictions_ended += 1;

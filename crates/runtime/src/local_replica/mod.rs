@@ -18,8 +18,8 @@ use mio::Waker;
 use syros_lsm::DiskStore;
 use syros_node::data::ViewFile;
 use syros_node::{
-    DiskState, ENTRIES_PER_TURN, Evictions, InMemory as _, KeyEvents, MemoryExecutor, MemoryLimit, Output, ReadJob, RecordNumbering,
-    ReplicaDriver, WaitedKeys,
+    DiskState, ENTRIES_PER_TURN, Evictions, InMemory as _, KeyEvents, MemoryExecutor, MemoryLimit, Output,
+    ReadJob, RecordNumbering, ReplicaDriver, WaitedKeys,
 };
 use syros_protocol::message::{Describe, Message, Peer, RoleName};
 use syros_protocol::record::Ticket;
@@ -122,7 +122,11 @@ pub(crate) struct LocalReplica {
 impl LocalReplica {
     /// Tells the replica by how much the data may grow, if that has changed.
     pub(crate) fn tell_memory(&mut self, now: Now) {
-        let limit = self.maxmemory.get().map(|bytes| MemoryLimit::new(bytes, self.eviction.get()));
+        let eviction = self.eviction.get();
+        // A policy may ask how keys are used before there is a limit.
+        let without_limit = || eviction.policy.needs_uses().then_some(u64::MAX);
+        let bytes = self.maxmemory.get().or_else(without_limit);
+        let limit = bytes.map(|bytes| MemoryLimit::new(bytes, eviction));
         self.driver.tell_memory_room(now, limit);
     }
 

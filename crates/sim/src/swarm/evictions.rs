@@ -1,6 +1,7 @@
 //! Worlds whose keys are evicted.
 
 use super::{Draw, Swarm};
+use syros_storage::{Engine as _, MemoryEngine};
 use syros_types::{EvictionPolicy, Prng};
 
 /// Beside the seed.
@@ -23,9 +24,6 @@ impl Swarm {
             self.eviction.policy = policy();
         }
         // A key takes some 100 bytes, and nothing at all takes some, too.
-        self.maxmemory = Some(EMPTY_BYTES + draw.of(&[200, 500, 1_000]));
+        self.maxmemory = Some(MemoryEngine::new().memory_bytes() + draw.of(&[200, 500, 1_000]));
     }
 }
-
-/// What an engine without keys takes, about.
-const EMPTY_BYTES: usize = 1_000;

@@ -70,7 +70,14 @@ mod tests {
     use crate::verdict::{decide, suggestion_holds};
 
     fn answered(invoked: u64, input: Input, at: u64, output: Output) -> Translated {
-        Translated { client: invoked, invoked, input, told: Told::Answer { at, output }, sent: None, ends_at: None }
+        Translated {
+            client: invoked,
+            invoked,
+            input,
+            told: Told::Answer { at, output },
+            sent: None,
+            ends_at: None,
+        }
     }
 
     /// Key 1 is set, evicted, and found gone at this time.

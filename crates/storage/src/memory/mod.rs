@@ -218,7 +218,13 @@ impl MemoryEngine {
     /// Keys whose removal gives back so many bytes, about: `keys_max` of them at most, and none if there are none that the
     /// policy lets go. Different seeds draw different keys.
     #[must_use]
-    pub fn victims(&self, settings: &EvictionSettings, bytes: u64, keys_max: usize, seed: u64) -> Vec<Victim> {
+    pub fn victims(
+        &self,
+        settings: &EvictionSettings,
+        bytes: u64,
+        keys_max: usize,
+        seed: u64,
+    ) -> Vec<Victim> {
         victims::choose(&self.databases, settings, (bytes, keys_max), &mut Prng::new(seed))
     }
 
@@ -234,8 +240,8 @@ impl MemoryEngine {
         self.databases.evicted()
     }
 
-    /// Takes note that the keys of a body are used, if the policy of eviction asks for that.
-    fn note_uses(&self, now: WallTime, body: &[u8]) {
+    /// Takes note that the keys of a body are used, if the policy of eviction asks for that. The body may be malformed.
+    pub fn note_uses(&self, now: WallTime, body: &[u8]) {
         for operation in operations(body).flatten().filter(Operation::uses_keys) {
             operation.each_key(|key| self.databases.database(key.database).touch(key.name, now.as_millis()));
         }
@@ -542,6 +548,8 @@ mod tests {
     fn the_tables_agree_after_every_change() {
         let mut generator = Generator::new(3, 1..4000, 1..2_000_000);
         let mut engine = MemoryEngine::with_pace(0, RemovalPace::SLOW);
+        let policy = EvictionPolicy::AllKeysLfu;
+        engine.set_eviction(EvictionSettings { policy, ..EvictionSettings::DEFAULT });
         for step in 0..20_000 {
             let Some(body) = generator.body() else { continue };
             engine.apply(WallTime(step * 50_000), &body, &mut Vec::new());

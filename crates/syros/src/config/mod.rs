@@ -146,7 +146,11 @@ fn read_eviction(memory: &mut Reader) -> Result<EvictionSettings, ConfigError> {
     Ok(EvictionSettings {
         samples: number("maxmemory-samples", 1..=EvictionSettings::SAMPLES_MAX, default.samples)?,
         lfu_log_factor: number("lfu-log-factor", 0..=EvictionSettings::LFU_MAX, default.lfu_log_factor)?,
-        lfu_decay_minutes: number("lfu-decay-time", 0..=EvictionSettings::LFU_MAX, default.lfu_decay_minutes)?,
+        lfu_decay_minutes: number(
+            "lfu-decay-time",
+            0..=EvictionSettings::LFU_MAX,
+            default.lfu_decay_minutes,
+        )?,
         policy: memory.choice("maxmemory-policy", &policies, default.policy)?,
     })
 }

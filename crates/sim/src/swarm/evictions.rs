@@ -8,22 +8,22 @@ use syros_types::{EvictionPolicy, Prng};
 const DICE: u64 = 0x5397_0a11_0e51_c7ed;
 
 impl Swarm {
-    /// In one of three worlds with Redis front ends, these are at nodes as far as there are nodes, and keys are evicted while
-    /// memory is short, by any of the policies. Rolled apart.
+    /// In one of two worlds with Redis front ends, all clients are such ones at nodes, as far as there are nodes, and keys are
+    /// evicted while memory is short, by any of the policies. Rolled apart.
     pub(super) fn draw_evictions(&mut self) {
         let mut draw = Draw(Prng::new(self.seed ^ DICE));
-        let is_apart = self.hunt.is_some() || self.workload.value_bytes > 0;
-        let Some(world) = self.front_ends.as_mut().filter(|_| !is_apart && draw.one_in(3)) else { return };
+        let has_small_values = self.workload.value_bytes == 0;
+        let Some(world) = self.front_ends.as_mut().filter(|_| has_small_values && draw.one_in(2)) else {
+            return;
+        };
         // The leader evicts keys if its process has a front end.
-        let count = world.at_nodes + world.gateways;
-        world.at_nodes = count.min(self.replicas);
-        world.gateways = count - world.at_nodes;
+        (world.at_nodes, world.gateways) = (self.workload.clients.min(self.replicas), 0);
         let mut policy = || draw.of(&EvictionPolicy::ALL);
         self.eviction.policy = policy();
         while self.eviction.policy == EvictionPolicy::NoEviction {
             self.eviction.policy = policy();
         }
         // A key takes some 100 bytes, and nothing at all takes some, too.
-        self.maxmemory = Some(MemoryEngine::new().memory_bytes() + draw.of(&[200, 500, 1_000]));
+        self.maxmemory = Some(MemoryEngine::new().memory_bytes() + draw.of(&[150, 300, 600]));
     }
 }

@@ -15,7 +15,7 @@ const POOL_MAX: usize = 16;
 const DRAWS_MAX: u32 = 16;
 
 /// So often in a row nothing is found, and there is nothing.
-const FAILURES_MAX: u32 = 4;
+const FAILURES_MAX: u32 = 16;
 
 /// A key that goes.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -42,7 +42,8 @@ pub(crate) fn choose(
     (bytes, keys_max): (u64, usize),
     prng: &mut Prng,
 ) -> Vec<Victim> {
-    let Some(order) = settings.policy.order() else { return Vec::new() };
+    let order = settings.policy.order().filter(|_| databases.has_victims(settings.policy));
+    let Some(order) = order else { return Vec::new() };
     let mut choice =
         Choice { databases, settings, bytes, keys_max, victims: Vec::new(), chosen: BTreeSet::new() };
     match order {

@@ -90,6 +90,14 @@ impl Swarm {
     /// The world that this seed has, or would have if its engines were in memory.
     #[must_use]
     pub fn draw_in_memory(seed: u64) -> Self {
+        let mut swarm = Self::draw_wherever(seed);
+        // An engine on disk evicts nothing.
+        swarm.draw_evictions();
+        swarm
+    }
+
+    /// What the world of this seed has wherever its engines are.
+    pub(super) fn draw_wherever(seed: u64) -> Self {
         let mut draw = Draw(Prng::new(seed ^ 0x5397_0a11_5eed_0001));
         let replicas = draw.of(&[3, 3, 3, 3, 5, 5, 5, 5, 7, 1]);
         let fast_quorum = draw.of(&[FastQuorum::Majority, FastQuorum::Supermajority]);
@@ -165,7 +173,6 @@ impl Swarm {
         swarm.draw_transactions();
         swarm.draw_watches();
         swarm.draw_waits();
-        swarm.draw_evictions();
         swarm
     }
 

@@ -8,8 +8,8 @@ use syros_types::{EvictionPolicy, Prng};
 const DICE: u64 = 0x5397_0a11_0e51_c7ed;
 
 impl Swarm {
-    /// In one of two worlds with Redis front ends, all clients are such ones at nodes, as far as there are nodes, and keys are
-    /// evicted while memory is short, by any of the policies. Rolled apart.
+    /// In one of two worlds with Redis front ends, these are at nodes, as far as there are nodes, and keys are evicted while
+    /// memory is short, by any of the policies. Rolled apart.
     pub(super) fn draw_evictions(&mut self) {
         let mut draw = Draw(Prng::new(self.seed ^ DICE));
         let has_small_values = self.workload.value_bytes == 0;
@@ -17,7 +17,9 @@ impl Swarm {
             return;
         };
         // The leader evicts keys if its process has a front end.
-        (world.at_nodes, world.gateways) = (self.workload.clients.min(self.replicas), 0);
+        let count = world.at_nodes + world.gateways;
+        world.at_nodes = count.min(self.replicas);
+        world.gateways = count - world.at_nodes;
         let mut policy = || draw.of(&EvictionPolicy::ALL);
         self.eviction.policy = policy();
         while self.eviction.policy == EvictionPolicy::NoEviction {

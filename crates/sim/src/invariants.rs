@@ -1,5 +1,6 @@
 //! What must hold at every moment, whatever the clients saw.
 
+use crate::clock::VirtualTime;
 use core::fmt;
 use std::collections::BTreeMap;
 use syros_commands::access::{Announcement, KeyEvent, Notification, ScriptMessage};
@@ -53,6 +54,10 @@ pub struct Invariants {
     checkpoints: Vec<Checkpoint>,
     /// Log time of each entry.
     times: Vec<WallTime>,
+    /// When each entry was executed first.
+    executed_at: Vec<VirtualTime>,
+    /// True time.
+    now: VirtualTime,
     /// What executes, for replicas that execute in parallel, everything in order.
     reference: MemoryEngine,
     /// What it answered to the updates of each entry that return something.
@@ -407,6 +412,7 @@ impl Invariants {
     fn go_on(&mut self, number: OpNumber, entry: &LogEntry, mine: Checkpoint) {
         self.checkpoints.push(mine);
         self.times.push(entry.time);
+        self.executed_at.push(self.now);
         self.log.iter_mut().for_each(|log| log.push(entry.clone()));
         for (index, update) in entry.updates().iter().enumerate() {
             let (id, place) = (update.request.id, LogPosition { number, index });
@@ -441,6 +447,17 @@ impl Invariants {
     #[must_use]
     pub fn log_time(&self, number: OpNumber) -> Option<WallTime> {
         self.times.get(number.0.checked_sub(1)? as usize).copied()
+    }
+
+    /// When an entry was executed first, if it was.
+    #[must_use]
+    pub fn executed_at(&self, number: OpNumber) -> Option<VirtualTime> {
+        self.executed_at.get(number.0.checked_sub(1)? as usize).copied()
+    }
+
+    /// What is looked at from now on happens at this time.
+    pub const fn begin_turn(&mut self, now: VirtualTime) {
+        self.now = now;
     }
 
     /// The first entry at or after this log time, if there is one.

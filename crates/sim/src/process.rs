@@ -16,8 +16,8 @@ use syros_commands::access::Announcement;
 use syros_node::data::ViewFile;
 use syros_node::snapshots::{EngineFiles, SnapshotJob, SnapshotReport, SnapshotSizes, SnapshotWorker};
 use syros_node::{
-    DiskExecutor, DriverObserver, DurableQueue, Execution, Notice, Observer, Output, RecordNumbering,
-    ReplicaDriver, Report, WaitedKeys,
+    DiskExecutor, DriverObserver, DurableQueue, Evictions, Execution, MemoryLimit, Notice, Observer, Output,
+    RecordNumbering, ReplicaDriver, Report, WaitedKeys,
 };
 use syros_protocol::message::{LogEntry, Message, Peer, Prepared, RoleName};
 use syros_protocol::record::Ticket;
@@ -25,7 +25,7 @@ use syros_protocol::replica::{Boot, Config, Event, Replica, TraceEvent};
 use syros_snapshot::{SnapshotFiles, SnapshotStore};
 use syros_storage::execution::Executed;
 use syros_storage::{Engine as _, MemoryEngine, MemoryStore};
-use syros_types::{Instant, Now, OpNumber, Prng, ReplicaId, View};
+use syros_types::{EvictionSettings, Instant, Now, OpNumber, Prng, ReplicaId, View};
 use syros_wal::WriteError;
 use syros_wal::memory_disk::MemoryDisk;
 
@@ -109,6 +109,8 @@ pub struct ReplicaProcess {
     driver: Driver,
     /// What entries up to this one have done to keys has been told, or is not.
     events_from: OpNumber,
+    /// Keys that the engine has removed because memory was short.
+    evicted: u64,
     /// The threads of an engine on disk.
     threads: Option<EngineThreads>,
     /// The write-ahead log.
@@ -147,6 +149,8 @@ pub struct ReplicaProcess {
     without_memory: bool,
     /// Most bytes that the data of an engine in memory may take.
     pub maxmemory: Option<usize>,
+    /// What happens when they take as many.
+    pub eviction: EvictionSettings,
     /// Its disk is nearly full.
     pub disk_is_short: bool,
 }
@@ -188,6 +192,7 @@ impl ReplicaProcess {
             id,
             driver,
             events_from,
+            evicted: 0,
             threads,
             journal,
             view,
@@ -207,6 +212,7 @@ impl ReplicaProcess {
             normal_in,
             without_memory,
             maxmemory: None,
+            eviction: EvictionSettings::DEFAULT,
             disk_is_short: false,
         }
     }
@@ -220,6 +226,11 @@ impl ReplicaProcess {
     /// What commands wait for at this node, and what has been executed of that.
     pub(crate) const fn waited_mut(&mut self) -> &mut WaitedKeys {
         self.driver.waited_mut()
+    }
+
+    /// Removals that the front end of this process is to submit.
+    pub(crate) const fn evictions_mut(&mut self) -> &mut Evictions {
+        self.driver.evictions_mut()
     }
 
     /// The reply to a body of reads, if the engine is in memory.
@@ -267,7 +278,8 @@ impl ReplicaProcess {
         self.on_execution_reports(now, context);
         self.on_snapshot_reports(now, context);
         self.driver.tell_disk_short(now, self.disk_is_short);
-        self.driver.tell_memory_room(now, self.maxmemory.map(|limit| limit as u64));
+        self.driver.tell_memory_room(now, self.memory_limit());
+        context.invariants.begin_turn(context.time);
         self.driver.on_durable(self.synced);
         self.driver.tell_durable(now);
         for event in core::mem::take(&mut self.inbox) {
@@ -305,6 +317,16 @@ impl ReplicaProcess {
         }
         context.invariants.observe(self.id, self.driver.replica());
         self.tell_key_events(context);
+        let evicted = self.driver.memory().map_or(0, |memory| memory.engine().evicted());
+        if core::mem::replace(&mut self.evicted, evicted) < evicted {
+            context.tally.record(Occurrence::Evicted);
+        }
+    }
+
+    /// What the data may take, with a margin that tells in worlds of few bytes.
+    fn memory_limit(&self) -> Option<MemoryLimit> {
+        let bytes = self.maxmemory? as u64;
+        Some(MemoryLimit { bytes, leader_margin: bytes / 8, eviction: self.eviction })
     }
 
     /// Has the judge look at what has happened to keys, where that is wanted, and clients hear of what scripts have published.

@@ -287,6 +287,9 @@ fn has_what_it_takes(bug: PlantedBug, swarm: &Swarm) -> bool {
         | PlantedBug::TakenForNothing
         | PlantedBug::PlaceNotKept
         | PlantedBug::DepartureForgotten => world.is_some_and(|world| world.waiters > 0),
+        PlantedBug::EvictedInPassing | PlantedBug::EvictedBeside => {
+            swarm.eviction.policy.order().is_some() && swarm.disk_engine.is_none()
+        }
         PlantedBug::ScriptConcernsDeclared => world.is_some_and(|world| world.joined_percent > 0),
         PlantedBug::ScriptNotUndone => world.is_some_and(|world| world.joined_percent > 0 && world.declares),
         PlantedBug::SecondKeyForgotten => {

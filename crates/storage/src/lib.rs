@@ -25,6 +25,8 @@ mod snapshot;
 mod stamp;
 mod store;
 mod undo;
+mod uses;
+mod victims;
 
 pub use detached::DetachedRead;
 pub use digest::Digest;
@@ -34,6 +36,7 @@ pub use memory::{ListedKeys, Loader, LongRead, MemoryEngine};
 pub use memory_store::MemoryStore;
 pub use snapshot::DamagedSnapshot;
 pub use store::{Change, Pressure, Store, StoreCause, StoreError};
+pub use victims::Victim;
 
 use syros_commands::access::Announcement;
 use syros_types::{OpNumber, WallTime};

@@ -20,7 +20,7 @@ pub enum KeyEventClass {
     SortedSet,
     /// `x`: a key has expired.
     Expired,
-    /// `e`: a key was evicted, which does not happen.
+    /// `e`: a key was evicted.
     Evicted,
     /// `t`: commands on streams.
     Stream,
@@ -89,6 +89,7 @@ key_events! {
     Append, "append", String;
     CopyTo, "copy_to", Generic;
     Del, "del", Generic;
+    Evicted, "evicted", Evicted;
     Expire, "expire", Generic;
     Expired, "expired", Expired;
     GeoSearchStore, "geosearchstore", SortedSet;

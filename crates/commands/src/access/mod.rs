@@ -5,6 +5,7 @@ mod event;
 mod hidden;
 mod names;
 mod operand;
+mod uses;
 mod version;
 
 pub use databases::{Databases, DatabasesMut};
@@ -12,6 +13,7 @@ pub use event::{Announcement, KeyEvent, KeyEventClass, Notification, ScriptMessa
 pub use hidden::{is_hidden, waiting_key};
 pub use names::Names;
 pub use operand::Operand;
+pub use uses::Uses;
 pub use version::Version;
 
 use core::num::NonZeroU64;
@@ -106,6 +108,11 @@ pub trait Keys {
 
     /// The key's version; [`Version::UNKNOWN`] as long as none are recorded.
     fn version(&self, key: &[u8]) -> Version;
+
+    /// What is known of how a key that exists is used; `now_ms` is the present.
+    fn uses(&self, _key: &[u8], _now_ms: u64) -> Uses {
+        Uses::Unknown
+    }
 
     /// Number of keys.
     fn count(&self) -> usize {
@@ -208,6 +215,12 @@ pub trait KeysMut: Keys {
         if self.notifies() && self.get(key).is_some() {
             self.notify(KeyEvent::Del, key);
         }
+        self.remove(key);
+    }
+
+    /// Removes a key that exists because the data takes too much memory, and tells of it.
+    fn evict(&mut self, key: &[u8]) {
+        self.notify(KeyEvent::Evicted, key);
         self.remove(key);
     }
 

@@ -391,7 +391,11 @@ impl World {
         if takes_any || world.swarm.front_ends.is_some_and(|world| world.waiters > 0) {
             world.invariants.keep_answers();
         }
-        if world.swarm.workload.stale_percent > 0 {
+        let evicts = world.swarm.eviction.policy.order().is_some();
+        if evicts {
+            world.invariants.keep_answers();
+        }
+        if evicts || world.swarm.workload.stale_percent > 0 {
             world.invariants.keep_log();
         }
         match world.swarm.formation.unformed {
@@ -534,7 +538,6 @@ impl World {
             adapter::describe,
             syros_commands::overwrites,
         );
-        config.leader_memory_margin = self.swarm.maxmemory.map_or(0, |limit| limit / 8);
         config.durability = self.swarm.durability;
         config.seed = self.dice.clocks.next_u64();
         let protocol = &self.swarm.protocol;

@@ -7,11 +7,18 @@ use syros_types::OpNumber;
 
 /// Events of keys at a node. The front end says whether anybody listens; what executes the log says what has happened.
 ///
-/// Only what is executed makes events: the core has an entry executed when it is committed. Entries that the log had when the
-/// process started make none, because the process may have told of them before it ended.
+/// Only what is executed makes events: the core has an entry executed when it is committed. Clients are told nothing of entries
+/// that the log had when the process started ([`KeyEvents::replayed`]), because the process may have told of them before it
+/// ended; copies that clients keep of keys are invalidated nevertheless.
 #[derive(Clone, Debug, Default)]
 pub struct KeyEvents {
     is_wanted: bool,
+    /// What executes the log tells of all that it executes from now on.
+    is_told: bool,
+    /// What it answers is never later than what it has told.
+    is_exact: bool,
+    /// Any key may have changed: the state is another one.
+    is_state_replaced: bool,
     /// The last entry that the log had when the process started.
     replayed: OpNumber,
     happened: Vec<Notification>,
@@ -43,12 +50,45 @@ impl KeyEvents {
         self.is_wanted
     }
 
+    /// What executes the log has heard whether somebody listens. If it is exact, what it answers is never later than what it
+    /// has told.
+    pub const fn set_told(&mut self, is_exact: bool) {
+        (self.is_told, self.is_exact) = (self.is_wanted, is_exact);
+    }
+
+    /// True if all that is executed from now on is told.
+    #[must_use]
+    pub const fn is_told(&self) -> bool {
+        self.is_told
+    }
+
+    /// True if what executes the log answers nothing that is later than what it has told.
+    #[must_use]
+    pub const fn is_exact(&self) -> bool {
+        self.is_exact
+    }
+
+    /// The last entry that the log had when the process started.
+    #[must_use]
+    pub const fn replayed(&self) -> OpNumber {
+        self.replayed
+    }
+
+    /// The state is another one.
+    pub const fn on_state_replaced(&mut self) {
+        self.is_state_replaced = true;
+    }
+
+    /// True if the state has become another one since this was asked last.
+    pub const fn takes_state_replaced(&mut self) -> bool {
+        std::mem::replace(&mut self.is_state_replaced, false)
+    }
+
     /// This has happened.
     pub fn add(&mut self, notifications: Vec<Notification>) {
         #[cfg(feature = "planted-bugs")]
         let notifications = self.forget(notifications);
-        let replayed = self.replayed.0;
-        self.happened.extend(notifications.into_iter().filter(|notification| notification.entry > replayed));
+        self.happened.extend(notifications);
     }
 
     /// What a known-wrong variant remembers.

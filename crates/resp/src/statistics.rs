@@ -157,6 +157,8 @@ pub struct Statistics {
     errors: Mutex<BTreeMap<Vec<u8>, u64>>,
     /// Clients whose commands wait for elements.
     blocked: AtomicU64,
+    /// Clients that keep copies, and keys of which they do.
+    tracking: [AtomicU64; 2],
     /// What is known of the scripts that clients run.
     pub(crate) scripts: KnownScripts,
     /// When two windows of the rates began; the older one first.
@@ -182,6 +184,7 @@ impl Default for Statistics {
             output_bytes: Counter::default(),
             errors: Mutex::default(),
             blocked: AtomicU64::new(0),
+            tracking: Default::default(),
             scripts: KnownScripts::default(),
             windows: Default::default(),
         }
@@ -192,6 +195,17 @@ impl Statistics {
     /// So many clients have commands that wait for elements.
     pub fn set_blocked(&self, clients: u64) {
         self.blocked.store(clients, Ordering::Relaxed);
+    }
+
+    /// So many clients keep copies, of so many keys.
+    pub fn set_tracking(&self, clients: u64, keys: u64) {
+        self.tracking[0].store(clients, Ordering::Relaxed);
+        self.tracking[1].store(keys, Ordering::Relaxed);
+    }
+
+    /// What was set with [`set_tracking`](Self::set_tracking).
+    pub(crate) fn tracking(&self) -> [u64; 2] {
+        self.tracking.each_ref().map(|place| place.load(Ordering::Relaxed))
     }
 
     /// How many clients have commands that wait for elements.

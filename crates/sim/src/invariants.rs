@@ -186,7 +186,7 @@ impl Invariants {
     ) {
         let mut digests: BTreeMap<u64, u64> = BTreeMap::new();
         for Notification { entry, database, key, event } in happened {
-            if *event != KeyEvent::Expired {
+            if *event != KeyEvent::Expired && !event.is_silent() {
                 let digest = digests.entry(*entry).or_default();
                 for value in [u64::from(database.number()), *event as u64, key_hash(key)] {
                     *digest = fold(*digest, value);

@@ -308,7 +308,9 @@ impl ReplicaProcess {
     fn tell_key_events(&mut self, context: &mut ProcessContext<'_>) {
         let applied = self.driver.replica().applied();
         let key_events = self.driver.key_events_mut();
-        let happened = key_events.take();
+        let replayed = key_events.replayed().0;
+        let mut happened = key_events.take();
+        happened.retain(|notification| notification.entry > replayed);
         if key_events.is_wanted() && applied > self.events_from {
             context.invariants.told_events(self.id, (self.events_from, applied), &happened);
             self.events_from = applied;

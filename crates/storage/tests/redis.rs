@@ -165,7 +165,7 @@ fn events_of(engine: &mut MemoryEngine) -> Vec<String> {
     let show = |Notification { database, key, event, .. }: Notification| {
         format!("{}__:{} {}", database.number(), event.name(), key.escape_ascii())
     };
-    engine.take_notifications().into_iter().map(show).collect()
+    engine.take_notifications().into_iter().filter(|one| !one.event.is_silent()).map(show).collect()
 }
 
 /// Without what Redis finds out later.

@@ -495,8 +495,10 @@ impl<S: Store> DiskExecutor<S> {
             if self.shared.failure().is_some() {
                 return None;
             }
-            if let Some(executed) = self.dispatcher.next_executed() {
-                self.shared.advance(executed.time);
+            if let Some(mut executed) = self.dispatcher.next_executed() {
+                let entry = executed.through.0;
+                let due = self.shared.advance(executed.time);
+                executed.notifications.extend(due.into_iter().map(|one| Notification { entry, ..one }));
                 self.executed = executed.through;
                 self.purge_if_due();
                 return Some(ExecutorEvent::Executed(executed));

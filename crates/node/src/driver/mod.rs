@@ -206,6 +206,9 @@ impl<M: InMemory + Send + 'static, S: Store, H> ReplicaDriver<M, S, H> {
         clock: impl Fn() -> Instant,
         observer: &mut impl DriverObserver<M, S>,
     ) -> Option<Output<S>> {
+        if self.key_events.is_wanted() != self.key_events.is_told() {
+            self.tell_wanted();
+        }
         if let Some((ticket, record)) = self.unappended.take()
             && !self.is_log_closed
         {
@@ -456,7 +459,6 @@ impl<M: InMemory + Send + 'static, S: Store, H> ReplicaDriver<M, S, H> {
             }
             Execution::OnDisk(disk) => {
                 let executor = &mut disk.executor;
-                executor.shared().set_notifying(self.key_events.is_wanted());
                 let mut time = WallTime(0);
                 for number in executor.dispatched().0 + 1..=through.0 {
                     let number = OpNumber(number);
@@ -481,7 +483,7 @@ impl<M: InMemory + Send + 'static, S: Store, H> ReplicaDriver<M, S, H> {
     ) {
         let Execution::InMemory(memory) = &mut self.execution else { return };
         let before = memory.executed();
-        memory.engine_mut().set_notifying(self.key_events.is_wanted());
+        memory.engine_mut().set_notifying(self.key_events.is_told());
         if let Some(executed) = memory.apply(&self.replica, through, clock, observer) {
             self.key_events.add(memory.engine_mut().take_notifications());
             let executed_through = memory.executed();
@@ -490,6 +492,22 @@ impl<M: InMemory + Send + 'static, S: Store, H> ReplicaDriver<M, S, H> {
             self.tell_expiry(now);
             self.tell_memory_room(now, self.memory_limit);
         }
+    }
+
+    /// Tells what executes the log whether anybody listens.
+    fn tell_wanted(&mut self) {
+        let is_wanted = self.key_events.is_wanted();
+        let is_exact = match &mut self.execution {
+            Execution::InMemory(memory) => {
+                memory.engine_mut().set_notifying(is_wanted);
+                true
+            }
+            Execution::OnDisk(disk) => {
+                disk.executor.shared().set_notifying(is_wanted);
+                false
+            }
+        };
+        self.key_events.set_told(is_exact);
     }
 
     /// The entries after `before`, up to `through`, have been executed, and the core has not heard of it.
@@ -689,6 +707,8 @@ impl<M: InMemory + Send + 'static, S: Store, H> ReplicaDriver<M, S, H> {
         self.seen = op_number;
         self.key_events.state_replaced(op_number);
         self.waited.on_state_replaced();
+        self.key_events.on_state_replaced();
+        self.tell_wanted();
         self.replica.handle(now, self.execution.expiry());
         self.tell_memory_room(now, self.memory_limit);
         self.outputs.push_back(Output::SnapshotJobs);

@@ -16,6 +16,7 @@
 mod availability;
 mod client_memory;
 mod connections;
+mod copies;
 mod drain;
 mod errand;
 mod group_client;
@@ -23,6 +24,7 @@ mod messages;
 mod reply_room;
 mod requests;
 mod subscribers;
+mod tracking;
 mod waits;
 
 pub use client_memory::{ClientMemory, PATIENCE, REPLY_BYTES_SHARE};
@@ -54,11 +56,12 @@ use syros_protocol::client::{Action, Client, Config, Event, Outcome, Token};
 use syros_protocol::message::{Body, Message};
 #[cfg(feature = "planted-bugs")]
 use syros_protocol::replica::PlantedBug;
-#[cfg(feature = "planted-bugs")]
-use syros_resp::Completion;
-use syros_resp::{Connection, DebugAccess, Identity, Shared, Unavailable};
-use syros_types::{Class, ConfigurationEpoch, Footprint, Instant, Now, OpNumber, ReplicaId, ReplicaSet, mix};
+use syros_resp::{Completion, Connection, DebugAccess, Identity, Shared, Unavailable};
+use syros_types::{
+    Class, ConfigurationEpoch, Footprint, Instant, Now, OpNumber, ReadPolicy, ReplicaId, ReplicaSet, mix,
+};
 use syros_wire::FrontEndMessage;
+use tracking::Tracking;
 use waits::{Resubmission, WaitEnd, Waits};
 
 use crate::waited_keys::WaitedKeys;
@@ -143,6 +146,12 @@ pub struct RedisFrontEnd {
     messages: Messages,
     /// Connections that ask something of the registry of subscriptions in a later turn.
     asking: Asking,
+    /// Clients that keep copies of what they read.
+    tracking: Tracking,
+    is_gateway: bool,
+    own_replica: Option<ReplicaId>,
+    /// How reads are answered whose clients have not said it.
+    read_policy: ReadPolicy,
     /// Connections of subscribers that are to be closed, and bytes that wait for each.
     overrun: Vec<(u64, usize)>,
     /// Connections that may have something to submit, since one of their operations has ended or replies have been sent.
@@ -165,6 +174,8 @@ impl RedisFrontEnd {
         #[cfg(feature = "planted-bugs")]
         let messages = messages.planted(planted);
         // Two lives of a process differ in their seeds, as they must for their sessions.
+        let (own_replica, read_policy) = (config.own_replica, config.settings.read_policy);
+        let shared = Arc::new(Shared::new(settings.debug));
         let waits = Waits::new(config.own_replica, mix(config.seed), now.instant);
         #[cfg(feature = "planted-bugs")]
         let waits = waits.planted(planted);
@@ -173,7 +184,11 @@ impl RedisFrontEnd {
             connections: RedisConnections::default(),
             availability: Availability::new(settings.quorum_timeout, now.instant),
             drain: Drain::new(settings.drain_timeout),
-            shared: Arc::new(Shared::new(settings.debug)),
+            tracking: Tracking::new(shared.tracking_keys_max()),
+            is_gateway: settings.is_gateway,
+            own_replica,
+            read_policy,
+            shared,
             requests: Requests::default(),
             followers,
             messages,
@@ -199,6 +214,7 @@ impl RedisFrontEnd {
 
     /// Takes a message that a replica sends in this epoch; [`make_room`](Self::make_room) has seen the message.
     pub fn on_message(&mut self, now: Now, from: ReplicaId, epoch: ConfigurationEpoch, message: Message) {
+        self.note_answer(from, &message);
         self.group.client.handle(now, Event::Message { from, epoch, message });
     }
 
@@ -232,6 +248,7 @@ impl RedisFrontEnd {
     pub fn close(&mut self, address: u64) {
         self.forget_requests(address);
         self.messages.end_all(address);
+        self.end_tracking(address);
         // It leaves the queues as soon as something is submitted.
         self.waits.forget(Instant(0), address);
         if let Some(connection) = self.connections.remove(address)
@@ -257,6 +274,7 @@ impl RedisFrontEnd {
     /// The connection has taken bytes of its client: submits what may go. True if the connection can take more at once,
     /// because what it waited for has been answered meanwhile.
     pub fn on_received(&mut self, now: Now, address: u64) -> bool {
+        self.look_for_reset(address);
         self.submit(now, address, false);
         self.serve_request(now, address);
         let has_asked = self.ask(now, address);
@@ -360,8 +378,9 @@ impl RedisFrontEnd {
     /// Hands over what a connection wants to submit, as far as there is room for the replies; one that `has_turn` has
     /// waited longest for it. True if there was anything.
     fn submit(&mut self, now: Now, address: u64, mut has_turn: bool) -> bool {
-        let Self { group, connections, waits, .. } = self;
+        let Self { group, connections, waits, tracking, read_policy, .. } = self;
         let Some(connection) = connections.get_mut(address) else { return false };
+        let tracks = connection.redis.is_tracking();
         let (mut has_submitted, mut reserved, mut is_refused) = (false, 0, false);
         loop {
             let submission = connection.redis.poll_submit_if(|expected| {
@@ -378,6 +397,10 @@ impl RedisFrontEnd {
                     group.room.release(reserved);
                     continue;
                 }
+            }
+            if tracks {
+                let keeps = (connection.redis.keeps_copies(), *read_policy);
+                Self::note_submission(tracking, address, &submission, keeps);
             }
             if let Some((slot, completion)) = group.submit(now, address, submission, reserved)
                 && let Some(completion) = waits.on_read(now.instant, (address, slot), completion)
@@ -452,9 +475,19 @@ impl RedisFrontEnd {
         let Some(completion) = self.waits.on_read(now.instant, from, completion) else {
             return Some(waiter.address);
         };
+        let is_answered = matches!(completion, Completion::Done | Completion::Reply(_));
+        let tracks = self.tracking.has(waiter.address);
+        if tracks && is_answered {
+            self.tracking.before_reply(waiter.address);
+            self.deliver_invalidations(now.instant);
+        }
         let connection = self.connections.get_mut(waiter.address)?;
         let took = now.instant.since(waiter.submitted);
         connection.redis.complete_after(waiter.slot, completion, took, now.wall);
+        if tracks {
+            self.tracking.after_reply(waiter.address, is_answered);
+            self.deliver_invalidations(now.instant);
+        }
         self.mark_answered(waiter.address);
         Some(waiter.address)
     }

@@ -12,6 +12,7 @@ use syros_types::{Database, OpNumber};
 pub(super) fn test<E: Engine>(make: &impl Fn() -> E) {
     test_events(make);
     test_expiry(make);
+    test_silent_changes(make);
     test_databases(make);
     test_what_is_undone(make);
     test_order_and_silence(make);
@@ -37,7 +38,8 @@ fn told<E: Engine>(engine: &mut E) -> String {
         let place = if database.is_first() { String::new() } else { format!("@{}", database.number()) };
         format!("{} {key}{place}", event.name())
     };
-    engine.take_notifications().into_iter().map(show).collect::<Vec<_>>().join(", ")
+    let told = engine.take_notifications().into_iter().filter(|one| !one.event.is_silent());
+    told.map(show).collect::<Vec<_>>().join(", ")
 }
 
 /// Each command and what Redis 7.0 tells of it, with flags `KEAn`. One line goes on from the state that the lines before have
@@ -250,10 +252,14 @@ fn test_expiry<E: Engine>(make: &impl Fn() -> E) {
         apply(&mut engine, ms(time), &body(&[command]));
         all.extend(engine.take_notifications());
     }
+    // Long before its record goes, it is told that a key has changed by expiring.
+    let due = |key: &[u8]| all.iter().any(|one| one.event == KeyEvent::Changed && *one.key == *key);
+    assert!([b"a", b"b", b"c", b"d"].iter().all(|key| due(*key)));
     for time in 1..100 {
         engine.advance(ms(1_000 * time));
         all.extend(engine.take_notifications());
     }
+    all.retain(|one| !one.event.is_silent());
     let of = |event: KeyEvent| {
         let keys = all.iter().filter(|one| one.event == event);
         let mut keys: Vec<_> = keys.map(|one| String::from_utf8_lossy(&one.key).into_owned()).collect();
@@ -267,6 +273,39 @@ fn test_expiry<E: Engine>(make: &impl Fn() -> E) {
     // A key that is set with an expiry in the past is set, and expires.
     apply(&mut engine, ms(100_000), &body(&["SET a 1 PXAT 5"]));
     assert_eq!(told(&mut engine), "set a, expire a, expired a");
+}
+
+/// FLUSHALL, SWAPDB and many keys that expire at once change any key; what no event tells of changes its key.
+fn test_silent_changes<E: Engine>(make: &impl Fn() -> E) {
+    let mut engine = make();
+    engine.set_notifying(true);
+    let silent = |engine: &mut E| -> Vec<(KeyEvent, String)> {
+        let told = engine.take_notifications().into_iter().filter(|one| one.event.is_silent());
+        told.map(|one| (one.event, String::from_utf8_lossy(&one.key).into_owned())).collect()
+    };
+    for command in ["FLUSHALL", "FLUSHDB", "SWAPDB 0 1"] {
+        apply(&mut engine, ms(1), &body(&[command]));
+        assert_eq!(silent(&mut engine), [(KeyEvent::Flushed, String::new())], "{command}");
+    }
+    let changed = |key: &str| vec![(KeyEvent::Changed, key.to_owned())];
+    apply(&mut engine, ms(1), &body(&["XGROUP CREATE x g 0 MKSTREAM", "XADD x 1-1 f v"]));
+    assert_eq!(silent(&mut engine), []);
+    for command in [
+        "XREADGROUP GROUP g one STREAMS x >",
+        "XCLAIM x g two 0 1-1",
+        "XAUTOCLAIM x g one 0 0",
+        "XACK x g 1-1",
+    ] {
+        apply(&mut engine, ms(1), &body(&[command]));
+        assert_eq!(silent(&mut engine), changed("x"), "{command}");
+    }
+    for key in 0..300 {
+        apply(&mut engine, ms(2), &body(&[&format!("SET k{key} 1 PXAT {}", if key < 2 { 10 } else { 20 })]));
+    }
+    engine.advance(ms(10));
+    assert_eq!(silent(&mut engine), [changed("k0"), changed("k1")].concat());
+    engine.advance(ms(20));
+    assert_eq!(silent(&mut engine), [(KeyEvent::Flushed, String::new())]);
 }
 
 fn test_databases<E: Engine>(make: &impl Fn() -> E) {
@@ -335,7 +374,11 @@ fn test_order_and_silence<E: Engine>(make: &impl Fn() -> E) {
             });
             assert_eq!(replies[0], replies[1], "seed {seed}, step {step}");
             let told = talking.take_notifications();
-            assert!(told.iter().all(|one| one.entry == step + 1 || one.event == KeyEvent::Expired));
+            assert!(
+                told.iter().all(|one| one.entry == step + 1
+                    || one.event == KeyEvent::Expired
+                    || one.event.is_silent())
+            );
             events += told.len();
         }
         assert_eq!(quiet.digest(), talking.digest(), "seed {seed}");

@@ -56,7 +56,7 @@ impl KeyEvents {
         (self.is_told, self.is_exact) = (self.is_wanted, is_exact);
     }
 
-    /// True if all that is executed from now on is told.
+    /// True if what executes the log has heard that somebody listens: all that it executes from now on is told.
     #[must_use]
     pub const fn is_told(&self) -> bool {
         self.is_told
@@ -74,12 +74,7 @@ impl KeyEvents {
         self.replayed
     }
 
-    /// The state is another one.
-    pub const fn on_state_replaced(&mut self) {
-        self.is_state_replaced = true;
-    }
-
-    /// True if the state has become another one since this was asked last.
+    /// True if the state has become another one since this was asked last: then any key may have changed.
     pub const fn takes_state_replaced(&mut self) -> bool {
         std::mem::replace(&mut self.is_state_replaced, false)
     }
@@ -105,6 +100,7 @@ impl KeyEvents {
     /// before it, even if entries with their numbers were in the log when this one started.
     pub(crate) fn state_replaced(&mut self, through: OpNumber) {
         self.replayed = self.replayed.min(through);
+        self.is_state_replaced = true;
     }
 
     /// What has happened since this was asked last.

@@ -622,7 +622,8 @@ impl Keyspace {
         let before = self.time;
         self.time = before.max(time);
         self.look_for_due();
-        if self.has_due && self.events.is_on() {
+        let is_due = self.has_due || self.has_due_fields;
+        if is_due && before.as_millis() < self.time.as_millis() && self.events.is_on() {
             self.tell_due(before);
         }
         before
@@ -645,11 +646,13 @@ impl Keyspace {
         }
     }
 
-    /// Tells of keys that have become due since this log time: that they have changed, long before their records go; or that
-    /// any key may have, if they are many.
+    /// Tells of keys that have become due since this log time, and of hashes with fields that are due and in memory, because
+    /// further ones may have become so: that they have changed, long before their records go; or that any key may have, if
+    /// they are many.
     fn tell_due(&mut self, before: WallTime) {
         let from = (NonZeroU64::MIN.saturating_add(before.as_millis()), Box::default());
         let due = self.expiries.range(from..self.first_not_due());
+        let due = due.chain(self.field_expiries.range(..self.first_not_due()));
         let due: Vec<Box<[u8]>> = due.take(DUE_TOLD_MAX + 1).map(|(_, key)| key.clone()).collect();
         if due.len() > DUE_TOLD_MAX {
             self.notify(KeyEvent::Flushed, b"");

@@ -707,7 +707,6 @@ impl<M: InMemory + Send + 'static, S: Store, H> ReplicaDriver<M, S, H> {
         self.seen = op_number;
         self.key_events.state_replaced(op_number);
         self.waited.on_state_replaced();
-        self.key_events.on_state_replaced();
         self.tell_wanted();
         self.replica.handle(now, self.execution.expiry());
         self.tell_memory_room(now, self.memory_limit);

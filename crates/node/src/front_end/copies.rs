@@ -64,12 +64,14 @@ impl RedisFrontEnd {
     /// Hears what the replica of this process has done to keys, and whether it tells of all that it does.
     pub(super) fn exchange_copies(&mut self, now: Now, key_events: &mut KeyEvents) {
         let is_state_replaced = key_events.takes_state_replaced();
-        self.tracking.set_told(key_events.is_told(), key_events.is_exact());
+        // What executes the log may hear before long that nobody listens.
+        let is_told = key_events.is_told() && key_events.is_wanted();
+        self.tracking.set_told(is_told, key_events.is_exact());
         if self.tracking.is_empty() {
             return;
         }
         if is_state_replaced {
-            self.tracking.flush();
+            self.tracking.on_state_replaced();
         }
         self.tracking.set_keys_max(self.shared.tracking_keys_max());
         self.deliver_invalidations(now.instant);
@@ -118,10 +120,25 @@ impl RedisFrontEnd {
         let policy = submission.read_policy.unwrap_or(default_policy);
         let freshness = match submission.class {
             Class::Read if policy == ReadPolicy::Stale => Freshness::Stale,
-            Class::Read => Freshness::Current,
-            _ => Freshness::Update,
+            _ => Freshness::Current,
         };
         tracking.on_submit(address, &submission.body, freshness, keeps);
+    }
+
+    /// A reply, or an error if it is not answered, is about to be written to a connection.
+    pub(super) fn before_reply(&mut self, now: Instant, address: u64, is_answered: bool) {
+        if is_answered && self.tracking.has(address) {
+            self.tracking.before_reply(address);
+            self.deliver_invalidations(now);
+        }
+    }
+
+    /// It has been written.
+    pub(super) fn after_reply(&mut self, now: Instant, address: u64, is_answered: bool) {
+        if self.tracking.has(address) {
+            self.tracking.after_reply(address, is_answered);
+            self.deliver_invalidations(now);
+        }
     }
 
     /// A replica has answered something: the state that the answer is of may be later than what this process knows.

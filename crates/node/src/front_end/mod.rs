@@ -176,6 +176,9 @@ impl RedisFrontEnd {
         // Two lives of a process differ in their seeds, as they must for their sessions.
         let (own_replica, read_policy) = (config.own_replica, config.settings.read_policy);
         let shared = Arc::new(Shared::new(settings.debug));
+        let tracking = Tracking::new(shared.tracking_keys_max());
+        #[cfg(feature = "planted-bugs")]
+        let tracking = tracking.planted(planted);
         let waits = Waits::new(config.own_replica, mix(config.seed), now.instant);
         #[cfg(feature = "planted-bugs")]
         let waits = waits.planted(planted);
@@ -184,7 +187,7 @@ impl RedisFrontEnd {
             connections: RedisConnections::default(),
             availability: Availability::new(settings.quorum_timeout, now.instant),
             drain: Drain::new(settings.drain_timeout),
-            tracking: Tracking::new(shared.tracking_keys_max()),
+            tracking,
             is_gateway: settings.is_gateway,
             own_replica,
             read_policy,
@@ -286,7 +289,7 @@ impl RedisFrontEnd {
     /// The client has closed its end of the connection: it waits for no elements any more.
     pub fn on_input_end(&mut self, now: Now, address: u64) {
         let end = self.waits.give_up(now.instant, address);
-        self.end_waits(end);
+        self.end_waits(now.instant, end);
     }
 
     /// Carries out a CLIENT UNBLOCK of this connection.
@@ -296,16 +299,19 @@ impl RedisFrontEnd {
         let (found, end) = self.waits.unblock(now.instant, unblocking);
         connection.redis.unblocked(found);
         self.mark_answered(address);
-        self.end_waits(end);
+        self.end_waits(now.instant, end);
     }
 
     /// Answers commands that have waited.
-    fn end_waits(&mut self, ends: impl IntoIterator<Item = WaitEnd>) {
+    fn end_waits(&mut self, now: Instant, ends: impl IntoIterator<Item = WaitEnd>) {
         for WaitEnd { address, slot, completion } in ends {
+            let is_answered = matches!(completion, Completion::Done | Completion::Reply(_));
+            self.before_reply(now, address, is_answered);
             if let Some(connection) = self.connections.get_mut(address) {
                 connection.redis.complete(slot, completion);
                 self.mark_answered(address);
             }
+            self.after_reply(now, address, is_answered);
         }
     }
 
@@ -391,6 +397,10 @@ impl RedisFrontEnd {
             let Some(submission) = submission else { break };
             has_submitted = true;
             has_turn &= reserved == 0;
+            if tracks {
+                let keeps = (connection.redis.keeps_copies(), *read_policy);
+                Self::note_submission(tracking, address, &submission, keeps);
+            }
             if submission.waits && group.knows(&submission.body) {
                 let from = (address, submission.slot, connection.redis.id());
                 if waits.begin(now.instant, from, &submission.body, &submission.footprint) {
@@ -398,13 +408,10 @@ impl RedisFrontEnd {
                     continue;
                 }
             }
-            if tracks {
-                let keeps = (connection.redis.keeps_copies(), *read_policy);
-                Self::note_submission(tracking, address, &submission, keeps);
-            }
             if let Some((slot, completion)) = group.submit(now, address, submission, reserved)
                 && let Some(completion) = waits.on_read(now.instant, (address, slot), completion)
             {
+                tracking.after_reply(address, false);
                 connection.redis.complete(slot, completion);
             }
         }
@@ -476,18 +483,11 @@ impl RedisFrontEnd {
             return Some(waiter.address);
         };
         let is_answered = matches!(completion, Completion::Done | Completion::Reply(_));
-        let tracks = self.tracking.has(waiter.address);
-        if tracks && is_answered {
-            self.tracking.before_reply(waiter.address);
-            self.deliver_invalidations(now.instant);
-        }
+        self.before_reply(now.instant, waiter.address, is_answered);
         let connection = self.connections.get_mut(waiter.address)?;
         let took = now.instant.since(waiter.submitted);
         connection.redis.complete_after(waiter.slot, completion, took, now.wall);
-        if tracks {
-            self.tracking.after_reply(waiter.address, is_answered);
-            self.deliver_invalidations(now.instant);
-        }
+        self.after_reply(now.instant, waiter.address, is_answered);
         self.mark_answered(waiter.address);
         Some(waiter.address)
     }
@@ -511,7 +511,7 @@ impl RedisFrontEnd {
             ErrandKind::Ask(number) => {
                 let end = self.waits.on_asked(now.instant, number, outcome)?;
                 let address = end.address;
-                self.end_waits([end]);
+                self.end_waits(now.instant, [end]);
                 return Some(address);
             }
             ErrandKind::Leave(number) => self.waits.on_left(now.instant, number, &outcome),
@@ -683,7 +683,7 @@ impl RedisFrontEnd {
         let reachable = self.waits.with_late(now.instant, reachable, connected);
         self.waits.set_reachable(now.instant, reachable, members);
         let ends = self.waits.tick(now.instant);
-        self.end_waits(ends);
+        self.end_waits(now.instant, ends);
     }
 
     /// True if it is time for [`watch_quorum`](Self::watch_quorum).
@@ -711,7 +711,7 @@ impl RedisFrontEnd {
     pub fn begin_drain(&mut self, now: Now) {
         self.drain.begin(now.instant);
         let ends = self.waits.end_all(now.instant);
-        self.end_waits(ends);
+        self.end_waits(now.instant, ends);
     }
 
     /// True if the process stops.

@@ -15,19 +15,6 @@ const NODES: usize = 3;
 const CLIENTS: u64 = 3;
 const KEYS: [&str; 4] = ["a", "b", "c", "cc"];
 
-/// What is wrong, to show that the test would find it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Planted {
-    /// The reply of another replica is not preceded by an invalidation.
-    ForeignReplyFirst,
-    /// What changes while it is being read is not invalidated behind the reply.
-    ReadingForgotten,
-    /// It is taken for granted that this replica tells of what it executes.
-    TakenForTold,
-    /// A state that is replaced invalidates nothing.
-    StateReplacedSilently,
-}
-
 /// A command that a client waits for.
 #[derive(Debug)]
 struct UnderWay {
@@ -92,7 +79,7 @@ impl Node {
             tracking.begin(client, request(client == 0), None);
         }
         let clients = (0..CLIENTS).map(|_| Client::default()).collect();
-        tracking.set_told(planted == Some(Planted::TakenForTold), is_exact);
+        tracking.set_told(false, is_exact);
         Self { tracking, engine, executed, untold: VecDeque::new(), is_exact, clients }
     }
 
@@ -183,9 +170,7 @@ impl Cluster {
         node.engine.set_notifying(true);
         node.executed = self.log.len();
         node.untold.clear();
-        if self.planted != Some(Planted::StateReplacedSilently) {
-            node.tracking.flush();
-        }
+        node.tracking.on_state_replaced();
         node.deliver();
     }
 
@@ -206,8 +191,7 @@ impl Cluster {
         let (body, is_update) = (body_of(&words), keys.is_empty());
         let committed = self.log.len();
         let node = &mut self.nodes[place];
-        let freshness = if is_update { Freshness::Update } else { Freshness::Current };
-        node.tracking.on_submit(client as u64, &body, freshness, true);
+        node.tracking.on_submit(client as u64, &body, Freshness::Current, true);
         node.clients[client].under_way = Some(UnderWay { body, keys, committed, is_update, answer: None });
     }
 

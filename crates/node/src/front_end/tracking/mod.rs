@@ -23,6 +23,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use syros_commands::access::{KeyEvent, Notification};
 use syros_commands::operations;
+#[cfg(feature = "planted-bugs")]
+use syros_protocol::replica::PlantedBug;
 use syros_resp::TrackingRequest;
 
 /// The name of a key. As in Redis, databases do not count: of keys of one name, a change of one invalidates all.
@@ -47,8 +49,8 @@ struct Reading {
     keys: Vec<Name>,
     /// What it writes.
     written: Vec<Name>,
-    /// The state of the reply may be later than what the replica of this process has told.
-    is_foreign: bool,
+    /// The state of the reply is not later than what the replica of this process has told; `None`: nothing has been answered.
+    is_exact: Option<bool>,
     /// Those of the keys that have changed meanwhile.
     touched: BTreeSet<Name>,
     /// All of them may have.
@@ -76,12 +78,10 @@ impl TrackingClient {
 /// How an operation of a tracking connection is answered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Freshness {
-    /// A read that may be answered by any replica, with a state that is not older than when it was submitted.
+    /// With a state that is not older than when it was submitted.
     Current,
     /// A read whose state may be older than that.
     Stale,
-    /// An update: its state may be later than what the replica of this process has executed.
-    Update,
 }
 
 /// The connections that track, and which keys their clients keep.
@@ -98,8 +98,23 @@ pub(super) struct Tracking {
     is_exact: bool,
     invalidations: Vec<Invalidation>,
     /// A known-wrong variant, for tests of tests.
+    #[cfg(any(test, feature = "planted-bugs"))]
+    planted: Option<Planted>,
+}
+
+/// Known-wrong variants.
+#[cfg(any(test, feature = "planted-bugs"))]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Planted {
+    /// The reply of another replica is not preceded by an invalidation.
+    ForeignReplyFirst,
+    /// What changes while it is being read is not invalidated behind the reply.
+    ReadingForgotten,
+    /// A state that is replaced invalidates nothing.
+    StateReplacedSilently,
+    /// It is taken for granted that the replica of this process tells of what it executes.
     #[cfg(test)]
-    planted: Option<cluster_tests::Planted>,
+    TakenForTold,
 }
 
 impl Tracking {
@@ -112,9 +127,27 @@ impl Tracking {
             is_told: false,
             is_exact: false,
             invalidations: Vec::new(),
-            #[cfg(test)]
+            #[cfg(any(test, feature = "planted-bugs"))]
             planted: None,
         }
+    }
+
+    /// Makes it wrong in a known way, if the bug is one of this module.
+    #[cfg(feature = "planted-bugs")]
+    pub(super) fn planted(mut self, bug: Option<PlantedBug>) -> Self {
+        self.planted = bug.and_then(|bug| match bug {
+            PlantedBug::InvalidationLate => Some(Planted::ForeignReplyFirst),
+            PlantedBug::InvalidationForgotten => Some(Planted::ReadingForgotten),
+            PlantedBug::CopiesOutliveState => Some(Planted::StateReplacedSilently),
+            _ => None,
+        });
+        self
+    }
+
+    /// True if this is that known-wrong variant.
+    #[cfg(any(test, feature = "planted-bugs"))]
+    fn is_planted(&self, bug: Planted) -> bool {
+        self.planted == Some(bug)
     }
 
     /// True if no connection tracks.
@@ -191,7 +224,10 @@ impl Tracking {
 
     /// The connection is about to submit this body. `keeps`: its client keeps what it reads.
     pub(super) fn on_submit(&mut self, address: u64, body: &[u8], freshness: Freshness, keeps: bool) {
-        let are_all_touched = !self.is_told || freshness == Freshness::Stale;
+        let is_told = self.is_told;
+        #[cfg(test)]
+        let is_told = is_told || self.is_planted(Planted::TakenForTold);
+        let are_all_touched = !is_told || freshness == Freshness::Stale;
         let Some(client) = self.clients.get_mut(&address) else { return };
         let (mut keys, mut written) = (Vec::new(), Vec::new());
         for operation in operations(body).flatten() {
@@ -204,28 +240,27 @@ impl Tracking {
                 false => written.push(Name::from(key.name)),
             });
         }
-        let is_foreign = freshness == Freshness::Update;
         let touched = BTreeSet::new();
-        client.reading = Some(Reading { keys, written, is_foreign, touched, are_all_touched });
+        client.reading = Some(Reading { keys, written, is_exact: None, touched, are_all_touched });
     }
 
     /// A part of the answer to what the connection has under way has come from the replica of this process, or from another.
     pub(super) fn on_answer(&mut self, address: u64, is_own: bool) {
         if let Some(reading) = self.clients.get_mut(&address).and_then(|client| client.reading.as_mut()) {
-            reading.is_foreign |= !(is_own && self.is_exact);
+            reading.is_exact = Some(reading.is_exact.unwrap_or(true) && is_own && self.is_exact);
         }
     }
 
     /// The reply is about to be written.
     pub(super) fn before_reply(&mut self, address: u64) {
-        #[cfg(test)]
-        if self.planted == Some(cluster_tests::Planted::ForeignReplyFirst) {
+        #[cfg(any(test, feature = "planted-bugs"))]
+        if self.is_planted(Planted::ForeignReplyFirst) {
             return;
         }
         let Some(client) = self.clients.get_mut(&address) else { return };
         let Some(reading) = &client.reading else { return };
         let mut keys: BTreeSet<Name> = BTreeSet::new();
-        if reading.is_foreign {
+        if reading.is_exact != Some(true) {
             let is_kept = |key: &&Name| client.request.is_broadcast || client.kept.contains(*key);
             keys.extend(reading.keys.iter().filter(is_kept).cloned());
         }
@@ -237,16 +272,19 @@ impl Tracking {
 
     /// The reply has been written, or there is none: then the client keeps nothing of it.
     pub(super) fn after_reply(&mut self, address: u64, is_answered: bool) {
+        #[cfg(any(test, feature = "planted-bugs"))]
+        let forgets = self.is_planted(Planted::ReadingForgotten);
         let Some(client) = self.clients.get_mut(&address) else { return };
-        let Some(reading) = client.reading.take() else { return };
+        #[cfg_attr(not(any(test, feature = "planted-bugs")), expect(unused_mut))]
+        let Some(mut reading) = client.reading.take() else { return };
+        #[cfg(any(test, feature = "planted-bugs"))]
+        if forgets {
+            (reading.touched, reading.are_all_touched) = (BTreeSet::new(), false);
+        }
         if !is_answered {
             return;
         }
-        #[cfg(test)]
-        let forgets = self.planted == Some(cluster_tests::Planted::ReadingForgotten);
-        #[cfg(not(test))]
-        let forgets = false;
-        let is_touched = |key: &Name| (reading.are_all_touched || reading.touched.contains(key)) && !forgets;
+        let is_touched = |key: &Name| reading.are_all_touched || reading.touched.contains(key);
         let (touched, kept): (BTreeSet<Name>, BTreeSet<Name>) =
             reading.keys.iter().cloned().partition(|key| is_touched(key));
         if !client.request.is_broadcast {
@@ -324,8 +362,17 @@ impl Tracking {
         }
     }
 
-    /// Any key may have changed: the state is another one, or all keys have gone.
-    pub(super) fn flush(&mut self) {
+    /// The state of the replica of this process is another one.
+    pub(super) fn on_state_replaced(&mut self) {
+        #[cfg(any(test, feature = "planted-bugs"))]
+        if self.is_planted(Planted::StateReplacedSilently) {
+            return;
+        }
+        self.flush();
+    }
+
+    /// Any key may have changed.
+    fn flush(&mut self) {
         self.keepers.clear();
         for (address, client) in &mut self.clients {
             client.kept.clear();

@@ -108,7 +108,7 @@ fn a_reply_of_another_replica_comes_behind_an_invalidation() {
     tracking.before_reply(1);
     assert_eq!(told(&mut tracking), ["1: a"]);
     tracking.after_reply(1, true);
-    tracking.on_submit(1, &body(&["SET a 1"]), Freshness::Update, true);
+    tracking.on_submit(1, &body(&["SET a 1"]), Freshness::Current, true);
     tracking.before_reply(1);
     assert_eq!(told(&mut tracking), ["1: a"], "its own update");
 }

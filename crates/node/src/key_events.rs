@@ -1,9 +1,10 @@
 //! What log entries have done to keys, from the engine that executes them to the clients that listen.
 
+use std::collections::{BTreeMap, BTreeSet};
 use syros_commands::access::Notification;
 #[cfg(feature = "planted-bugs")]
 use syros_protocol::replica::PlantedBug;
-use syros_types::OpNumber;
+use syros_types::{OpNumber, OperationId};
 
 /// Events of keys at a node. The front end says whether anybody listens; what executes the log says what has happened.
 ///
@@ -22,6 +23,9 @@ pub struct KeyEvents {
     /// The last entry that the log had when the process started.
     replayed: OpNumber,
     happened: Vec<Notification>,
+    /// Which updates the entries are of what has happened, as far as each is one, if that is asked.
+    origins: BTreeMap<u64, OperationId>,
+    wants_origins: bool,
     #[cfg(feature = "planted-bugs")]
     planted: Option<PlantedBug>,
 }
@@ -101,6 +105,31 @@ impl KeyEvents {
     pub(crate) fn state_replaced(&mut self, through: OpNumber) {
         self.replayed = self.replayed.min(through);
         self.is_state_replaced = true;
+    }
+
+    /// From now on it is asked which updates have done something to keys, or is not.
+    pub const fn set_wants_origins(&mut self, wants_origins: bool) {
+        self.wants_origins = wants_origins;
+    }
+
+    /// This has happened; `update_of` tells of which update a log entry is, if it is one.
+    pub(crate) fn add_of(
+        &mut self,
+        notifications: Vec<Notification>,
+        update_of: impl Fn(OpNumber) -> Option<OperationId>,
+    ) {
+        if self.wants_origins {
+            let entries = notifications.iter().map(|notification| notification.entry);
+            let entries: BTreeSet<u64> = entries.collect();
+            let origins = entries.into_iter().map(|entry| Some((entry, update_of(OpNumber(entry))?)));
+            self.origins.extend(origins.flatten());
+        }
+        self.add(notifications);
+    }
+
+    /// Which updates the entries are of what has happened since this was asked last, as far as it is asked.
+    pub fn take_origins(&mut self) -> BTreeMap<u64, OperationId> {
+        std::mem::take(&mut self.origins)
     }
 
     /// What has happened since this was asked last.

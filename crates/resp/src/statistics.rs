@@ -1,6 +1,7 @@
 //! What the connections of a process have done, for INFO.
 
 use crate::scripts::KnownScripts;
+use crate::tracking::TrackingCounts;
 use crate::writer::Protocol;
 use core::fmt::Write as _;
 use core::sync::atomic::{AtomicU64, Ordering};
@@ -157,8 +158,8 @@ pub struct Statistics {
     errors: Mutex<BTreeMap<Vec<u8>, u64>>,
     /// Clients whose commands wait for elements.
     blocked: AtomicU64,
-    /// Clients that keep copies, and keys of which they do.
-    tracking: [AtomicU64; 2],
+    /// What is known of clients that keep copies.
+    tracking: Mutex<TrackingCounts>,
     /// What is known of the scripts that clients run.
     pub(crate) scripts: KnownScripts,
     /// When two windows of the rates began; the older one first.
@@ -184,7 +185,7 @@ impl Default for Statistics {
             output_bytes: Counter::default(),
             errors: Mutex::default(),
             blocked: AtomicU64::new(0),
-            tracking: Default::default(),
+            tracking: Mutex::default(),
             scripts: KnownScripts::default(),
             windows: Default::default(),
         }
@@ -197,15 +198,14 @@ impl Statistics {
         self.blocked.store(clients, Ordering::Relaxed);
     }
 
-    /// So many clients keep copies, of so many keys.
-    pub fn set_tracking(&self, clients: u64, keys: u64) {
-        self.tracking[0].store(clients, Ordering::Relaxed);
-        self.tracking[1].store(keys, Ordering::Relaxed);
+    /// So much is known of clients that keep copies.
+    pub fn set_tracking(&self, counts: TrackingCounts) {
+        *self.tracking.lock().unwrap_or_else(PoisonError::into_inner) = counts;
     }
 
     /// What was set with [`set_tracking`](Self::set_tracking).
-    pub(crate) fn tracking(&self) -> [u64; 2] {
-        self.tracking.each_ref().map(|place| place.load(Ordering::Relaxed))
+    pub(crate) fn tracking(&self) -> TrackingCounts {
+        *self.tracking.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// How many clients have commands that wait for elements.

@@ -27,6 +27,19 @@ pub struct TrackingRequest {
     pub redirect: Option<u64>,
 }
 
+/// How much is known of clients that keep copies.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct TrackingCounts {
+    /// Clients that track.
+    pub clients: u64,
+    /// Keys that some client keeps a copy of.
+    pub keys: u64,
+    /// Copies of keys: each client's counts.
+    pub items: u64,
+    /// Different prefixes that clients are told of.
+    pub prefixes: u64,
+}
+
 /// What a session knows of its tracking.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct SessionTracking {

@@ -17,7 +17,7 @@ pub use output::{DriverObserver, Notice, Output};
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use syros_protocol::message::{Body, Message, Peer};
+use syros_protocol::message::{Body, Message, Payload, Peer};
 use syros_protocol::record::{Record, SnapshotHead, Ticket};
 #[cfg(feature = "planted-bugs")]
 use syros_protocol::replica::PlantedBug;
@@ -75,6 +75,15 @@ pub struct ReplicaDriver<M, S: Store, H> {
     seen: OpNumber,
     #[cfg(feature = "planted-bugs")]
     planted: Option<PlantedBug>,
+}
+
+/// Which update a log entry behind `before` is, if it is a single one.
+fn update_of(replica: &Replica, number: OpNumber, before: OpNumber) -> Option<OperationId> {
+    if number <= before {
+        return None;
+    }
+    let Payload::Update(update) = &replica.entry(number).payload else { return None };
+    Some(update.request.id)
 }
 
 impl<M: InMemory + Send + 'static, S: Store, H> ReplicaDriver<M, S, H> {
@@ -485,7 +494,8 @@ impl<M: InMemory + Send + 'static, S: Store, H> ReplicaDriver<M, S, H> {
         let before = memory.executed();
         memory.engine_mut().set_notifying(self.key_events.is_told());
         if let Some(executed) = memory.apply(&self.replica, through, clock, observer) {
-            self.key_events.add(memory.engine_mut().take_notifications());
+            let notifications = memory.engine_mut().take_notifications();
+            self.key_events.add_of(notifications, |number| update_of(&self.replica, number, before));
             let executed_through = memory.executed();
             self.note_executed(before, executed_through);
             self.replica.handle(now, executed);
@@ -595,8 +605,9 @@ impl<M: InMemory + Send + 'static, S: Store, H> ReplicaDriver<M, S, H> {
             ExecutorEvent::Executed(executed) => {
                 observer.on_prefix(&executed);
                 self.note_executed(self.seen, executed.through);
-                self.seen = executed.through;
-                self.key_events.add(executed.notifications);
+                let before = std::mem::replace(&mut self.seen, executed.through);
+                self.key_events
+                    .add_of(executed.notifications, |number| update_of(&self.replica, number, before));
                 let replies = executed.replies.into_iter();
                 let replies = replies.map(|(number, reply)| (number, Body::from(reply))).collect();
                 self.replica.handle(now, Event::Applied { through: executed.through, replies });

@@ -57,8 +57,7 @@ impl RedisFrontEnd {
     }
 
     fn count_tracking(&self) {
-        let (clients, keys) = (self.tracking.len() as u64, self.tracking.keys() as u64);
-        self.shared.statistics.set_tracking(clients, keys);
+        self.shared.statistics.set_tracking(self.tracking.counts());
     }
 
     /// Hears what the replica of this process has done to keys, and whether it tells of all that it does.
@@ -73,6 +72,7 @@ impl RedisFrontEnd {
         if is_state_replaced {
             self.tracking.on_state_replaced();
         }
+        key_events.set_wants_origins(self.tracking.spares_own());
         self.tracking.set_keys_max(self.shared.tracking_keys_max());
         self.deliver_invalidations(now.instant);
     }
@@ -122,7 +122,7 @@ impl RedisFrontEnd {
             Class::Read if policy == ReadPolicy::Stale => Freshness::Stale,
             _ => Freshness::Current,
         };
-        tracking.on_submit(address, &submission.body, freshness, keeps);
+        tracking.on_submit(address, &submission.body, freshness, (keeps, submission.waits));
     }
 
     /// A reply, or an error if it is not answered, is about to be written to a connection.
@@ -138,6 +138,17 @@ impl RedisFrontEnd {
         if self.tracking.has(address) {
             self.tracking.after_reply(address, is_answered);
             self.deliver_invalidations(now);
+        }
+    }
+
+    /// A message is about to leave: of updates of clients that are not told of their own, it is noted which they are.
+    pub(super) fn note_sent(&mut self, message: &Message) {
+        let Message::Request { request, .. } = message else { return };
+        if self.tracking.spares_own()
+            && let Some(token) = self.group.client.token_of_update(request.id)
+            && let Some(waiter) = self.group.waiter(token)
+        {
+            self.tracking.on_sent(waiter.address, request.id);
         }
     }
 

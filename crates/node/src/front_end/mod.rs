@@ -450,7 +450,10 @@ impl RedisFrontEnd {
         }
         let Some(action) = self.group.client.poll() else { return self.poll_messages(now) };
         Some(match action {
-            Action::Send { to, message } => FrontEndAction::Send { to, message },
+            Action::Send { to, message } => {
+                self.note_sent(&message);
+                FrontEndAction::Send { to, message }
+            }
             Action::Completed { token, outcome, applied } => {
                 #[cfg(feature = "planted-bugs")]
                 let reply = if let Outcome::Reply(reply) = &outcome { Some(reply.clone()) } else { None };

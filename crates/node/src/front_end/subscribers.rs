@@ -186,7 +186,7 @@ impl RedisFrontEnd {
         self.messages.set_key_events(self.shared.keyspace_events());
         let mut happened = key_events.take();
         key_events.set_wanted(self.messages.wants_key_events() || !self.tracking.is_empty());
-        self.tracking.on_changes(&happened);
+        self.tracking.on_changes(&happened, &key_events.take_origins());
         self.exchange_copies(now, key_events);
         let replayed = key_events.replayed().0;
         happened.retain(|notification| notification.entry > replayed && !notification.event.is_silent());

@@ -658,7 +658,7 @@ impl CommandPipeline {
         if self.refuse_to_subscriber(number, local, words) {
             return;
         }
-        self.note_tracking(local, words);
+        self.note_tracking(local);
         match parsed {
             Ok(Parsed::Local(command)) if transactions::is_immediate(command) => {
                 self.at_once(number, command, words, context);

@@ -2,7 +2,7 @@
 
 use super::{CommandPipeline, Connection};
 use crate::tracking::{SessionTracking, TrackingRequest};
-use crate::writer::{Protocol, write_array, write_bulk, write_integer, write_nil_array, write_push};
+use crate::writer::{Protocol, write_array, write_bulk, write_integer, write_nil, write_push};
 use syros_commands::ConnectionCommand;
 
 /// The channel in which invalidations come to a client of RESP2 that subscribes to it.
@@ -54,7 +54,7 @@ impl Connection {
             }
         }
         match keys {
-            None => write_nil_array(out, protocol),
+            None => write_nil(out, protocol),
             Some(keys) => {
                 write_array(out, keys.len());
                 keys.iter().for_each(|key| write_bulk(out, key));
@@ -80,16 +80,16 @@ impl Connection {
 
 impl CommandPipeline {
     /// A command has come: notes whether the client keeps what it reads, and what CLIENT CACHING has said of it.
-    pub(super) fn note_tracking(&mut self, command: Option<ConnectionCommand>, words: &[&[u8]]) {
+    pub(super) fn note_tracking(&mut self, command: Option<ConnectionCommand>) {
         use ConnectionCommand as C;
         let Some(tracking) = &mut self.session.tracking else { return };
-        self.keeps_copies = tracking.keeps();
-        let is_caching = command == Some(C::Client)
-            && words.get(1).is_some_and(|word| word.eq_ignore_ascii_case(b"caching"));
-        // What is said before a transaction is said of all of it.
+        // Nobody keeps the versions that WATCH asks for.
+        self.keeps_copies = tracking.keeps() && command != Some(C::Watch);
+        // What CLIENT CACHING says goes for the next command that is no CLIENT. What it says before a transaction goes for all of
+        // that.
         let ends = matches!(command, Some(C::Exec | C::Discard));
         let is_inside = command == Some(C::Multi) || (self.queue.is_some() && !ends);
-        if !is_caching && !is_inside {
+        if command != Some(C::Client) && !is_inside {
             tracking.is_caching_set = false;
         }
     }

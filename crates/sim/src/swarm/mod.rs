@@ -9,6 +9,7 @@ mod engines;
 mod front_ends;
 mod hunts;
 mod settings;
+mod tracking;
 mod waits;
 mod watches;
 

@@ -2,8 +2,10 @@
 
 use super::{Generator, apply, body_if_data, ms};
 use crate::Engine;
+use std::collections::BTreeMap;
+use syros_commands::Reply;
 use syros_commands::access::{KeyEvent, Notification};
-use syros_types::{Database, OpNumber};
+use syros_types::{Database, OpNumber, WallTime};
 
 /// What engines have to pass.
 ///
@@ -13,6 +15,7 @@ pub(super) fn test<E: Engine>(make: &impl Fn() -> E) {
     test_events(make);
     test_expiry(make);
     test_silent_changes(make);
+    test_every_change_is_told(make);
     test_databases(make);
     test_what_is_undone(make);
     test_order_and_silence(make);
@@ -302,10 +305,73 @@ fn test_silent_changes<E: Engine>(make: &impl Fn() -> E) {
     for key in 0..300 {
         apply(&mut engine, ms(2), &body(&[&format!("SET k{key} 1 PXAT {}", if key < 2 { 10 } else { 20 })]));
     }
-    engine.advance(ms(10));
+    // PXAT names the last millisecond.
+    engine.advance(ms(11));
     assert_eq!(silent(&mut engine), [changed("k0"), changed("k1")].concat());
-    engine.advance(ms(20));
+    engine.advance(ms(21));
     assert_eq!(silent(&mut engine), [(KeyEvent::Flushed, String::new())]);
+    apply(&mut engine, ms(30), &body(&["HSET h one 1 two 2 three 3", "HPEXPIRE h 10 FIELDS 1 one"]));
+    apply(&mut engine, ms(30), &body(&["HPEXPIRE h 12 FIELDS 1 two"]));
+    assert_eq!(silent(&mut engine), []);
+    for time in [41, 43] {
+        engine.advance(ms(time));
+        assert_eq!(silent(&mut engine), changed("h"), "{time}");
+    }
+}
+
+/// What there is of every key: by its name and database, what DUMP and PEXPIRETIME say.
+fn state_of<E: Engine>(engine: &E, time: WallTime) -> BTreeMap<(Database, Vec<u8>), Vec<Reply>> {
+    let ask = |database: Database, words: &[&[u8]]| {
+        let mut reply = Vec::new();
+        engine.read(time, &body_if_data(words, database).expect("a command on data"), &mut reply);
+        Reply::decode_all(&reply).expect("a reply").pop()
+    };
+    let mut state = BTreeMap::new();
+    for database in Database::all() {
+        let Some(Reply::Array(keys)) = ask(database, &[b"KEYS", b"*"]) else { continue };
+        for key in keys {
+            let Reply::Bulk(key) = key else { panic!("{key:?} is no key") };
+            let said = [&b"DUMP"[..], b"PEXPIRETIME"].map(|command| ask(database, &[command, &key]));
+            state.insert((database, key), said.into_iter().flatten().collect());
+        }
+    }
+    state
+}
+
+/// Nothing changes a key without telling of it, not even time. What clients keep copies of depends on it.
+fn test_every_change_is_told<E: Engine>(make: &impl Fn() -> E) {
+    for seed in 0..2 {
+        let mut engine = make();
+        engine.set_notifying(true);
+        let mut generator = Generator::new(seed, 1..4_000, 1..2_000_000);
+        generator.mixes_sketches = true;
+        generator.has_streams = true;
+        generator.has_field_expiry = true;
+        let mut before = BTreeMap::new();
+        let mut changes = 0;
+        for step in 0..1_200 {
+            let Some(body) = generator.body() else { continue };
+            let time = ms(step * 50);
+            apply(&mut engine, time, &body);
+            let after = state_of(&engine, time);
+            let told = engine.take_notifications();
+            if told.iter().any(|one| one.event == KeyEvent::Flushed) {
+                before = after;
+                continue;
+            }
+            let of_both = before.keys().chain(after.keys());
+            let mut changed = of_both.filter(|key| before.get(key) != after.get(key));
+            let is_told = |(_, name): &(Database, Vec<u8>)| told.iter().any(|one| *one.key == **name);
+            if let Some((database, key)) = changed.clone().find(|key| !is_told(key)) {
+                let operations: Vec<_> = syros_commands::operations(&body).collect();
+                let key = key.escape_ascii();
+                panic!("seed {seed}, step {step}: {operations:?} changes {key} of {database:?} silently");
+            }
+            changes += usize::from(changed.next().is_some());
+            before = after;
+        }
+        assert!(changes > 300, "{changes}");
+    }
 }
 
 fn test_databases<E: Engine>(make: &impl Fn() -> E) {

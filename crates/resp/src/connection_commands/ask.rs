@@ -60,8 +60,9 @@ pub(crate) fn asks_process(command: ConnectionCommand, words: &[&[u8]]) -> bool 
 /// CLIENT TRACKING: the words behind these two.
 fn tracking(words: &[&[u8]], session: &Session) -> Result<ProcessRequest, Vec<u8>> {
     let present = session.tracking.as_ref().map(|tracking| &tracking.request);
-    let request = TrackingRequest::parse(&words[1..], present)?;
-    if words[0].eq_ignore_ascii_case(b"on") {
+    let is_on = words[0].eq_ignore_ascii_case(b"on");
+    let request = TrackingRequest::parse(&words[1..], present, is_on)?;
+    if is_on {
         Ok(ProcessRequest::Track(Some(request)))
     } else if words[0].eq_ignore_ascii_case(b"off") {
         Ok(ProcessRequest::Track(None))

@@ -81,6 +81,14 @@ struct TrackingClient {
     own: VecDeque<(OperationId, Vec<Name>)>,
 }
 
+/// Bytes that the table of keepers may take, and what an entry of it takes besides the name of the key, about.
+const BYTES_MAX: usize = 256 * 1024 * 1024;
+const COPY_BYTES: usize = 128;
+
+/// Prefixes of all clients of a node, at most; each key that changes is compared with all of them. A client that is told of
+/// all keys has one.
+const PREFIXES_MAX: usize = 16_384;
+
 /// Updates of its own that are remembered of a client, at most. Of an older one the client is told.
 const OWN_MAX: usize = 64;
 
@@ -126,9 +134,10 @@ pub(super) struct Tracking {
     clients: BTreeMap<u64, TrackingClient>,
     /// The connections whose clients keep a key.
     keepers: BTreeMap<Name, BTreeSet<u64>>,
-    /// Pairs of a key and a connection in that table.
+    /// Pairs of a key and a connection in that table, and about how many bytes they take.
     items: usize,
-    /// Prefixes of which clients are told; an empty one is all keys.
+    bytes: usize,
+    /// Different prefixes of which clients are told; an empty one is all keys.
     prefixes: usize,
     /// The connections that are reading a key.
     readers: BTreeMap<Name, BTreeSet<u64>>,
@@ -168,6 +177,7 @@ impl Tracking {
             clients: BTreeMap::new(),
             keepers: BTreeMap::new(),
             items: 0,
+            bytes: 0,
             prefixes: 0,
             readers: BTreeMap::new(),
             broadcasts: BTreeSet::new(),
@@ -243,6 +253,14 @@ impl Tracking {
         self.count_prefixes();
     }
 
+    /// True if the connection may track so: of all clients there are not too many prefixes.
+    pub(super) fn has_room(&self, address: u64, request: &TrackingRequest) -> bool {
+        let of_one = |request: &TrackingRequest| request.prefixes.len().max(1);
+        let others = self.broadcasts.iter().filter(|other| **other != address);
+        let others = others.filter_map(|other| Some(of_one(&self.clients.get(other)?.request)));
+        !request.is_broadcast || others.sum::<usize>() + of_one(request) <= PREFIXES_MAX
+    }
+
     fn count_prefixes(&mut self) {
         let requests = self.broadcasts.iter().filter_map(|address| Some(&self.clients.get(address)?.request));
         let of_one = |request: &TrackingRequest| match &*request.prefixes {
@@ -256,12 +274,18 @@ impl Tracking {
     pub(super) fn end(&mut self, address: u64) {
         self.end_reading(address);
         let Some(client) = self.clients.remove(&address) else { return };
-        self.items -= client.kept.len();
+        client.kept.iter().for_each(|key| self.uncount(key, 1));
         client.kept.iter().for_each(|key| remove(&mut self.keepers, key, address));
         self.invalidations.retain(|invalidation| invalidation.address != address);
         if self.broadcasts.remove(&address) {
             self.count_prefixes();
         }
+    }
+
+    /// So many clients do not keep a key any more.
+    const fn uncount(&mut self, key: &Name, times: usize) {
+        self.items -= times;
+        self.bytes -= times * (key.len() + COPY_BYTES);
     }
 
     /// The connection has nothing under way any more. What it had.
@@ -388,7 +412,7 @@ impl Tracking {
             changed.extend(touched);
             for key in kept {
                 if client.kept.insert(key.clone()) {
-                    self.items += 1;
+                    (self.items, self.bytes) = (self.items + 1, self.bytes + key.len() + COPY_BYTES);
                     self.keepers.entry(key).or_default().insert(address);
                 }
             }
@@ -406,8 +430,8 @@ impl Tracking {
             if let Some(client) = self.clients.get_mut(&address)
                 && client.kept.remove(&key)
             {
-                self.items -= 1;
                 remove(&mut self.keepers, &key, address);
+                self.uncount(&key, 1);
             }
             self.invalidations.push(Invalidation { address, keys: Some(vec![key]) });
         }
@@ -415,9 +439,9 @@ impl Tracking {
 
     /// Has clients drop keys until the table is small enough.
     fn evict(&mut self) {
-        while self.keepers.len() > self.keys_max {
+        while self.keepers.len() > self.keys_max || self.bytes > BYTES_MAX {
             let Some((key, keepers)) = self.keepers.pop_first() else { return };
-            self.items -= keepers.len();
+            self.uncount(&key, keepers.len());
             for address in keepers {
                 if let Some(client) = self.clients.get_mut(&address) {
                     client.kept.remove(&key);
@@ -455,20 +479,25 @@ impl Tracking {
     /// A key has changed, by this update if it is known. `told`: what clients are told of that have asked for prefixes.
     fn on_change(&mut self, (key, event, update): (&Name, KeyEvent, Option<OperationId>), told: &mut Told) {
         let mut keepers = self.keepers.remove(key).unwrap_or_default();
+        let before = keepers.len();
         keepers.retain(|address| {
             let Some(client) = self.clients.get_mut(address) else { return false };
             if client.is_own(key, event, update) {
                 return true;
             }
             client.kept.remove(key);
-            self.items -= 1;
-            if let Some(held) = client.held_for(key) {
-                held.insert(key.clone());
-            } else if client.prefix_of(key).is_none() {
-                self.invalidations.push(Invalidation { address: *address, keys: Some(vec![key.clone()]) });
+            // Those who have prefixes are told below.
+            if client.prefix_of(key).is_none() {
+                match client.held_for(key) {
+                    Some(held) => drop(held.insert(key.clone())),
+                    None => self
+                        .invalidations
+                        .push(Invalidation { address: *address, keys: Some(vec![key.clone()]) }),
+                }
             }
             false
         });
+        self.uncount(key, before - keepers.len());
         if !keepers.is_empty() {
             self.keepers.insert(key.clone(), keepers);
         }
@@ -501,7 +530,7 @@ impl Tracking {
     /// Any key may have changed.
     fn flush(&mut self) {
         self.keepers.clear();
-        self.items = 0;
+        (self.items, self.bytes) = (0, 0);
         for (address, client) in &mut self.clients {
             client.kept.clear();
             if let Some(reading) = &mut client.reading {

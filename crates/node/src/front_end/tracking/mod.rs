@@ -55,6 +55,8 @@ struct Reading {
     written: Vec<Name>,
     /// It may write any key.
     writes_all: bool,
+    /// Of what it reads nobody knows whether it writes that.
+    runs_script: bool,
     /// It may wait for long: then the client is told meanwhile of what others do.
     waits: bool,
     /// What has changed meanwhile, and the client is told of behind the reply.
@@ -69,6 +71,12 @@ struct Reading {
     are_all_touched: bool,
 }
 
+impl Reading {
+    fn writes(&self, key: &Name) -> bool {
+        self.writes_all || self.written.contains(key)
+    }
+}
+
 #[derive(Debug)]
 struct TrackingClient {
     request: TrackingRequest,
@@ -78,7 +86,15 @@ struct TrackingClient {
     reading: Option<Reading>,
     /// Updates of the client's own that the replica of this process may not have executed, and the keys that they write: the
     /// client is not told of them, if it has asked for that (NOLOOP).
-    own: VecDeque<(OperationId, Vec<Name>)>,
+    own: VecDeque<OwnUpdate>,
+}
+
+/// An update of a client, and what it writes.
+#[derive(Debug)]
+struct OwnUpdate {
+    id: OperationId,
+    written: Vec<Name>,
+    writes_all: bool,
 }
 
 /// Bytes that the table of keepers may take, and what an entry of it takes besides the name of the key, about.
@@ -98,7 +114,8 @@ impl TrackingClient {
         // Keys expire, and are evicted, beside what the update of the entry does.
         let is_by_the_way =
             matches!(event.class(), KeyEventClass::Silent | KeyEventClass::Expired | KeyEventClass::Evicted);
-        let is_this = |(own, keys): &(OperationId, Vec<Name>)| Some(*own) == update && keys.contains(key);
+        let is_this =
+            |own: &OwnUpdate| Some(own.id) == update && (own.writes_all || own.written.contains(key));
         self.request.no_loop && !is_by_the_way && self.own.iter().any(is_this)
     }
 
@@ -115,7 +132,7 @@ impl TrackingClient {
     /// What is told behind the reply of what the client has under way, if this is written by that.
     fn held_for(&mut self, key: &Name) -> Option<&mut BTreeSet<Name>> {
         let reading = self.reading.as_mut()?;
-        (!reading.waits && reading.written.contains(key)).then_some(&mut reading.held)
+        (!reading.waits && reading.writes(key)).then_some(&mut reading.held)
     }
 }
 
@@ -330,17 +347,23 @@ impl Tracking {
         let are_all_touched = !is_told || freshness == Freshness::Stale;
         let mut reading = Reading { waits, are_all_touched, ..Reading::default() };
         for operation in operations(body).flatten() {
-            let (is_read, is_script) = (operation.command.is_read(), operation.runs_writer());
-            let names_keys = operation.each_key(|key| {
-                let is_of_interest = !client.request.is_broadcast || client.prefix_of(key.name).is_some();
-                // What a script reads of the keys that it declares is known only when it has run.
-                if keeps && is_of_interest && (is_read || is_script) {
-                    reading.keys.push(Name::from(key.name));
+            let is_read = operation.command.is_read();
+            let mut read = |name: &[u8]| {
+                let is_of_interest = !client.request.is_broadcast || client.prefix_of(name).is_some();
+                if keeps && is_of_interest {
+                    reading.keys.push(Name::from(name));
                 }
+            };
+            // What a script reads of the keys that it declares is known only when it has run.
+            let is_script = operation.each_declared_key(|key| read(key.name));
+            let names_keys = operation.each_key(|key| {
                 if !is_read {
                     reading.written.push(Name::from(key.name));
+                } else if !is_script {
+                    read(key.name);
                 }
             });
+            reading.runs_script |= is_script;
             reading.writes_all |= !is_read && !names_keys;
         }
         for key in &reading.keys {
@@ -360,13 +383,14 @@ impl Tracking {
             return;
         };
         let Some(reading) = &client.reading else { return };
-        if client.own.iter().any(|(own, _)| *own == id) {
+        if client.own.iter().any(|own| own.id == id) {
             return;
         }
         if client.own.len() == OWN_MAX {
             client.own.pop_front();
         }
-        client.own.push_back((id, reading.written.clone()));
+        let (written, writes_all) = (reading.written.clone(), reading.writes_all);
+        client.own.push_back(OwnUpdate { id, written, writes_all });
     }
 
     /// A part of the answer to what the connection has under way has come from the replica of this process, or from another.
@@ -386,7 +410,8 @@ impl Tracking {
         let Some(reading) = client.reading.as_ref().filter(|reading| reading.is_exact != Some(true)) else {
             return;
         };
-        let is_old = |key: &&Name| client.kept.contains(*key) && !reading.written.contains(key);
+        let is_old =
+            |key: &&Name| client.kept.contains(*key) && (reading.runs_script || !reading.writes(key));
         let keys = reading.keys.iter().filter(is_old).cloned().collect();
         self.invalidate(address, keys);
     }
@@ -469,7 +494,7 @@ impl Tracking {
             }
         }
         for client in self.clients.values_mut().filter(|client| !client.own.is_empty()) {
-            client.own.retain(|(own, _)| !updates.values().any(|executed| executed == own));
+            client.own.retain(|own| !updates.values().any(|executed| *executed == own.id));
         }
         for ((address, _), keys) in told {
             self.invalidations.push(Invalidation { address, keys: Some(keys.into_iter().collect()) });

@@ -1,6 +1,6 @@
 //! What is asked of an engine in memory.
 
-use syros_commands::access::Notification;
+use syros_commands::access::Announcement;
 use syros_commands::operations;
 use syros_storage::{DetachedRead, Engine, ListedKeys, LongRead, MemoryEngine, Victim};
 use syros_types::{EvictionPolicy, EvictionSettings, OpNumber, WallTime};
@@ -47,8 +47,8 @@ pub trait InMemory {
     /// Collects what is done to keys from now on, or does so no longer: see
     /// [`Engine::set_notifying`](syros_storage::Engine::set_notifying).
     fn set_notifying(&mut self, _is_on: bool) {}
-    /// What has been done to keys since this was asked last.
-    fn take_notifications(&mut self) -> Vec<Notification> {
+    /// What has been done to keys since this was asked last, and what scripts have published.
+    fn take_notifications(&mut self) -> Vec<Announcement> {
         Vec::new()
     }
     /// No key expires before this.
@@ -141,7 +141,7 @@ impl InMemory for MemoryEngine {
         Engine::set_notifying(self, is_on);
     }
 
-    fn take_notifications(&mut self) -> Vec<Notification> {
+    fn take_notifications(&mut self) -> Vec<Announcement> {
         Engine::take_notifications(self)
     }
 

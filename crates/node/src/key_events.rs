@@ -1,11 +1,13 @@
-//! What log entries have done to keys, from the engine that executes them to the clients that listen.
+//! What log entries have done to keys, and what their scripts have published, from the engine that executes them to the
+//! clients that listen.
 
-use syros_commands::access::Notification;
+use syros_commands::access::Announcement;
 #[cfg(feature = "planted-bugs")]
 use syros_protocol::replica::PlantedBug;
 use syros_types::OpNumber;
 
-/// Events of keys at a node. The front end says whether anybody listens; what executes the log says what has happened.
+/// Events of keys at a node, and messages of scripts. The front end says whether anybody listens to events; what executes the
+/// log says what has happened.
 ///
 /// Only what is executed makes events: the core has an entry executed when it is committed. Entries that the log had when the
 /// process started make none, because the process may have told of them before it ended.
@@ -14,7 +16,7 @@ pub struct KeyEvents {
     is_wanted: bool,
     /// The last entry that the log had when the process started.
     replayed: OpNumber,
-    happened: Vec<Notification>,
+    happened: Vec<Announcement>,
     #[cfg(feature = "planted-bugs")]
     planted: Option<PlantedBug>,
 }
@@ -32,33 +34,33 @@ impl KeyEvents {
         self.planted = bug;
     }
 
-    /// From now on somebody listens, or nobody does.
+    /// From now on somebody listens to events of keys, or nobody does.
     pub const fn set_wanted(&mut self, is_wanted: bool) {
         self.is_wanted = is_wanted;
     }
 
-    /// True if somebody listens.
+    /// True if somebody listens to events of keys.
     #[must_use]
     pub const fn is_wanted(&self) -> bool {
         self.is_wanted
     }
 
     /// This has happened.
-    pub fn add(&mut self, notifications: Vec<Notification>) {
+    pub fn add(&mut self, announcements: Vec<Announcement>) {
         #[cfg(feature = "planted-bugs")]
-        let notifications = self.forget(notifications);
+        let announcements = self.forget(announcements);
         let replayed = self.replayed.0;
-        self.happened.extend(notifications.into_iter().filter(|notification| notification.entry > replayed));
+        self.happened.extend(announcements.into_iter().filter(|it| it.entry() > replayed));
     }
 
     /// What a known-wrong variant remembers.
     #[cfg(feature = "planted-bugs")]
-    fn forget(&self, mut notifications: Vec<Notification>) -> Vec<Notification> {
-        let last = notifications.last().map(|notification| notification.entry);
+    fn forget(&self, mut announcements: Vec<Announcement>) -> Vec<Announcement> {
+        let last = announcements.last().map(Announcement::entry);
         if self.planted == Some(PlantedBug::KeyEventsForgotten) {
-            notifications.retain(|notification| Some(notification.entry) == last);
+            announcements.retain(|it| Some(it.entry()) == last);
         }
-        notifications
+        announcements
     }
 
     /// A snapshot up to this entry is taken over. The entries behind it have not been executed by this process or the one
@@ -68,7 +70,7 @@ impl KeyEvents {
     }
 
     /// What has happened since this was asked last.
-    pub fn take(&mut self) -> Vec<Notification> {
+    pub fn take(&mut self) -> Vec<Announcement> {
         std::mem::take(&mut self.happened)
     }
 }

@@ -1,6 +1,6 @@
 //! What an engine in memory is: the store of keys, or a state machine of somebody's own.
 
-use syros_commands::access::Notification;
+use syros_commands::access::Announcement;
 use syros_machine::{Executor, MachineKind, Pieces};
 use syros_node::snapshots::{Blocks, StateOf};
 use syros_node::{InMemory, SnapshotState};
@@ -145,7 +145,7 @@ impl InMemory for AnyMemoryEngine {
         }
     }
 
-    fn take_notifications(&mut self) -> Vec<Notification> {
+    fn take_notifications(&mut self) -> Vec<Announcement> {
         match self {
             Self::Keys(keys) => InMemory::take_notifications(keys),
             Self::Machine(_) => Vec::new(),

@@ -3,7 +3,7 @@
 use crate::clock::VirtualTime;
 use core::fmt;
 use std::collections::BTreeMap;
-use syros_commands::access::{KeyEvent, Notification};
+use syros_commands::access::{Announcement, KeyEvent, Notification, ScriptMessage};
 use syros_protocol::message::{LogEntry, Payload};
 use syros_protocol::replica::Replica;
 use syros_storage::{Engine as _, MemoryEngine};
@@ -181,22 +181,27 @@ impl Invariants {
         self.fail(format!("{replica} answers a read though it has no memory"));
     }
 
-    /// A replica that tells what happens to keys has executed the entries behind the first number up to the second, and told
+    /// A replica that tells what happens to keys, and what scripts publish, has executed the entries behind the first number up to the second, and told
     /// this. When a record goes whose key has expired is up to each.
     pub fn told_events(
         &mut self,
         replica: ReplicaId,
         (from, through): (OpNumber, OpNumber),
-        happened: &[Notification],
+        happened: &[Announcement],
     ) {
         let mut digests: BTreeMap<u64, u64> = BTreeMap::new();
-        for Notification { entry, database, key, event } in happened {
-            if *event != KeyEvent::Expired {
-                let digest = digests.entry(*entry).or_default();
-                for value in [u64::from(database.number()), *event as u64, key_hash(key)] {
-                    *digest = fold(*digest, value);
+        for announcement in happened {
+            let values = match announcement {
+                Announcement::KeyEvent(Notification { event: KeyEvent::Expired, .. }) => continue,
+                Announcement::KeyEvent(Notification { database, key, event, .. }) => {
+                    [u64::from(database.number()), *event as u64, key_hash(key)]
                 }
-            }
+                Announcement::Message(ScriptMessage { kind, channel, payload, .. }) => {
+                    [kind.index() as u64, key_hash(channel), key_hash(payload)]
+                }
+            };
+            let digest = digests.entry(announcement.entry()).or_default();
+            *digest = values.into_iter().fold(*digest, fold);
         }
         let is_executed = |number: &u64| (from.0 + 1..=through.0).contains(number);
         if let Some(number) = digests.keys().find(|number| !is_executed(number)) {

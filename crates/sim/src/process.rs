@@ -12,6 +12,7 @@ use crate::trace::Trace;
 use core::time::Duration;
 use std::collections::VecDeque;
 use std::rc::Rc;
+use syros_commands::access::Announcement;
 use syros_node::data::ViewFile;
 use syros_node::snapshots::{EngineFiles, SnapshotJob, SnapshotReport, SnapshotSizes, SnapshotWorker};
 use syros_node::{
@@ -56,6 +57,8 @@ pub enum Effect {
     Engine,
     /// An engine on disk is to be flushed: see [`ReplicaProcess::begin_flush`].
     Flush,
+    /// Clients at this node are told of what has been executed.
+    Announce(Vec<Announcement>),
 }
 
 /// What drives a replica here.
@@ -326,7 +329,7 @@ impl ReplicaProcess {
         Some(MemoryLimit { bytes, leader_margin: bytes / 8, eviction: self.eviction })
     }
 
-    /// Has the judge look at what has happened to keys, where that is wanted.
+    /// Has the judge look at what has happened to keys, where that is wanted, and clients hear of what scripts have published.
     fn tell_key_events(&mut self, context: &mut ProcessContext<'_>) {
         let applied = self.driver.replica().applied();
         let key_events = self.driver.key_events_mut();
@@ -334,6 +337,9 @@ impl ReplicaProcess {
         if key_events.is_wanted() && applied > self.events_from {
             context.invariants.told_events(self.id, (self.events_from, applied), &happened);
             self.events_from = applied;
+        }
+        if !happened.is_empty() {
+            context.effects.push(Effect::Announce(happened));
         }
     }
 

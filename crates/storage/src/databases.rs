@@ -6,7 +6,7 @@ use crate::listing::Listing;
 use crate::removals::Recorded;
 use crate::snapshot::put_database;
 use syros_commands::Programs;
-use syros_commands::access::{Databases, DatabasesMut, Expiry, Keys, KeysMut, Notification};
+use syros_commands::access::{Announcement, Databases, DatabasesMut, Expiry, Keys, KeysMut};
 use syros_types::{Database, EvictionPolicy, EvictionSettings, WallTime};
 
 /// How many databases there are beside the first.
@@ -128,7 +128,7 @@ impl MemoryDatabases {
     }
 
     /// See [`Engine::take_notifications`](crate::Engine::take_notifications).
-    pub(crate) fn take_notifications(&mut self) -> Vec<Notification> {
+    pub(crate) fn take_notifications(&mut self) -> Vec<Announcement> {
         let mut events: Vec<_> = self.in_use_mut().flat_map(|keys| keys.events_mut().take()).collect();
         events.sort_by_key(|(turn, _)| *turn);
         without_turns(events)

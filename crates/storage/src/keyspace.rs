@@ -32,7 +32,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use syros_commands::Programs;
 use syros_commands::access::{Expiry, KeyEvent, Keys, KeysMut, Uses, Version, is_hidden};
-use syros_types::{Database, EvictionOrder, EvictionSettings, Prng, WallTime};
+use syros_types::{Database, EvictionOrder, EvictionSettings, Prng, SubscriptionKind, WallTime};
 use syros_values::{Collection, Garbage, Kind, Moments, Value, WrongType};
 
 /// How many records of due keys go at a time. All replicas of a group must have the same pace.
@@ -1069,6 +1069,10 @@ impl KeysMut for Keyspace {
 
     fn notify(&mut self, event: KeyEvent, key: &[u8]) {
         self.events.push(event, (self.database, key), self.number);
+    }
+
+    fn publish(&mut self, kind: SubscriptionKind, channel: &[u8], payload: &[u8]) {
+        self.events.publish((kind, channel), payload, self.number);
     }
 
     fn begin_undo(&mut self) {

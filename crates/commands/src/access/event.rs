@@ -1,6 +1,6 @@
 //! What can happen to a key, as Redis calls it: keyspace notifications.
 
-use syros_types::Database;
+use syros_types::{Database, SubscriptionKind};
 
 /// A letter of the setting `notify-keyspace-events`: which kind of event it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -169,4 +169,45 @@ pub struct Notification {
     pub key: Box<[u8]>,
     /// What has happened to it.
     pub event: KeyEvent,
+}
+
+/// A message that a script has published.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ScriptMessage {
+    /// The number of the log entry whose execution has run the script.
+    pub entry: u64,
+    /// Whether it goes to a channel or to a shard channel.
+    pub kind: SubscriptionKind,
+    /// The channel.
+    pub channel: Box<[u8]>,
+    /// The message itself.
+    pub payload: Box<[u8]>,
+}
+
+/// Something that a node tells its clients of because it has executed a log entry.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Announcement {
+    /// An event of a key, for clients that listen to events.
+    KeyEvent(Notification),
+    /// A message of a script, for the subscribers of its channel.
+    Message(ScriptMessage),
+}
+
+impl Announcement {
+    /// The number of the log entry.
+    #[must_use]
+    pub const fn entry(&self) -> u64 {
+        match self {
+            Self::KeyEvent(Notification { entry, .. }) | Self::Message(ScriptMessage { entry, .. }) => *entry,
+        }
+    }
+
+    /// The event of a key, if it is one.
+    #[must_use]
+    pub fn into_key_event(self) -> Option<Notification> {
+        match self {
+            Self::KeyEvent(notification) => Some(notification),
+            Self::Message(_) => None,
+        }
+    }
 }

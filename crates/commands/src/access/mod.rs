@@ -9,7 +9,7 @@ mod uses;
 mod version;
 
 pub use databases::{Databases, DatabasesMut};
-pub use event::{KeyEvent, KeyEventClass, Notification};
+pub use event::{Announcement, KeyEvent, KeyEventClass, Notification, ScriptMessage};
 pub use hidden::{is_hidden, waiting_key};
 pub use names::Names;
 pub use operand::Operand;
@@ -18,7 +18,7 @@ pub use version::Version;
 
 use core::num::NonZeroU64;
 use core::ops::ControlFlow;
-use syros_types::Prng;
+use syros_types::{Prng, SubscriptionKind};
 use syros_values::{Collection, Hash, Kind, List, Set, Stream, Value, WrongType};
 
 /// Expiry in milliseconds since the Unix epoch.
@@ -195,6 +195,10 @@ pub trait KeysMut: Keys {
 
     /// Tells of something that an update has done to a key. What is undone has not been told of.
     fn notify(&mut self, _event: KeyEvent, _key: &[u8]) {}
+
+    /// Publishes a message of a script that is executed and is not undone. Unlike events of keys, messages are collected
+    /// whether it is asked what happens to keys or not.
+    fn publish(&mut self, _kind: SubscriptionKind, _channel: &[u8], _payload: &[u8]) {}
 
     /// Tells that elements of a key's collection have been removed, and that the key is gone if they were the last ones.
     fn notify_removal(&mut self, event: KeyEvent, key: &[u8]) {

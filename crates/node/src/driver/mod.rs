@@ -17,6 +17,7 @@ pub use output::{DriverObserver, Notice, Output};
 use std::collections::VecDeque;
 use std::sync::Arc;
 
+use syros_commands::access::Announcement;
 use syros_protocol::message::{Asked, Body, Message, Peer};
 use syros_protocol::record::{Record, SnapshotHead, Ticket};
 #[cfg(feature = "planted-bugs")]
@@ -621,7 +622,9 @@ impl<M: InMemory + Send + 'static, S: Store, H> ReplicaDriver<M, S, H> {
                 let replies = replies.map(|(number, reply)| (number, Body::from(reply))).collect();
                 self.replica.handle(now, Event::Applied { through: executed.through, replies });
             }
-            ExecutorEvent::Expired(notifications) => self.key_events.add(notifications),
+            ExecutorEvent::Expired(notifications) => {
+                self.key_events.add(notifications.into_iter().map(Announcement::KeyEvent).collect());
+            }
             ExecutorEvent::Read(outcome) => self.on_read(now, outcome),
             ExecutorEvent::Evaluated(to, message) => {
                 self.outputs.push_back(Output::Evaluated { to, message });

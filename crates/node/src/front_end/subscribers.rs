@@ -176,7 +176,7 @@ impl RedisFrontEnd {
     }
 
     /// Tells what executes the log in this process whether anybody listens to events of keys, and tells clients of those that
-    /// have happened: to be called before [`poll`](Self::poll) whenever something has been executed.
+    /// have happened, and of what scripts have published: to be called before [`poll`](Self::poll) whenever something has been executed.
     pub fn exchange_key_events(&mut self, now: Now, key_events: &mut KeyEvents) {
         self.messages.set_key_events(self.shared.keyspace_events());
         let happened = key_events.take();
@@ -186,7 +186,7 @@ impl RedisFrontEnd {
         }
         let Self { messages, connections, answered, overrun, .. } = self;
         let mut pusher = Pusher { connections, answered, overrun, now: now.instant };
-        messages.tell_key_events(&happened, &mut |to, message| pusher.push(to, message));
+        messages.announce(&happened, &mut |to, message| pusher.push(to, message));
     }
 
     /// Names that clients of this process subscribe to.

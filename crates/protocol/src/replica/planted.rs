@@ -169,6 +169,7 @@ planted_bugs! {
     CompletionToPlace = "completion-to-place": "The end of an operation goes to the connection that has the place of the one that asked for it, which may be gone.";
     MessageTwice = "message-twice": "A front end hands a published message on to subscribers that it has had before.";
     SubscriptionsForgotten = "subscriptions-forgotten": "A front end that has lost a connection to another one does not tell it anew what its clients subscribe to.";
+    AnnouncedAgain = "announced-again": "A gateway tells its clients of what another node has told it before.";
     KeyEventsForgotten = "key-events-forgotten": "Of several entries that a node executes in a row, it tells only of the last one what it has done to keys.";
     ScriptNotUndone = "script-not-undone": "What a script has done stays though it touches a key that it did not declare, and is answered with an error.";
     ScriptConcernsDeclared = "script-concerns-declared": "A script that may touch any key is taken for one that touches those which it declares.";

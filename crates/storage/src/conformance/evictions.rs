@@ -2,7 +2,7 @@
 
 use super::{apply, body, body_if_data, body_of, ms, read};
 use crate::Engine;
-use syros_commands::access::KeyEvent;
+use syros_commands::access::{Announcement, KeyEvent};
 use syros_commands::families::{Evict, RecordVersions};
 use syros_commands::{Arguments, Operation, Reply};
 use syros_types::{Database, OpNumber};
@@ -46,7 +46,8 @@ fn test_what_goes<E: Engine>(make: &impl Fn() -> E) {
     assert_eq!(evict(&mut engine, (Database::FIRST, 0), true, &["a", "e", "s", "none"]), "0100");
     assert_eq!(evict(&mut engine, (Database::FIRST, 0), false, &["a", "e", "s", "none", "a"]), "10100");
     assert_eq!(evict(&mut engine, (third, 0), false, &["a"]), "1");
-    let told = engine.take_notifications();
+    let told = engine.take_notifications().into_iter().filter_map(Announcement::into_key_event);
+    let told: Vec<_> = told.collect();
     assert!(told.iter().all(|one| one.event == KeyEvent::Evicted));
     let names: Vec<_> = told.iter().map(|one| (one.database.number(), &*one.key)).collect();
     assert_eq!(names, [(0, &b"e"[..]), (0, b"a"), (0, b"s"), (3, b"a")]);

@@ -2,7 +2,7 @@
 
 use super::{Generator, apply, body_if_data, ms};
 use crate::Engine;
-use syros_commands::access::{KeyEvent, Notification};
+use syros_commands::access::{Announcement, KeyEvent, Notification};
 use syros_types::{Database, OpNumber};
 
 /// What engines have to pass.
@@ -37,7 +37,13 @@ fn told<E: Engine>(engine: &mut E) -> String {
         let place = if database.is_first() { String::new() } else { format!("@{}", database.number()) };
         format!("{} {key}{place}", event.name())
     };
-    engine.take_notifications().into_iter().map(show).collect::<Vec<_>>().join(", ")
+    engine
+        .take_notifications()
+        .into_iter()
+        .filter_map(Announcement::into_key_event)
+        .map(show)
+        .collect::<Vec<_>>()
+        .join(", ")
 }
 
 /// Each command and what Redis 7.0 tells of it, with flags `KEAn`. One line goes on from the state that the lines before have
@@ -248,11 +254,11 @@ fn test_expiry<E: Engine>(make: &impl Fn() -> E) {
     let commands = ["SET a 2", "SINTERSTORE b none", "DEL c", "SADD d n", "GETDEL e"];
     for (time, command) in (100..).zip(commands) {
         apply(&mut engine, ms(time), &body(&[command]));
-        all.extend(engine.take_notifications());
+        all.extend(engine.take_notifications().into_iter().filter_map(Announcement::into_key_event));
     }
     for time in 1..100 {
         engine.advance(ms(1_000 * time));
-        all.extend(engine.take_notifications());
+        all.extend(engine.take_notifications().into_iter().filter_map(Announcement::into_key_event));
     }
     let of = |event: KeyEvent| {
         let keys = all.iter().filter(|one| one.event == event);
@@ -335,7 +341,11 @@ fn test_order_and_silence<E: Engine>(make: &impl Fn() -> E) {
             });
             assert_eq!(replies[0], replies[1], "seed {seed}, step {step}");
             let told = talking.take_notifications();
-            assert!(told.iter().all(|one| one.entry == step + 1 || one.event == KeyEvent::Expired));
+            let is_of_entry = |one: &Announcement| match one {
+                Announcement::KeyEvent(Notification { event: KeyEvent::Expired, .. }) => true,
+                of_entry => of_entry.entry() == step + 1,
+            };
+            assert!(told.iter().all(is_of_entry));
             events += told.len();
         }
         assert_eq!(quiet.digest(), talking.digest(), "seed {seed}");

@@ -16,7 +16,7 @@ use crate::victims::{self, Victim};
 use crate::{Digest, Engine};
 use core::hint::black_box;
 use smallvec::SmallVec;
-use syros_commands::access::{Databases as _, DatabasesMut as _, Keys as _, Notification};
+use syros_commands::access::{Announcement, Databases as _, DatabasesMut as _, Keys as _};
 use syros_commands::execution;
 use syros_commands::families::Keys;
 use syros_commands::{Command, DatabaseKey, Operation, Programs, looks_at_little, operations, put_error};
@@ -374,7 +374,7 @@ impl Engine for MemoryEngine {
         self.databases.set_notifying(is_on);
     }
 
-    fn take_notifications(&mut self) -> Vec<Notification> {
+    fn take_notifications(&mut self) -> Vec<Announcement> {
         self.databases.take_notifications()
     }
 

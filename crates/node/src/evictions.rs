@@ -148,7 +148,7 @@ mod tests {
     use super::*;
     use syros_commands::operations;
     use syros_storage::conformance::body_of;
-    use syros_storage::{Engine as _, MemoryEngine};
+    use syros_storage::{Engine, MemoryEngine};
     use syros_types::{EvictionPolicy, WallTime};
 
     fn limit(bytes: u64, policy: EvictionPolicy) -> MemoryLimit {
@@ -156,8 +156,8 @@ mod tests {
     }
 
     fn apply(engine: &mut MemoryEngine, number: u64, body: &[u8]) {
-        engine.begin_entry(OpNumber(number));
-        engine.apply(WallTime(number * 1_000_000), body, &mut Vec::new());
+        Engine::begin_entry(engine, OpNumber(number));
+        Engine::apply(engine, WallTime(number * 1_000_000), body, &mut Vec::new());
     }
 
     /// An engine with 2,000 keys, as many in another database, and an entry that has set the last of them.

@@ -391,24 +391,27 @@ impl World {
             exhausting: u64::from(swarm.seed.is_multiple_of(8)),
             swarm,
         };
-        let has_sets =
-            |settings: CollectionSettings| settings.weights[crate::workload::collections::SETS] > 0;
-        let takes_any = world.swarm.workload.collections.is_some_and(has_sets);
-        if takes_any || world.swarm.front_ends.is_some_and(|world| world.waiters + world.keepers > 0) {
-            world.invariants.keep_answers();
-        }
-        let evicts = world.swarm.eviction.policy.order().is_some();
-        if evicts {
-            world.invariants.keep_answers();
-        }
-        if evicts || world.swarm.workload.stale_percent > 0 {
-            world.invariants.keep_log();
-        }
+        world.keep_what_the_judge_needs();
         match world.swarm.formation.unformed {
             Some(late) => world.begin_unformed(late),
             None => (0..world.swarm.replicas).for_each(|replica| world.start_replica(replica)),
         }
         world
+    }
+
+    /// Has the entries that are executed, and the answers to them, kept for the judge where it needs them.
+    fn keep_what_the_judge_needs(&mut self) {
+        let has_sets =
+            |settings: CollectionSettings| settings.weights[crate::workload::collections::SETS] > 0;
+        let takes_any = self.swarm.workload.collections.is_some_and(has_sets);
+        let waits = self.swarm.front_ends.is_some_and(|world| world.waiters > 0);
+        let evicts = self.swarm.eviction.policy.order().is_some();
+        if takes_any || waits || evicts {
+            self.invariants.keep_answers();
+        }
+        if evicts || self.swarm.workload.stale_percent > 0 {
+            self.invariants.keep_log();
+        }
     }
 
     /// True time.

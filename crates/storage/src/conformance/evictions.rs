@@ -46,8 +46,8 @@ fn test_what_goes<E: Engine>(make: &impl Fn() -> E) {
     assert_eq!(evict(&mut engine, (Database::FIRST, 0), true, &["a", "e", "s", "none"]), "0100");
     assert_eq!(evict(&mut engine, (Database::FIRST, 0), false, &["a", "e", "s", "none", "a"]), "10100");
     assert_eq!(evict(&mut engine, (third, 0), false, &["a"]), "1");
-    let told =
-        engine.take_notifications().into_iter().filter_map(Announcement::into_key_event).collect::<Vec<_>>();
+    let told = engine.take_notifications().into_iter().filter_map(Announcement::into_key_event);
+    let told: Vec<_> = told.collect();
     assert!(told.iter().all(|one| one.event == KeyEvent::Evicted));
     let names: Vec<_> = told.iter().map(|one| (one.database.number(), &*one.key)).collect();
     assert_eq!(names, [(0, &b"e"[..]), (0, b"a"), (0, b"s"), (3, b"a")]);

@@ -391,10 +391,7 @@ impl World {
             exhausting: u64::from(swarm.seed.is_multiple_of(8)),
             swarm,
         };
-        let has_sets =
-            |settings: CollectionSettings| settings.weights[crate::workload::collections::SETS] > 0;
-        let takes_any = world.swarm.workload.collections.is_some_and(has_sets);
-        if takes_any || world.swarm.front_ends.is_some_and(|world| world.waiters + world.keepers > 0) {
+        if needs_answers(&world.swarm) {
             world.invariants.keep_answers();
         }
         if world.swarm.workload.stale_percent > 0 {
@@ -586,6 +583,13 @@ impl World {
     pub fn violation(&self) -> Option<String> {
         self.invariants.broken().map(ToString::to_string).or_else(|| self.misanswered.clone())
     }
+}
+
+/// True if the judge has to know what updates were answered, or the state.
+fn needs_answers(swarm: &Swarm) -> bool {
+    let has_sets = |settings: CollectionSettings| settings.weights[crate::workload::collections::SETS] > 0;
+    swarm.workload.collections.is_some_and(has_sets)
+        || swarm.front_ends.is_some_and(|world| world.waiters + world.keepers > 0)
 }
 
 /// A number between `-most` and `most`.

@@ -106,7 +106,8 @@ impl World {
         let has_waiters = self.waiters() > 0 && !(is_known && executed_now == 0);
         // Time changes keys, too.
         let process = self.replicas[replica].process.as_ref();
-        if !has_waiters && !(self.keepers() > 0 && process.is_some_and(ReplicaProcess::has_untold)) {
+        let has_keepers = self.keepers() > 0 && process.is_some_and(ReplicaProcess::has_untold);
+        if !(has_waiters || has_keepers) {
             return;
         }
         let at = self.now();

@@ -217,7 +217,7 @@ pub enum Shown {
 }
 
 /// Planted bugs that no random world shows, because what they take is not drawn or too rare, with the tests that show them.
-const TESTED_ELSEWHERE: [(PlantedBug, &str); 28] = [
+const TESTED_ELSEWHERE: [(PlantedBug, &str); 29] = [
     (PlantedBug::DirectToStranger, "crates/protocol/src/replica/tests/direct.rs"),
     (PlantedBug::LogOfAnyView, "crates/protocol/src/replica/tests/direct.rs"),
     (PlantedBug::MixedEpochAnswers, "crates/protocol/src/client/tests/epochs.rs"),
@@ -245,6 +245,7 @@ const TESTED_ELSEWHERE: [(PlantedBug, &str); 28] = [
     (PlantedBug::AttachmentKept, "crates/protocol/src/client/tests/quorums.rs"),
     (PlantedBug::BehindForGood, "crates/protocol/src/client/tests/quorums.rs"),
     (PlantedBug::RefusedReadAwaited, "crates/protocol/src/client/tests/reads.rs"),
+    (PlantedBug::CopiesOutliveState, "crates/node/src/front_end/tracking/cluster_tests.rs"),
     (PlantedBug::PeersNotValidated, "crates/protocol/src/replica/tests/hostile.rs"),
 ];
 
@@ -294,7 +295,7 @@ fn has_what_it_takes(bug: PlantedBug, swarm: &Swarm) -> bool {
         PlantedBug::EvictedInPassing | PlantedBug::EvictedBeside => {
             swarm.eviction.policy.order().is_some() && swarm.disk_engine.is_none()
         }
-        PlantedBug::InvalidationLate | PlantedBug::InvalidationForgotten | PlantedBug::CopiesOutliveState => {
+        PlantedBug::InvalidationLate | PlantedBug::InvalidationForgotten => {
             world.is_some_and(|world| world.keepers > 0)
         }
         PlantedBug::ScriptConcernsDeclared => world.is_some_and(|world| world.joined_percent > 0),

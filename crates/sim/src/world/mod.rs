@@ -404,7 +404,7 @@ impl World {
         let has_sets =
             |settings: CollectionSettings| settings.weights[crate::workload::collections::SETS] > 0;
         let takes_any = self.swarm.workload.collections.is_some_and(has_sets);
-        let waits = self.swarm.front_ends.is_some_and(|world| world.waiters > 0);
+        let waits = self.swarm.front_ends.is_some_and(|world| world.waiters + world.keepers > 0);
         let evicts = self.swarm.eviction.policy.order().is_some();
         if takes_any || waits || evicts {
             self.invariants.keep_answers();

@@ -106,8 +106,9 @@ impl World {
         let has_waiters = self.waiters() > 0 && !(is_known && executed_now == 0);
         // Time changes keys, too.
         let process = self.replicas[replica].process.as_ref();
-        let tells = self.keepers() > 0 || self.converses();
-        if !has_waiters && !(tells && process.is_some_and(ReplicaProcess::has_untold)) {
+        let has_hearers =
+            (self.keepers() > 0 || self.converses()) && process.is_some_and(ReplicaProcess::has_untold);
+        if !(has_waiters || has_hearers) {
             return;
         }
         let at = self.now();

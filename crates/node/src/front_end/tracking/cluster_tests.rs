@@ -327,6 +327,7 @@ fn copies_are_invalidated_in_time() {
     assert!(compared > 300 && invalidated > 10_000, "{compared} compared, {invalidated} invalidated");
 }
 
+/// The simulator has three of them, too: `InvalidationLate`, `InvalidationForgotten` and `CopiesOutliveState`.
 #[test]
 fn wrong_variants_are_found() {
     for planted in [

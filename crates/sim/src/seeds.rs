@@ -295,6 +295,9 @@ fn has_what_it_takes(bug: PlantedBug, swarm: &Swarm) -> bool {
         PlantedBug::EvictedInPassing | PlantedBug::EvictedBeside => {
             swarm.eviction.policy.order().is_some() && swarm.disk_engine.is_none()
         }
+        PlantedBug::AnnouncedAgain => world.is_some_and(|world| {
+            world.converses && world.scripts_publish && world.at_nodes > 1 && world.gateways > 0
+        }),
         PlantedBug::InvalidationLate | PlantedBug::InvalidationForgotten => {
             world.is_some_and(|world| world.keepers > 0)
         }

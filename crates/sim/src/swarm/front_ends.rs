@@ -45,6 +45,8 @@ pub struct FrontEndWorld {
     pub converses: bool,
     /// They have not come to an end.
     pub talks_on: bool,
+    /// Clients publish by scripts, too.
+    pub scripts_publish: bool,
 }
 
 /// Operations of a world with values of megabytes.
@@ -94,6 +96,8 @@ impl Swarm {
             converses: (at_nodes > 0 || count == 1)
                 && Draw(Prng::new(self.seed ^ 0x5397_0a11_5eed_0041)).one_in(2),
             talks_on: true,
+            // A gateway hears of scripts from the front end of a node.
+            scripts_publish: at_nodes > 0 && Draw(Prng::new(self.seed ^ 0x5397_0a11_5eed_0049)).one_in(3),
         });
         if draw.one_in(4) {
             self.make_values_large(draw.of(&[1_500, 1_500, 8_000, 1 << 20]));

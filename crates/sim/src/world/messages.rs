@@ -44,8 +44,6 @@ pub(crate) struct Conversation {
     next_link: u64,
     pub(super) ledger: MessageLedger,
     dice: Prng,
-    /// Publishers use scripts as well.
-    has_scripts: bool,
     /// Connections of clients that publish and subscribe, if they are there; the first of a process publishes.
     talkers: BTreeMap<usize, [Option<u64>; TALKERS]>,
 }
@@ -57,7 +55,6 @@ impl Conversation {
             next_link: 0,
             ledger: MessageLedger::default(),
             dice: Prng::new(seed ^ 0x5397_0a11_5eed_0040),
-            has_scripts: Prng::new(seed ^ 0x5397_0a11_5eed_0041).chance(1, 3),
             talkers: BTreeMap::new(),
         }
     }
@@ -268,8 +265,7 @@ impl World {
         let mut bytes = Vec::new();
         if place == 0 {
             for _ in 0..=self.conversation.dice.below(3) {
-                // A gateway hears of scripts from the front end of a node.
-                let may_use_scripts = self.conversation.has_scripts && self.home_of(0).is_some();
+                let may_use_scripts = self.swarm.front_ends.is_some_and(|world| world.scripts_publish);
                 let by_script = may_use_scripts && self.conversation.dice.chance(1, 3);
                 let (name, now) = (channel_name(channel), self.scheduler.now());
                 let text = self.conversation.ledger.publish((who, by_script), channel, now);

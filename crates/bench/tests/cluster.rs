@@ -57,6 +57,7 @@ impl Nodes {
             store: StoreConfig::default(),
             engine: Default::default(),
             maxmemory: None,
+            eviction: Default::default(),
         }
     }
 

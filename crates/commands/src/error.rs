@@ -514,6 +514,8 @@ pub enum ExecutionError {
     BusyKey,
     /// OBJECT FREQ: nothing counts how often a key is used.
     FrequencyNotTracked,
+    /// OBJECT IDLETIME: the policy of eviction goes by frequencies, so times of use are not told.
+    IdleTimeNotTracked,
     /// Something that only commands on streams say.
     Stream(StreamError),
     /// A list has no element of this index.
@@ -564,6 +566,10 @@ impl ExecutionError {
             Self::FrequencyNotTracked => {
                 "ERR An LFU maxmemory policy is not selected, access frequency not tracked. Please note that \
                  when switching between policies at runtime LRU and LFU data will take some time to adjust."
+            }
+            Self::IdleTimeNotTracked => {
+                "ERR An LFU maxmemory policy is selected, idle time not tracked. Please note that when switching \
+                 between policies at runtime LRU and LFU data will take some time to adjust."
             }
             Self::Stream(error) => error.text(),
             Self::IndexOutOfRange => "ERR index out of range",

@@ -106,6 +106,13 @@ pub mod limits {
     /// second. An operation carries its own number, so that replicas of different builds agree.
     pub const SCRIPT_FUEL: u64 = 10_000_000;
 
+    /// Bytes of the messages that one script publishes, each with its channel and [`MESSAGE_BYTES`] more. Each node
+    /// keeps them until the script has ended, and compares each channel with the patterns of all subscribers.
+    pub const SCRIPT_MESSAGES_BYTES_MAX: usize = 1 << 20;
+
+    /// What a message of a script takes beside its channel and its payload.
+    pub const MESSAGE_BYTES: usize = 64;
+
     /// Most cells of the table that LCS fills: one for each pair of a beginning of the first string and one of the second, the
     /// empty ones included. Redis's table of 32-bit numbers has as many if `proto-max-bulk-len` is 16 MiB. Filling it
     /// takes some ten milliseconds.

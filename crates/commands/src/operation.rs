@@ -261,6 +261,12 @@ impl<'a> Operation<'a> {
         }
     }
 
+    /// True if the keys that it names are used by it, to a policy of eviction.
+    #[must_use]
+    pub const fn uses_keys(&self) -> bool {
+        self.command.uses_keys()
+    }
+
     /// About how many bytes of large collections a read looks at, one after the other, that these keys have; looking for
     /// an element by itself counts as many. Of a read that looks at a few elements only, 0.
     #[must_use]

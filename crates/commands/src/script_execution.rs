@@ -11,7 +11,7 @@ use crate::families::specification::{CommandKind, CommandSpec};
 use crate::families::{
     Command, ConnectionCommand, Eval, EvalRo, EvalSha, EvalShaRo, FCall, FCallRo, ScriptCall, ScriptInput,
 };
-use crate::limits::{REPLY_BYTES_MAX, UPDATE_REPLY_BYTES_MAX};
+use crate::limits::{MESSAGE_BYTES, REPLY_BYTES_MAX, SCRIPT_MESSAGES_BYTES_MAX, UPDATE_REPLY_BYTES_MAX};
 use crate::operation::Operation;
 use crate::parse::{Parsed, parse};
 use crate::programs::Programs;
@@ -24,7 +24,7 @@ use crate::words::database as parse_database;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use syros_scripts::{Flags, Host, Input, Limits, Outcome, Reply};
-use syros_types::{Database, WallTime, mix};
+use syros_types::{Database, SubscriptionKind, WallTime, mix};
 
 /// Bytes that an operation touches for one unit of fuel.
 const BYTES_PER_UNIT: usize = 16;
@@ -40,8 +40,18 @@ trait Target {
     /// What is answered next depends on when that is.
     fn before_time(&self);
 
+    /// Publishes a message.
+    fn publish(&mut self, message: &Message);
+
     /// Undoes all that has been executed, or lets it be.
     fn end(&mut self, keeps: bool);
+}
+
+/// What a script publishes: it is told when the script has ended and is not undone.
+struct Message {
+    kind: SubscriptionKind,
+    channel: Vec<u8>,
+    payload: Vec<u8>,
 }
 
 /// Keys that a script can change.
@@ -70,6 +80,10 @@ impl<D: DatabasesMut> Target for Writer<'_, D> {
         self.databases.database(self.database).before_draw();
     }
 
+    fn publish(&mut self, Message { kind, channel, payload }: &Message) {
+        self.databases.database_mut(Database::FIRST).publish(*kind, channel, payload);
+    }
+
     fn end(&mut self, keeps: bool) {
         for database in &self.changed {
             self.databases.database_mut(*database).end_undo(keeps);
@@ -95,6 +109,9 @@ impl<D: Databases> Target for Reader<'_, D> {
     fn before_time(&self) {
         self.databases.database(self.database).before_draw();
     }
+
+    /// What only reads publishes nothing.
+    fn publish(&mut self, _message: &Message) {}
 
     fn end(&mut self, _keeps: bool) {}
 }
@@ -155,7 +172,7 @@ pub(crate) fn apply<D: DatabasesMut>(
     };
     Some(match run {
         Ok(run) => {
-            let view = View { now, draw: 0, reply_end: REPLY_BYTES_MAX };
+            let view = View { now, draw: 0, shows_uses: false, reply_end: REPLY_BYTES_MAX };
             let database = operation.database;
             let writer = Writer { databases, database, changed: BTreeSet::new() };
             start((writer, database), view, &run, false, reply)
@@ -273,6 +290,8 @@ fn start<T: Target>(
         is_read: is_read || run.flags.no_writes,
         seed: run.seed,
         calls: 0,
+        messages: Vec::new(),
+        message_bytes: 0,
         doom: None,
     };
     let outcome = match &run.program {
@@ -301,6 +320,7 @@ fn start<T: Target>(
             if is_too_long {
                 return Err(ExecutionError::UpdateReplyTooLong);
             }
+            runner.messages.iter().for_each(|message| runner.target.publish(message));
         }
     }
     Ok(())
@@ -318,6 +338,8 @@ struct Runner<'a, T> {
     is_read: bool,
     seed: u64,
     calls: u64,
+    messages: Vec<Message>,
+    message_bytes: usize,
     /// Why all is undone.
     doom: Option<Vec<u8>>,
 }
@@ -343,10 +365,15 @@ impl<T: Target> Host for Runner<'_, T> {
         }
         match parse(words) {
             Err(error) => refused(&error.text()),
+            Ok(Parsed::Local(command @ (ConnectionCommand::Publish | ConnectionCommand::SPublish))) => {
+                let is_shard = command == ConnectionCommand::SPublish;
+                let kind = if is_shard { SubscriptionKind::Shard } else { SubscriptionKind::Channel };
+                self.publish(kind, words)
+            }
             Ok(Parsed::Local(command)) => (self.local(command, words), 0),
             Ok(Parsed::Data(mut operation)) => {
                 if self.is_read && !operation.command.is_read() {
-                    return refused(b"ERR Write commands are not allowed from read-only scripts.");
+                    return refused(READ_ONLY);
                 }
                 if spec.group == "stream" && operation.may_wait() {
                     let text = b" command is not allowed with BLOCK option from scripts";
@@ -394,7 +421,27 @@ fn concerns_only(operation: &Operation<'_>, database: Database) -> bool {
 /// What Redis says of commands that scripts cannot call.
 const NOT_ALLOWED: &[u8] = b"ERR This Redis command is not allowed from script";
 
+/// What Redis says of updates in scripts that must only read, and of messages.
+const READ_ONLY: &[u8] = b"ERR Write commands are not allowed from read-only scripts.";
+
 impl<T: Target> Runner<'_, T> {
+    /// PUBLISH or SPUBLISH. All replicas execute the script and must answer the same, but each knows of other subscribers: so
+    /// the answer is that there are none.
+    fn publish(&mut self, kind: SubscriptionKind, words: &[&[u8]]) -> (Reply, u64) {
+        if self.is_read {
+            return refused(READ_ONLY);
+        }
+        let &[_, channel, payload] = words else { return refused(NOT_ALLOWED) };
+        let bytes = MESSAGE_BYTES + channel.len() + payload.len();
+        if self.message_bytes + bytes > SCRIPT_MESSAGES_BYTES_MAX {
+            let limit = SCRIPT_MESSAGES_BYTES_MAX;
+            return refused(format!("ERR the messages of a script take at most {limit} bytes").as_bytes());
+        }
+        self.message_bytes += bytes;
+        self.messages.push(Message { kind, channel: channel.to_vec(), payload: payload.to_vec() });
+        (Reply::Integer(0), (bytes / BYTES_PER_UNIT) as u64)
+    }
+
     /// A command that a connection answers by itself.
     fn local(&mut self, command: ConnectionCommand, words: &[&[u8]]) -> Reply {
         match (command, words) {

@@ -4,7 +4,7 @@ mod golden;
 
 use syros_commands::access::Version;
 use syros_commands::families::{
-    Append, FlushAll, Get, Keys, Leave, Persist, RecordVersions, Rename, SetRange, Turns, Unchanged,
+    Append, Evict, FlushAll, Get, Keys, Leave, Persist, RecordVersions, Rename, SetRange, Turns, Unchanged,
     Versions, WaiterId, XNews,
 };
 use syros_commands::{
@@ -94,6 +94,12 @@ fn conditions_have_golden_bytes_and_classes() {
             Class::Update,
             both.clone(),
             [&[127, 163, 4][..], &of_pair(b'k'), &of_pair(b'l')].concat(),
+        ),
+        (
+            encoded(Evict { chosen_after: 300, of_expiring: true, keys: Arguments::new(&[b"k", b"l"]) }),
+            Class::Update,
+            both.clone(),
+            vec![127, 248, 0xac, 2, 1, 2, 1, b'k', 1, b'l'],
         ),
         (encoded(RecordVersions), Class::Merge, Footprint::All, vec![127, 164]),
         (

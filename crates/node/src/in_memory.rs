@@ -1,9 +1,9 @@
 //! What is asked of an engine in memory.
 
-use syros_commands::access::Notification;
+use syros_commands::access::Announcement;
 use syros_commands::operations;
-use syros_storage::{DetachedRead, Engine, ListedKeys, LongRead, MemoryEngine};
-use syros_types::{OpNumber, WallTime};
+use syros_storage::{DetachedRead, Engine, ListedKeys, LongRead, MemoryEngine, Victim};
+use syros_types::{EvictionPolicy, EvictionSettings, OpNumber, WallTime};
 
 use crate::snapshots::{Blocks, StateOf};
 
@@ -47,8 +47,8 @@ pub trait InMemory {
     /// Collects what is done to keys from now on, or does so no longer: see
     /// [`Engine::set_notifying`](syros_storage::Engine::set_notifying).
     fn set_notifying(&mut self, _is_on: bool) {}
-    /// What has been done to keys since this was asked last.
-    fn take_notifications(&mut self) -> Vec<Notification> {
+    /// What has been done to keys since this was asked last, and what scripts have published.
+    fn take_notifications(&mut self) -> Vec<Announcement> {
         Vec::new()
     }
     /// No key expires before this.
@@ -69,6 +69,28 @@ pub trait InMemory {
     fn take_leftover(&mut self) -> Option<Box<dyn Send>>;
     /// Bytes of memory that the data takes, the same at all replicas that have executed the same, if that is known.
     fn data_bytes(&self) -> Option<usize>;
+    /// From now on this policy decides which keys go when memory is short: see [`MemoryEngine::set_eviction`].
+    fn set_eviction(&mut self, _settings: EvictionSettings) {}
+    /// The keys of a body are used at another member: see [`MemoryEngine::note_uses`].
+    fn note_uses(&self, _now: WallTime, _body: &[u8]) {}
+    /// True if a policy may find keys that go.
+    fn has_victims(&self, _policy: EvictionPolicy) -> bool {
+        false
+    }
+    /// Keys that are to go: see [`MemoryEngine::victims`].
+    fn victims(
+        &self,
+        _settings: &EvictionSettings,
+        _bytes: u64,
+        _keys_max: usize,
+        _seed: u64,
+    ) -> Vec<Victim> {
+        Vec::new()
+    }
+    /// True if it is recorded which log entry has changed a key.
+    fn records_versions(&self) -> bool {
+        false
+    }
     /// The state as it is now, for a snapshot.
     fn snapshot(&mut self) -> SnapshotState<'_>;
     /// Where the state comes from of the snapshot that is being taken.
@@ -119,7 +141,7 @@ impl InMemory for MemoryEngine {
         Engine::set_notifying(self, is_on);
     }
 
-    fn take_notifications(&mut self) -> Vec<Notification> {
+    fn take_notifications(&mut self) -> Vec<Announcement> {
         Engine::take_notifications(self)
     }
 
@@ -157,6 +179,26 @@ impl InMemory for MemoryEngine {
 
     fn data_bytes(&self) -> Option<usize> {
         Some(self.memory_bytes())
+    }
+
+    fn set_eviction(&mut self, settings: EvictionSettings) {
+        Self::set_eviction(self, settings);
+    }
+
+    fn note_uses(&self, now: WallTime, body: &[u8]) {
+        Self::note_uses(self, now, body);
+    }
+
+    fn has_victims(&self, policy: EvictionPolicy) -> bool {
+        Self::has_victims(self, policy)
+    }
+
+    fn victims(&self, settings: &EvictionSettings, bytes: u64, keys_max: usize, seed: u64) -> Vec<Victim> {
+        Self::victims(self, settings, bytes, keys_max, seed)
+    }
+
+    fn records_versions(&self) -> bool {
+        Self::records_versions(self)
     }
 
     fn snapshot(&mut self) -> SnapshotState<'_> {

@@ -1,12 +1,14 @@
-//! What log entries have done to keys, from the engine that executes them to the clients that listen.
+//! What log entries have done to keys, and what their scripts have published, from the engine that executes them to the
+//! clients that listen.
 
 use std::collections::{BTreeMap, BTreeSet};
-use syros_commands::access::Notification;
+use syros_commands::access::Announcement;
 #[cfg(feature = "planted-bugs")]
 use syros_protocol::replica::PlantedBug;
 use syros_types::{OpNumber, OperationId};
 
-/// Events of keys at a node. The front end says whether anybody listens; what executes the log says what has happened.
+/// Events of keys at a node, and messages of scripts. The front end says whether anybody listens to events; what executes the
+/// log says what has happened.
 ///
 /// Only what is executed makes events: the core has an entry executed when it is committed. Clients are told nothing of entries
 /// that the log had when the process started ([`KeyEvents::replayed`]), because the process may have told of them before it
@@ -22,7 +24,7 @@ pub struct KeyEvents {
     is_state_replaced: bool,
     /// The last entry that the log had when the process started.
     replayed: OpNumber,
-    happened: Vec<Notification>,
+    happened: Vec<Announcement>,
     /// Which updates the entries are of what has happened, as far as each is one, if that is asked.
     origins: BTreeMap<u64, OperationId>,
     wants_origins: bool,
@@ -43,12 +45,12 @@ impl KeyEvents {
         self.planted = bug;
     }
 
-    /// From now on somebody listens, or nobody does.
+    /// From now on somebody listens to events of keys, or nobody does.
     pub const fn set_wanted(&mut self, is_wanted: bool) {
         self.is_wanted = is_wanted;
     }
 
-    /// True if somebody listens.
+    /// True if somebody listens to events of keys.
     #[must_use]
     pub const fn is_wanted(&self) -> bool {
         self.is_wanted
@@ -84,20 +86,20 @@ impl KeyEvents {
     }
 
     /// This has happened.
-    pub fn add(&mut self, notifications: Vec<Notification>) {
+    pub fn add(&mut self, announcements: Vec<Announcement>) {
         #[cfg(feature = "planted-bugs")]
-        let notifications = self.forget(notifications);
-        self.happened.extend(notifications);
+        let announcements = self.forget(announcements);
+        self.happened.extend(announcements);
     }
 
     /// What a known-wrong variant remembers.
     #[cfg(feature = "planted-bugs")]
-    fn forget(&self, mut notifications: Vec<Notification>) -> Vec<Notification> {
-        let last = notifications.last().map(|notification| notification.entry);
+    fn forget(&self, mut announcements: Vec<Announcement>) -> Vec<Announcement> {
+        let last = announcements.last().map(Announcement::entry);
         if self.planted == Some(PlantedBug::KeyEventsForgotten) {
-            notifications.retain(|notification| Some(notification.entry) == last);
+            announcements.retain(|it| Some(it.entry()) == last);
         }
-        notifications
+        announcements
     }
 
     /// A snapshot up to this entry is taken over. The entries behind it have not been executed by this process or the one
@@ -115,16 +117,15 @@ impl KeyEvents {
     /// This has happened; `update_of` tells of which update a log entry is, if it is one.
     pub(crate) fn add_of(
         &mut self,
-        notifications: Vec<Notification>,
+        announcements: Vec<Announcement>,
         update_of: impl Fn(OpNumber) -> Option<OperationId>,
     ) {
         if self.wants_origins {
-            let entries = notifications.iter().map(|notification| notification.entry);
-            let entries: BTreeSet<u64> = entries.collect();
+            let entries: BTreeSet<u64> = announcements.iter().map(Announcement::entry).collect();
             let origins = entries.into_iter().map(|entry| Some((entry, update_of(OpNumber(entry))?)));
             self.origins.extend(origins.flatten());
         }
-        self.add(notifications);
+        self.add(announcements);
     }
 
     /// Which updates the entries are of what has happened since this was asked last, as far as it is asked.
@@ -133,7 +134,7 @@ impl KeyEvents {
     }
 
     /// What has happened since this was asked last.
-    pub fn take(&mut self) -> Vec<Notification> {
+    pub fn take(&mut self) -> Vec<Announcement> {
         std::mem::take(&mut self.happened)
     }
 }

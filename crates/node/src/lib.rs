@@ -10,6 +10,7 @@ mod disk_executor;
 mod disk_state;
 mod driver;
 mod durable_queue;
+mod evictions;
 mod in_memory;
 mod key_events;
 mod long_reads;
@@ -26,6 +27,7 @@ pub use disk_executor::{
 pub use disk_state::DiskState;
 pub use driver::{DriverObserver, Execution, Notice, OnDisk, Output, ReplicaDriver};
 pub use durable_queue::DurableQueue;
+pub use evictions::{Evictions, MemoryLimit};
 pub use in_memory::{InMemory, SnapshotState};
 pub use key_events::KeyEvents;
 pub use long_reads::LongReply;

@@ -2,7 +2,7 @@
 
 use crate::statistics::Statistics;
 use core::fmt::Write as _;
-use syros_types::{Database, WallTime};
+use syros_types::{Database, EvictionSettings, WallTime};
 
 /// Where a connection asks about the server it belongs to.
 pub trait ServerInfo {
@@ -21,6 +21,15 @@ pub trait ServerInfo {
     /// # Errors
     /// Why it cannot be set here.
     fn set_maxmemory(&self, _bytes: u64) -> Result<(), &'static str> {
+        Err("this server keeps no data")
+    }
+
+    /// CONFIG SET maxmemory-policy, maxmemory-samples, lfu-log-factor or lfu-decay-time: what happens from now on when the
+    /// data has reached its limit.
+    ///
+    /// # Errors
+    /// Why it cannot be set here.
+    fn set_eviction(&self, _settings: EvictionSettings) -> Result<(), &'static str> {
         Err("this server keeps no data")
     }
 
@@ -90,6 +99,8 @@ pub struct ServerReport {
     pub data_bytes: Option<u64>,
     /// Most memory that the data may take; 0 without a limit.
     pub maxmemory: u64,
+    /// What happens when it takes as many.
+    pub eviction: EvictionSettings,
     /// Bytes free on the disk, beside the reserve.
     pub disk_free_bytes: u64,
     /// Bytes in reserve, and so many are to be free beside them.
@@ -100,6 +111,8 @@ pub struct ServerReport {
     pub databases: [DatabaseReport; Database::COUNT],
     /// Keys that have expired since the start, in this process's replica.
     pub keys_expired: u64,
+    /// Keys that have gone because memory was short, in this process's replica.
+    pub keys_evicted: u64,
     /// Most memory that the process has had, in bytes.
     pub memory_peak_bytes: u64,
     /// Memory of the machine, in bytes.
@@ -266,7 +279,7 @@ fn memory(report: &ServerReport, _: &Statistics, _: WallTime, text: &mut String)
     line(text, "total_system_memory_human", human(report.memory_total_bytes));
     line(text, "maxmemory", report.maxmemory);
     line(text, "maxmemory_human", human(report.maxmemory));
-    line(text, "maxmemory_policy", "noeviction");
+    line(text, "maxmemory_policy", report.eviction.policy);
     // What is counted is what is resident.
     line(text, "mem_fragmentation_ratio", "1.00");
     line(text, "mem_clients_normal", report.client_memory_bytes);
@@ -307,7 +320,7 @@ fn stats(report: &ServerReport, statistics: &Statistics, now: WallTime, text: &m
     statistics.write_stats(now, text);
     line(text, "rejected_connections", report.connections_rejected);
     line(text, "expired_keys", report.keys_expired);
-    line(text, "evicted_keys", 0);
+    line(text, "evicted_keys", report.keys_evicted);
     let never = ["sync_full", "sync_partial_ok", "sync_partial_err", "migrate_cached_sockets", "total_forks"];
     for never in never.into_iter().chain(["latest_fork_usec"]) {
         line(text, never, 0);

@@ -5,8 +5,8 @@ use crate::keyspace_events::KeyspaceEvents;
 use crate::shared::{SLOW_LOG_LENGTH_MAX, Shared};
 use core::sync::atomic::Ordering;
 use syros_commands::parse_integer;
-use syros_types::Database;
 use syros_types::limits::VALUE_BYTES_MAX;
+use syros_types::{Database, EvictionPolicy, EvictionSettings};
 
 /// What CONFIG SET can change, and what it takes.
 #[derive(Clone, Copy, Debug)]
@@ -19,6 +19,8 @@ enum Kind {
     Memory,
     /// Letters of [`KeyspaceEvents`]: its bits.
     Events,
+    /// The name of an eviction policy: its place among all.
+    Policy,
 }
 
 /// A setting that may change while the process runs.
@@ -32,7 +34,7 @@ struct Changeable {
 }
 
 /// The settings that may change while the process runs, in the order of their names.
-const CHANGEABLE: [Changeable; 10] = [
+const CHANGEABLE: [Changeable; 14] = [
     Changeable {
         name: "latency-monitor-threshold",
         kind: Kind::Integer(0, i64::MAX),
@@ -50,6 +52,18 @@ const CHANGEABLE: [Changeable; 10] = [
             shared.settings.latency_tracking.store(value.cast_unsigned(), Ordering::Relaxed);
             Ok(())
         },
+    },
+    Changeable {
+        name: "lfu-decay-time",
+        kind: Kind::Integer(0, EvictionSettings::LFU_MAX as i64),
+        get: |_, report| i64::from(report.eviction.lfu_decay_minutes),
+        set: |_, info, value| set_eviction(info, |settings| settings.lfu_decay_minutes = value as u32),
+    },
+    Changeable {
+        name: "lfu-log-factor",
+        kind: Kind::Integer(0, EvictionSettings::LFU_MAX as i64),
+        get: |_, report| i64::from(report.eviction.lfu_log_factor),
+        set: |_, info, value| set_eviction(info, |settings| settings.lfu_log_factor = value as u32),
     },
     Changeable {
         name: "lua-undeclared-keys",
@@ -71,6 +85,18 @@ const CHANGEABLE: [Changeable; 10] = [
         kind: Kind::Memory,
         get: |_, report| report.maxmemory.cast_signed(),
         set: |_, info, value| info.set_maxmemory(value.cast_unsigned()),
+    },
+    Changeable {
+        name: "maxmemory-policy",
+        kind: Kind::Policy,
+        get: |_, report| number_of(report.eviction.policy),
+        set: |_, info, value| set_eviction(info, |settings| settings.policy = policy_of(value)),
+    },
+    Changeable {
+        name: "maxmemory-samples",
+        kind: Kind::Integer(1, EvictionSettings::SAMPLES_MAX as i64),
+        get: |_, report| i64::from(report.eviction.samples),
+        set: |_, info, value| set_eviction(info, |settings| settings.samples = value as u32),
     },
     Changeable {
         name: "notify-keyspace-events",
@@ -129,6 +155,31 @@ const UNCHANGEABLE: &str = "it can be set only to what it is: a node gets it whe
 
 const UNKNOWN_EVENT: &str = "Invalid event class character. Use 'Ag$lshzxeKEtmdn'.";
 
+const UNKNOWN_POLICY: &str = "argument(s) must be one of the following: volatile-lru, volatile-lfu, volatile-random, \
+                              volatile-ttl, allkeys-lru, allkeys-lfu, allkeys-random, noeviction";
+
+/// The place of a policy among all.
+fn number_of(policy: EvictionPolicy) -> i64 {
+    EvictionPolicy::ALL.iter().position(|other| *other == policy).map_or(0, |place| place as i64)
+}
+
+/// The policy at this place.
+fn policy_of(number: i64) -> EvictionPolicy {
+    let place = usize::try_from(number).ok();
+    place.and_then(|place| EvictionPolicy::ALL.get(place).copied()).unwrap_or_default()
+}
+
+/// Changes one of the settings of eviction.
+fn set_eviction(
+    info: &dyn ServerInfo,
+    change: impl FnOnce(&mut EvictionSettings),
+) -> Result<(), &'static str> {
+    let present = info.report().eviction;
+    let mut settings = present;
+    change(&mut settings);
+    if settings == present { Ok(()) } else { info.set_eviction(settings) }
+}
+
 /// A change that has been checked and not been made.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Change {
@@ -184,6 +235,11 @@ pub(crate) fn check(name: &str, value: &[u8], present: &str) -> Result<Option<Ch
             let events = KeyspaceEvents::parse(value).ok_or(UNKNOWN_EVENT)?;
             i64::from(events.bits())
         }
+        Kind::Policy => {
+            let name = std::str::from_utf8(value).ok();
+            let policy = name.and_then(|name| name.parse::<EvictionPolicy>().ok());
+            number_of(policy.ok_or(UNKNOWN_POLICY)?)
+        }
     };
     Ok(Some(Change { setting, value }))
 }
@@ -218,7 +274,6 @@ pub(crate) fn settings(shared: &Shared, report: &ServerReport) -> Vec<(&'static 
         ("databases", Database::COUNT.to_string()),
         ("enable-debug-command", shared.debug_access().name().to_owned()),
         ("maxmemory-clients", report.client_memory_max.to_string()),
-        ("maxmemory-policy", String::from("noeviction")),
         ("port", report.tcp_port.to_string()),
         ("proto-max-bulk-len", VALUE_BYTES_MAX.to_string()),
         ("requirepass", String::new()),
@@ -231,6 +286,7 @@ pub(crate) fn settings(shared: &Shared, report: &ServerReport) -> Vec<(&'static 
             Kind::YesNo => String::from(if value > 0 { "yes" } else { "no" }),
             Kind::Integer(..) | Kind::Memory => value.to_string(),
             Kind::Events => shared.keyspace_events().letters(),
+            Kind::Policy => policy_of(value).to_string(),
         };
         (setting.name, text)
     }));

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use syros_commands::{operations, put_array, put_bulk, put_integer, put_map, put_nil, put_ok, put_pairs};
 use syros_resp::limits::{COMMANDS_MAX, OPERATION_BYTES_MAX, REPLY_BYTES_MAX, REPLY_BYTES_PAUSE};
 use syros_resp::{Completion, Connection, Context, DatabaseReport, ServerInfo, ServerReport};
-use syros_types::{Class, Footprint, ReadPolicy, fold, key_hash};
+use syros_types::{Class, EvictionPolicy, EvictionSettings, Footprint, ReadPolicy, fold, key_hash};
 
 /// Receives lines and returns class and number of operations of what may go.
 fn submitted(connection: &mut Connection, lines: &[&str]) -> Vec<(Class, usize)> {
@@ -621,12 +621,12 @@ fn a_client_that_ignores_counts_changes_sorted_sets_blind() {
     assert_eq!(String::from_utf8_lossy(&replies), "+OK\r\n:-1\r\n:-1\r\n$1\r\n2\r\n");
 }
 
-/// A server whose limit can be set, up to 1 GiB.
-struct Limited(Cell<u64>);
+/// A server whose limit can be set, up to 1 GiB, and what happens then.
+struct Limited(Cell<u64>, Cell<EvictionSettings>);
 
 impl ServerInfo for Limited {
     fn report(&self) -> ServerReport {
-        ServerReport { maxmemory: self.0.get(), ..ServerReport::default() }
+        ServerReport { maxmemory: self.0.get(), eviction: self.1.get(), ..ServerReport::default() }
     }
     fn set_maxmemory(&self, bytes: u64) -> Result<(), &'static str> {
         if bytes > 1 << 30 {
@@ -635,12 +635,16 @@ impl ServerInfo for Limited {
         self.0.set(bytes);
         Ok(())
     }
+    fn set_eviction(&self, settings: EvictionSettings) -> Result<(), &'static str> {
+        self.1.set(settings);
+        Ok(())
+    }
     fn reset_statistics(&self) {}
 }
 
 #[test]
-fn config_sets_maxmemory_and_nothing_else() {
-    let server = Limited(Cell::new(5));
+fn config_sets_maxmemory_and_its_policy() {
+    let server = Limited(Cell::new(5), Cell::default());
     let mut connection = connection(1);
     let mut ask = |line: &str| {
         let input = requests(&[line]);
@@ -665,10 +669,20 @@ fn config_sets_maxmemory_and_nothing_else() {
     ] {
         assert_eq!(ask(line), answer, "{line}");
     }
-    let refused = ask("CONFIG SET maxmemory 1 maxmemory-policy allkeys-lru");
-    assert!(refused.starts_with("-ERR CONFIG SET failed (possibly related to argument 'maxmemory-policy')"));
+    let refused = ask("CONFIG SET maxmemory 1 io-threads 4");
+    assert!(refused.starts_with("-ERR CONFIG SET failed (possibly related to argument 'io-threads')"));
     assert!(refused.contains("configuration file"), "{refused}");
     assert_eq!(server.0.get(), 7, "all of them or none");
+    assert_eq!(ask("CONFIG SET maxmemory-policy Volatile-TTL maxmemory-samples 9"), "+OK\r\n");
+    assert_eq!(ask("CONFIG SET maxmemory-policy allkeys-lfu maxmemory 2gb"), failed("maxmemory", "no"));
+    assert_eq!(ask("CONFIG SET lfu-decay-time 0 lfu-log-factor 3"), "+OK\r\n");
+    let policies = "argument(s) must be one of the following: volatile-lru, volatile-lfu, volatile-random, \
+                    volatile-ttl, allkeys-lru, allkeys-lfu, allkeys-random, noeviction";
+    assert_eq!(ask("CONFIG SET maxmemory-policy any"), failed("maxmemory-policy", policies));
+    assert!(ask("CONFIG GET maxmemory-policy").contains("\r\nvolatile-ttl\r\n"));
+    let policy = EvictionPolicy::VolatileTtl;
+    let expected = EvictionSettings { policy, samples: 9, lfu_log_factor: 3, lfu_decay_minutes: 0 };
+    assert_eq!(server.1.get(), expected);
     assert_eq!(ask("CONFIG SET notify-keyspace-events KEA"), "+OK\r\n");
     assert!(ask("CONFIG GET notify-keyspace-events").ends_with("$3\r\nAKE\r\n"));
     assert!(ask("CONFIG SET notify-keyspace-events KEq").contains("Invalid event class character"));

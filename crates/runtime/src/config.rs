@@ -8,7 +8,7 @@ use std::time::Duration;
 use syros_machine::MachineName;
 use syros_protocol::{client, replica};
 use syros_resp::DebugAccess;
-use syros_types::{Configuration, FastQuorum, Group, InvalidGroupSize, ReplicaId};
+use syros_types::{Configuration, EvictionSettings, FastQuorum, Group, InvalidGroupSize, ReplicaId};
 use syros_wire::Secret;
 
 /// Where Redis clients are listened for by default: Redis's own port, and nobody outside this machine.
@@ -46,6 +46,8 @@ pub struct NodeConfig {
     /// beyond, updates that make it grow are refused. 0: without limit. `None`: what the memory that the process may take
     /// leaves beside log, snapshots and clients.
     pub maxmemory: Option<u64>,
+    /// What happens when the data has reached that limit.
+    pub eviction: EvictionSettings,
 }
 
 impl NodeConfig {
@@ -74,6 +76,7 @@ impl NodeConfig {
             store: StoreConfig::default(),
             engine: EngineConfig::default(),
             maxmemory: None,
+            eviction: EvictionSettings::DEFAULT,
         })
     }
 }

@@ -7,7 +7,7 @@ use syros_protocol::client::Client;
 use syros_protocol::message::RoleName;
 use syros_protocol::replica::Durability;
 use syros_resp::{DatabaseReport, ServerInfo, ServerReport};
-use syros_types::{Configuration, Instant, Now};
+use syros_types::{Configuration, EvictionSettings, Instant, Now};
 
 use crate::local_replica::LocalReplica;
 use crate::statistics::Statistics;
@@ -131,6 +131,8 @@ impl ServerInfo for ProcessState<'_> {
             report.data_bytes = local.data_bytes().map(|bytes| bytes as u64);
             (report.disk_free_bytes, report.disk_reserve_bytes, report.disk_is_short) = local.disk_space();
             report.maxmemory = local.maxmemory.get().unwrap_or(0);
+            report.eviction = local.eviction.get();
+            report.keys_evicted = local.evicted_keys();
             report.databases = local
                 .census()
                 .map(|census| DatabaseReport { keys: census.keys, keys_with_expiry: census.expiring });
@@ -185,6 +187,20 @@ impl ServerInfo for ProcessState<'_> {
             "a client has set memory.maxmemory of this node, until the node ends"
         );
         local.maxmemory.set((bytes > 0).then_some(bytes));
+        Ok(())
+    }
+
+    fn set_eviction(&self, settings: EvictionSettings) -> Result<(), &'static str> {
+        let local = self.local.ok_or("this process keeps no data: set it at each node")?;
+        if local.data_bytes().is_none() {
+            return Err("it concerns the engine in memory, and this node has another one");
+        }
+        tracing::info!(
+            node = local.me.0,
+            policy = settings.policy.name(),
+            "a client has set memory.maxmemory-policy, or what goes with it, of this node, until the node ends"
+        );
+        local.eviction.set(settings);
         Ok(())
     }
 

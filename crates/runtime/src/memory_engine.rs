@@ -1,12 +1,14 @@
 //! What an engine in memory is: the store of keys, or a state machine of somebody's own.
 
-use syros_commands::access::Notification;
+use syros_commands::access::Announcement;
 use syros_machine::{Executor, MachineKind, Pieces};
 use syros_node::snapshots::{Blocks, StateOf};
 use syros_node::{InMemory, SnapshotState};
 use syros_snapshot::{Load, Loaded, SnapshotStore, SnapshotStoreError, States};
-use syros_storage::{Census, DetachedRead, Engine, ListedKeys, Loader, LongRead, MemoryEngine, StoreError};
-use syros_types::{Database, OpNumber, WallTime};
+use syros_storage::{
+    Census, DetachedRead, Engine, ListedKeys, Loader, LongRead, MemoryEngine, StoreError, Victim,
+};
+use syros_types::{Database, EvictionPolicy, EvictionSettings, OpNumber, WallTime};
 use syros_wal::FileDisk;
 
 /// An engine in memory. That it is one of two costs a jump that the processor foresees; behind it, the store of keys is
@@ -48,6 +50,14 @@ impl AnyMemoryEngine {
     pub(crate) fn expired(&self) -> u64 {
         match self {
             Self::Keys(keys) => keys.expired(),
+            Self::Machine(_) => 0,
+        }
+    }
+
+    /// Number of keys that have gone because memory was short.
+    pub(crate) fn evicted(&self) -> u64 {
+        match self {
+            Self::Keys(keys) => keys.evicted(),
             Self::Machine(_) => 0,
         }
     }
@@ -135,7 +145,7 @@ impl InMemory for AnyMemoryEngine {
         }
     }
 
-    fn take_notifications(&mut self) -> Vec<Notification> {
+    fn take_notifications(&mut self) -> Vec<Announcement> {
         match self {
             Self::Keys(keys) => InMemory::take_notifications(keys),
             Self::Machine(_) => Vec::new(),
@@ -173,6 +183,39 @@ impl InMemory for AnyMemoryEngine {
         match self {
             Self::Keys(keys) => Some(keys.memory_bytes()),
             Self::Machine(_) => None,
+        }
+    }
+
+    fn set_eviction(&mut self, settings: EvictionSettings) {
+        if let Self::Keys(keys) = self {
+            InMemory::set_eviction(keys, settings);
+        }
+    }
+
+    fn note_uses(&self, now: WallTime, body: &[u8]) {
+        if let Self::Keys(keys) = self {
+            InMemory::note_uses(keys, now, body);
+        }
+    }
+
+    fn has_victims(&self, policy: EvictionPolicy) -> bool {
+        match self {
+            Self::Keys(keys) => InMemory::has_victims(keys, policy),
+            Self::Machine(_) => false,
+        }
+    }
+
+    fn victims(&self, settings: &EvictionSettings, bytes: u64, keys_max: usize, seed: u64) -> Vec<Victim> {
+        match self {
+            Self::Keys(keys) => InMemory::victims(keys, settings, bytes, keys_max, seed),
+            Self::Machine(_) => Vec::new(),
+        }
+    }
+
+    fn records_versions(&self) -> bool {
+        match self {
+            Self::Keys(keys) => InMemory::records_versions(keys),
+            Self::Machine(_) => false,
         }
     }
 

@@ -1,8 +1,9 @@
 //! What must hold at every moment, whatever the clients saw.
 
+use crate::clock::VirtualTime;
 use core::fmt;
 use std::collections::BTreeMap;
-use syros_commands::access::{KeyEvent, Notification};
+use syros_commands::access::{Announcement, KeyEvent, Notification, ScriptMessage};
 use syros_protocol::message::{LogEntry, Payload};
 use syros_protocol::replica::Replica;
 use syros_storage::{Engine as _, MemoryEngine};
@@ -53,6 +54,10 @@ pub struct Invariants {
     checkpoints: Vec<Checkpoint>,
     /// Log time of each entry.
     times: Vec<WallTime>,
+    /// When each entry was executed first.
+    executed_at: Vec<VirtualTime>,
+    /// True time.
+    now: VirtualTime,
     /// What executes, for replicas that execute in parallel, everything in order.
     reference: MemoryEngine,
     /// What it answered to the updates of each entry that return something.
@@ -176,22 +181,31 @@ impl Invariants {
         self.fail(format!("{replica} answers a read though it has no memory"));
     }
 
-    /// A replica that tells what happens to keys has executed the entries behind the first number up to the second, and told
+    /// A replica that tells what happens to keys, and what scripts publish, has executed the entries behind the first number up to the second, and told
     /// this. When a record goes whose key has expired is up to each.
     pub fn told_events(
         &mut self,
         replica: ReplicaId,
         (from, through): (OpNumber, OpNumber),
-        happened: &[Notification],
+        happened: &[Announcement],
     ) {
         let mut digests: BTreeMap<u64, u64> = BTreeMap::new();
-        for Notification { entry, database, key, event } in happened {
-            if *event != KeyEvent::Expired && !event.is_silent() {
-                let digest = digests.entry(*entry).or_default();
-                for value in [u64::from(database.number()), *event as u64, key_hash(key)] {
-                    *digest = fold(*digest, value);
+        for announcement in happened {
+            let values = match announcement {
+                Announcement::KeyEvent(Notification { event, .. })
+                    if *event == KeyEvent::Expired || event.is_silent() =>
+                {
+                    continue;
                 }
-            }
+                Announcement::KeyEvent(Notification { database, key, event, .. }) => {
+                    [u64::from(database.number()), *event as u64, key_hash(key)]
+                }
+                Announcement::Message(ScriptMessage { kind, channel, payload, .. }) => {
+                    [kind.index() as u64, key_hash(channel), key_hash(payload)]
+                }
+            };
+            let digest = digests.entry(announcement.entry()).or_default();
+            *digest = values.into_iter().fold(*digest, fold);
         }
         let is_executed = |number: &u64| (from.0 + 1..=through.0).contains(number);
         if let Some(number) = digests.keys().find(|number| !is_executed(number)) {
@@ -402,6 +416,7 @@ impl Invariants {
     fn go_on(&mut self, number: OpNumber, entry: &LogEntry, mine: Checkpoint) {
         self.checkpoints.push(mine);
         self.times.push(entry.time);
+        self.executed_at.push(self.now);
         self.log.iter_mut().for_each(|log| log.push(entry.clone()));
         for (index, update) in entry.updates().iter().enumerate() {
             let (id, place) = (update.request.id, LogPosition { number, index });
@@ -436,6 +451,17 @@ impl Invariants {
     #[must_use]
     pub fn log_time(&self, number: OpNumber) -> Option<WallTime> {
         self.times.get(number.0.checked_sub(1)? as usize).copied()
+    }
+
+    /// When an entry was executed first, if it was.
+    #[must_use]
+    pub fn executed_at(&self, number: OpNumber) -> Option<VirtualTime> {
+        self.executed_at.get(number.0.checked_sub(1)? as usize).copied()
+    }
+
+    /// What is looked at from now on happens at this time.
+    pub const fn begin_turn(&mut self, now: VirtualTime) {
+        self.now = now;
     }
 
     /// The first entry at or after this log time, if there is one.

@@ -22,10 +22,14 @@ pub(crate) enum Awaited {
     Published(usize),
 }
 
+/// Who has published a message: a connection, and whether a script of it did. Each node tells of scripts when it executes
+/// them, so their messages and those of commands are in no order.
+pub(crate) type Publisher = (ConnectionName, bool);
+
 /// A message.
 #[derive(Clone, Copy, Debug)]
 struct Publication {
-    publisher: ConnectionName,
+    publisher: Publisher,
     channel: Channel,
     /// It was sent when nothing broke any more.
     is_quiet: bool,
@@ -42,7 +46,7 @@ struct Listener {
     subscriptions: BTreeMap<Channel, (VirtualTime, bool)>,
     heard: BTreeSet<usize>,
     /// The last message of each publisher in each channel.
-    last: BTreeMap<(ConnectionName, Channel), usize>,
+    last: BTreeMap<(Publisher, Channel), usize>,
 }
 
 /// Everything that is published and heard.
@@ -77,16 +81,16 @@ impl MessageLedger {
     }
 
     /// A connection publishes; the message.
-    pub(crate) fn publish(&mut self, who: ConnectionName, channel: Channel, at: VirtualTime) -> Vec<u8> {
+    pub(crate) fn publish(&mut self, publisher: Publisher, channel: Channel, at: VirtualTime) -> Vec<u8> {
         let number = self.published.len();
         self.published.push(Publication {
-            publisher: who,
+            publisher,
             channel,
             is_quiet: self.is_quiet,
             is_answered: false,
             at,
         });
-        self.listeners.entry(who).or_default().awaited.push_back(Awaited::Published(number));
+        self.listeners.entry(publisher.0).or_default().awaited.push_back(Awaited::Published(number));
         number.to_string().into_bytes()
     }
 
@@ -219,7 +223,7 @@ mod tests {
         ledger.subscribe(HERE, 1);
         assert_eq!(ledger.hear(HERE, &told("subscribe", Received::Integer(1)), 10), Ok(()));
         for number in 0..2 {
-            assert_eq!(ledger.publish(THERE, 1, 20), number.to_string().into_bytes());
+            assert_eq!(ledger.publish((THERE, false), 1, 20), number.to_string().into_bytes());
             assert_eq!(ledger.hear(THERE, &Received::Integer(1), 21), Ok(()));
         }
         ledger

@@ -12,13 +12,13 @@ use crate::trace::Trace;
 use core::time::Duration;
 use std::collections::VecDeque;
 use std::rc::Rc;
-use syros_commands::access::Notification;
+use syros_commands::access::Announcement;
 use syros_node::data::ViewFile;
 use syros_node::front_end::RedisFrontEnd;
 use syros_node::snapshots::{EngineFiles, SnapshotJob, SnapshotReport, SnapshotSizes, SnapshotWorker};
 use syros_node::{
-    DiskExecutor, DriverObserver, DurableQueue, Execution, Notice, Observer, Output, RecordNumbering,
-    ReplicaDriver, Report, WaitedKeys,
+    DiskExecutor, DriverObserver, DurableQueue, Evictions, Execution, MemoryLimit, Notice, Observer, Output,
+    RecordNumbering, ReplicaDriver, Report, WaitedKeys,
 };
 use syros_protocol::message::{LogEntry, Message, Peer, Prepared, RoleName};
 use syros_protocol::record::Ticket;
@@ -26,7 +26,7 @@ use syros_protocol::replica::{Boot, Config, Event, Replica, TraceEvent};
 use syros_snapshot::{SnapshotFiles, SnapshotStore};
 use syros_storage::execution::Executed;
 use syros_storage::{Engine as _, MemoryEngine, MemoryStore};
-use syros_types::{Instant, Now, OpNumber, Prng, ReplicaId, View};
+use syros_types::{EvictionSettings, Instant, Now, OpNumber, Prng, ReplicaId, View};
 use syros_wal::WriteError;
 use syros_wal::memory_disk::MemoryDisk;
 
@@ -108,8 +108,10 @@ pub struct ReplicaProcess {
     driver: Driver,
     /// What entries up to this one have done to keys has been told, or is not.
     events_from: OpNumber,
-    /// What has happened to keys, for the front end in the same process.
-    untold: Vec<Notification>,
+    /// Keys that the engine has removed because memory was short.
+    evicted: u64,
+    /// What clients are told of, for the front end in the same process.
+    untold: Vec<Announcement>,
     /// There is such a front end.
     has_front_end: bool,
     /// The threads of an engine on disk.
@@ -150,6 +152,8 @@ pub struct ReplicaProcess {
     without_memory: bool,
     /// Most bytes that the data of an engine in memory may take.
     pub maxmemory: Option<usize>,
+    /// What happens when they take as many.
+    pub eviction: EvictionSettings,
     /// Its disk is nearly full.
     pub disk_is_short: bool,
 }
@@ -196,6 +200,7 @@ impl ReplicaProcess {
             id,
             driver,
             events_from,
+            evicted: 0,
             untold: Vec::new(),
             has_front_end: false,
             threads,
@@ -217,6 +222,7 @@ impl ReplicaProcess {
             normal_in,
             without_memory,
             maxmemory: None,
+            eviction: EvictionSettings::DEFAULT,
             disk_is_short: false,
         }
     }
@@ -230,6 +236,11 @@ impl ReplicaProcess {
     /// What commands wait for at this node, and what has been executed of that.
     pub(crate) const fn waited_mut(&mut self) -> &mut WaitedKeys {
         self.driver.waited_mut()
+    }
+
+    /// Removals that the front end of this process is to submit.
+    pub(crate) const fn evictions_mut(&mut self) -> &mut Evictions {
+        self.driver.evictions_mut()
     }
 
     /// The reply to a body of reads, if the engine is in memory.
@@ -277,7 +288,8 @@ impl ReplicaProcess {
         self.on_execution_reports(now, context);
         self.on_snapshot_reports(now, context);
         self.driver.tell_disk_short(now, self.disk_is_short);
-        self.driver.tell_memory_room(now, self.maxmemory.map(|limit| limit as u64));
+        self.driver.tell_memory_room(now, self.memory_limit());
+        context.invariants.begin_turn(context.time);
         self.driver.on_durable(self.synced);
         self.driver.tell_durable(now);
         for event in core::mem::take(&mut self.inbox) {
@@ -315,17 +327,27 @@ impl ReplicaProcess {
         }
         context.invariants.observe(self.id, self.driver.replica());
         self.tell_key_events(context);
+        let evicted = self.driver.memory().map_or(0, |memory| memory.engine().evicted());
+        if core::mem::replace(&mut self.evicted, evicted) < evicted {
+            context.tally.record(Occurrence::Evicted);
+        }
     }
 
-    /// Has the judge look at what has happened to keys, where that is wanted.
+    /// What the data may take, with a margin that tells in worlds of few bytes.
+    fn memory_limit(&self) -> Option<MemoryLimit> {
+        let bytes = self.maxmemory? as u64;
+        Some(MemoryLimit { bytes, leader_margin: bytes / 8, eviction: self.eviction })
+    }
+
+    /// Has the judge look at what has happened to keys, where that is wanted, and clients hear of what scripts have published.
     fn tell_key_events(&mut self, context: &mut ProcessContext<'_>) {
         let applied = self.driver.replica().applied();
         let key_events = self.driver.key_events_mut();
         let happened = key_events.take();
         let replayed = key_events.replayed().0;
-        let is_new = |notification: &&Notification| notification.entry > replayed;
+        let is_new = |announcement: &&Announcement| announcement.entry() > replayed;
         if tells_judge(self.id) && applied > self.events_from {
-            let new: Vec<Notification> = happened.iter().filter(is_new).cloned().collect();
+            let new: Vec<Announcement> = happened.iter().filter(is_new).cloned().collect();
             context.invariants.told_events(self.id, (self.events_from, applied), &new);
             self.events_from = applied;
         }

@@ -292,6 +292,9 @@ fn has_what_it_takes(bug: PlantedBug, swarm: &Swarm) -> bool {
         | PlantedBug::TakenForNothing
         | PlantedBug::PlaceNotKept
         | PlantedBug::DepartureForgotten => world.is_some_and(|world| world.waiters > 0),
+        PlantedBug::EvictedInPassing | PlantedBug::EvictedBeside => {
+            swarm.eviction.policy.order().is_some() && swarm.disk_engine.is_none()
+        }
         PlantedBug::InvalidationLate | PlantedBug::InvalidationForgotten => {
             world.is_some_and(|world| world.keepers > 0)
         }

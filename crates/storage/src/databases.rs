@@ -6,8 +6,8 @@ use crate::listing::Listing;
 use crate::removals::Recorded;
 use crate::snapshot::put_database;
 use syros_commands::Programs;
-use syros_commands::access::{Databases, DatabasesMut, Expiry, Keys, KeysMut, Notification};
-use syros_types::{Database, WallTime};
+use syros_commands::access::{Announcement, Databases, DatabasesMut, Expiry, Keys, KeysMut};
+use syros_types::{Database, EvictionPolicy, EvictionSettings, WallTime};
 
 /// How many databases there are beside the first.
 const OTHERS: usize = Database::COUNT - 1;
@@ -128,10 +128,36 @@ impl MemoryDatabases {
     }
 
     /// See [`Engine::take_notifications`](crate::Engine::take_notifications).
-    pub(crate) fn take_notifications(&mut self) -> Vec<Notification> {
+    pub(crate) fn take_notifications(&mut self) -> Vec<Announcement> {
         let mut events: Vec<_> = self.in_use_mut().flat_map(|keys| keys.events_mut().take()).collect();
         events.sort_by_key(|(turn, _)| *turn);
         without_turns(events)
+    }
+
+    /// From now on this policy of eviction counts.
+    pub(crate) fn set_eviction(&mut self, settings: EvictionSettings) {
+        self.empty.set_eviction(settings);
+        self.in_use_mut().for_each(|keys| keys.set_eviction(settings));
+    }
+
+    /// The keys of a database.
+    pub(crate) fn database_of(&self, database: Database) -> &Keyspace {
+        self.database(database)
+    }
+
+    /// True if the policy may find keys that go.
+    pub(crate) fn has_victims(&self, policy: EvictionPolicy) -> bool {
+        let mut in_use = self.in_use();
+        match policy {
+            EvictionPolicy::NoEviction => false,
+            policy if policy.is_of_expiring() => in_use.any(|keys| keys.expiring_len() > 0),
+            _ => in_use.any(|keys| keys.len() > 0),
+        }
+    }
+
+    /// Keys that have gone because memory was short.
+    pub(crate) fn evicted(&self) -> u64 {
+        self.in_use().map(Keyspace::evicted).sum()
     }
 
     /// See [`Keyspace::next_advance`].

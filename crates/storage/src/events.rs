@@ -1,15 +1,15 @@
-//! What has happened to keys, for those who want to know.
+//! What clients are told of: events of keys, and messages of scripts.
 
-use syros_commands::access::{KeyEvent, Notification, is_hidden};
-use syros_types::Database;
+use syros_commands::access::{Announcement, KeyEvent, Notification, ScriptMessage, is_hidden};
+use syros_types::{Database, SubscriptionKind};
 
-/// Collects what happens to keys, while it is asked to.
+/// Collects what happens to keys, while it is asked to, and the messages of scripts.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct EventLog {
     is_on: bool,
     /// Where what happens now belongs among what is collected elsewhere.
     turn: u64,
-    events: Vec<(u64, Notification)>,
+    events: Vec<(u64, Announcement)>,
 }
 
 impl EventLog {
@@ -31,8 +31,15 @@ impl EventLog {
     /// Something has happened to a key, by this entry. No client knows of hidden keys.
     pub(crate) fn push(&mut self, event: KeyEvent, (database, key): (Database, &[u8]), entry: u64) {
         if self.is_on && !is_hidden(key) {
-            self.events.push((self.turn, Notification { entry, database, key: key.into(), event }));
+            let event = Notification { entry, database, key: key.into(), event };
+            self.events.push((self.turn, Announcement::KeyEvent(event)));
         }
+    }
+
+    /// A script of this entry has published a message.
+    pub(crate) fn publish(&mut self, (kind, channel): (SubscriptionKind, &[u8]), payload: &[u8], entry: u64) {
+        let message = ScriptMessage { entry, kind, channel: channel.into(), payload: payload.into() };
+        self.events.push((self.turn, Announcement::Message(message)));
     }
 
     /// How many have been collected, to [go back](Self::truncate) to.
@@ -46,12 +53,12 @@ impl EventLog {
     }
 
     /// What has been collected since this was asked last, with its turns, in the order in which it has happened.
-    pub(crate) fn take(&mut self) -> Vec<(u64, Notification)> {
+    pub(crate) fn take(&mut self) -> Vec<(u64, Announcement)> {
         core::mem::take(&mut self.events)
     }
 }
 
-/// The events of one log, or of several whose turns have been put in order.
-pub(crate) fn without_turns(events: Vec<(u64, Notification)>) -> Vec<Notification> {
+/// What one log has collected, or several whose turns have been put in order.
+pub(crate) fn without_turns(events: Vec<(u64, Announcement)>) -> Vec<Announcement> {
     events.into_iter().map(|(_, event)| event).collect()
 }

@@ -15,7 +15,7 @@ use crate::store::Store;
 use core::fmt;
 use std::collections::VecDeque;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
-use syros_commands::access::Notification;
+use syros_commands::access::Announcement;
 use syros_commands::{describe, operations};
 use syros_types::{Footprint, OpNumber, WallTime};
 
@@ -116,7 +116,7 @@ pub struct ChunkResults {
     /// The answers that somebody wants.
     pub replies: Vec<(OpNumber, Vec<u8>)>,
     /// What has happened to keys, if that is asked.
-    pub notifications: Vec<Notification>,
+    pub notifications: Vec<Announcement>,
 }
 
 /// What has become of an item.
@@ -255,7 +255,7 @@ pub struct Executed {
     /// The answers that somebody wants, in log order.
     pub replies: Vec<(OpNumber, Vec<u8>)>,
     /// What has happened to keys, if that is asked, in log order.
-    pub notifications: Vec<Notification>,
+    pub notifications: Vec<Announcement>,
 }
 
 /// Deals log entries out to lanes, and finds the longest executed prefix.
@@ -421,7 +421,7 @@ impl<B: AsRef<[u8]>, J> Dispatcher<B, J> {
         self.waiting_bytes -= bytes;
         replies.sort_by_key(|(number, _)| *number);
         // One lane has executed all of an entry, and has told of it in its order.
-        notifications.sort_by_key(|notification| notification.entry);
+        notifications.sort_by_key(Announcement::entry);
         Some(Executed { through, time, replies, notifications })
     }
 

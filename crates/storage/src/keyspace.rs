@@ -21,6 +21,7 @@ use crate::listing::Listing;
 use crate::removals::{ALL, Recorded, Removals, SWAPPED, part_of};
 use crate::stamp::Stamp;
 use crate::undo::{Undo, UndoStep};
+use crate::uses::UseClocks;
 use core::cell::Cell;
 use core::hash::BuildHasher as _;
 use core::num::NonZeroU64;
@@ -30,8 +31,8 @@ use indexmap::map::raw_entry_v1::{RawEntryApiV1, RawEntryMut};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use syros_commands::Programs;
-use syros_commands::access::{Expiry, KeyEvent, Keys, KeysMut, Version, is_hidden};
-use syros_types::{Database, Prng, WallTime};
+use syros_commands::access::{Expiry, KeyEvent, Keys, KeysMut, Uses, Version, is_hidden};
+use syros_types::{Database, EvictionOrder, EvictionSettings, Prng, SubscriptionKind, WallTime};
 use syros_values::{Collection, Garbage, Kind, Moments, Value, WrongType};
 
 /// How many records of due keys go at a time. All replicas of a group must have the same pace.
@@ -114,6 +115,12 @@ pub(crate) struct Keyspace {
     events: EventLog,
     /// How much of that there was when what may be undone began.
     events_before_undo: usize,
+    /// Which keys go when memory is short, as this engine is told.
+    eviction: EvictionSettings,
+    /// When and how often keys are used, at their positions, if that policy asks for it.
+    clocks: Option<Box<UseClocks>>,
+    /// Keys that have gone because memory was short.
+    evicted: u64,
 }
 
 /// What a key costs in the expiry index, at two thirds load of a B-tree's nodes.
@@ -143,6 +150,9 @@ impl Keyspace {
             undo: None,
             events: EventLog::default(),
             events_before_undo: 0,
+            eviction: EvictionSettings::DEFAULT,
+            clocks: None,
+            evicted: 0,
         }
     }
 
@@ -157,6 +167,7 @@ impl Keyspace {
         sibling.set_time(self.time);
         sibling.record_from(self.recorded().map(|recorded| recorded.from));
         sibling.events.set(self.events.is_on());
+        sibling.set_eviction(self.eviction);
         sibling
     }
 
@@ -285,6 +296,7 @@ impl Keyspace {
         let entry = Entry { value, expiry, changed: entry };
         let moments = entry.moments();
         slot.insert(Key::from_slice(key), entry);
+        self.add_clock();
         self.index_moments(key, Moments::default(), moments);
         self.note_addition(key);
         true
@@ -295,6 +307,7 @@ impl Keyspace {
     fn take(&mut self, key: &[u8]) -> Option<Entry> {
         self.preserve_removed(key);
         let (position, name, entry) = self.entries.swap_remove_full(key)?;
+        self.remove_clock(position);
         if let Some(undo) = &mut self.undo {
             undo.removed(position, name, &entry);
         }
@@ -360,6 +373,9 @@ impl Keyspace {
                 self.append(&key, entry.value, stamp);
                 let last = self.entries.len() - 1;
                 self.entries.swap_indices(position, last);
+                if let Some(clocks) = &mut self.clocks {
+                    clocks.swap(position, last);
+                }
             }
         }
     }
@@ -584,7 +600,8 @@ impl Keyspace {
             self.notify(KeyEvent::Expired, &key);
             self.preserve_removed(&key);
             left -= 1;
-            if let Some(entry) = self.entries.swap_remove(&*key) {
+            if let Some((position, _, entry)) = self.entries.swap_remove_full(&*key) {
+                self.remove_clock(position);
                 self.content_bytes -= key.len() + entry.value.memory_bytes();
                 self.index_first_field(&key, entry.moments().first, None);
                 left = left.saturating_sub((entry.value.weight() / self.pace.bytes_each) as u64);
@@ -666,6 +683,97 @@ impl Keyspace {
         self.has_due && self.entries.get(key).is_some_and(|entry| self.is_due(entry))
     }
 
+    /// From now on this policy counts. Uses are known from the moment on from which it asks for them.
+    pub(crate) fn set_eviction(&mut self, settings: EvictionSettings) {
+        self.eviction = settings;
+        match &mut self.clocks {
+            clocks if !settings.policy.needs_uses() => *clocks = None,
+            Some(clocks) => clocks.set(settings),
+            clocks => {
+                *clocks = Some(Box::new(UseClocks::new(settings, self.entries.len(), self.time.as_millis())));
+            }
+        }
+    }
+
+    /// A key has been added at the end.
+    #[inline]
+    fn add_clock(&mut self) {
+        if let Some(clocks) = &mut self.clocks {
+            clocks.push(self.time.as_millis());
+        }
+    }
+
+    /// The key at this position has been removed, and the last one has moved there.
+    #[inline]
+    fn remove_clock(&mut self, position: usize) {
+        if let Some(clocks) = &mut self.clocks {
+            clocks.swap_remove(position);
+        }
+    }
+
+    /// A key is used, if that is asked for.
+    pub(crate) fn touch(&self, key: &[u8], now_ms: u64) {
+        if let Some(clocks) = &self.clocks
+            && let Some(position) = self.entries.get_index_of(key)
+        {
+            clocks.touch(position, now_ms);
+        }
+    }
+
+    /// Keys that have gone because memory was short.
+    pub(crate) const fn evicted(&self) -> u64 {
+        self.evicted
+    }
+
+    /// True if the key at a position may go when memory is short: it exists, and clients know it.
+    pub(crate) fn may_go(&self, position: usize, must_expire: bool) -> bool {
+        let found = self.at(position).filter(|(_, entry)| !must_expire || entry.expiry.is_some());
+        found.is_some_and(|(key, entry)| !self.is_due(entry) && !is_hidden(key))
+    }
+
+    /// The name of the key at a position, and how many bytes are given back with it, about.
+    pub(crate) fn removal_of(&self, position: usize) -> Option<(&[u8], usize)> {
+        let (key, entry) = self.at(position)?;
+        let expiry = if entry.gone().is_some() { EXPIRY_BYTES + key.len() } else { 0 };
+        Some((key, ENTRY_BYTES + key.len() + entry.value.memory_bytes() + expiry))
+    }
+
+    /// The higher, the sooner the key at a position goes.
+    pub(crate) fn eviction_score(&self, position: usize, order: EvictionOrder) -> u64 {
+        let now_ms = self.time.as_millis();
+        match (&self.clocks, order) {
+            (Some(clocks), EvictionOrder::LastUse) => clocks.idle_seconds(position, now_ms),
+            (Some(clocks), EvictionOrder::Frequency) => u64::from(u8::MAX - clocks.count(position, now_ms)),
+            _ => 0,
+        }
+    }
+
+    /// The keys with an expiry that is not due, the earliest first, with their positions.
+    pub(crate) fn next_to_expire(&self) -> impl Iterator<Item = (NonZeroU64, usize)> {
+        self.lasting_from(self.first_not_due())
+    }
+
+    /// Those of them that expire at this moment or later.
+    fn lasting_from(&self, from: (NonZeroU64, Box<[u8]>)) -> impl Iterator<Item = (NonZeroU64, usize)> {
+        let found = self.expiries.range(from..).filter_map(|(expiry, key)| {
+            let position = self.entries.get_index_of(&**key)?;
+            Some((*expiry, position))
+        });
+        found.filter(|(_, position)| self.may_go(*position, true))
+    }
+
+    /// The position of a key with an expiry that is not due, drawn by a moment between the first and the last expiry.
+    pub(crate) fn draw_expiring(&self, prng: &mut Prng) -> Option<usize> {
+        let first = self.first_not_due();
+        let (last, _) = self.expiries.last()?;
+        let span = last.get().checked_sub(first.0.get())? + 1;
+        let moment = (first.0.saturating_add(prng.below(span)), Box::default());
+        self.lasting_from(moment)
+            .next()
+            .or_else(|| self.next_to_expire().next())
+            .map(|(_, position)| position)
+    }
+
     /// What has happened to keys.
     pub(crate) const fn events_mut(&mut self) -> &mut EventLog {
         &mut self.events
@@ -702,6 +810,7 @@ impl Keyspace {
         assert!(!entries().any(|(_, entry)| is_empty(entry)), "a collection goes with its last element");
         let keys: usize = self.expiries.iter().chain(&self.field_expiries).map(|(_, key)| key.len()).sum();
         assert_eq!(values + keys, self.content_bytes);
+        assert!(self.clocks.as_ref().is_none_or(|clocks| clocks.len() == self.entries.len()));
     }
 }
 
@@ -721,6 +830,18 @@ impl Keys for Keyspace {
             (None, _) => Version::UNKNOWN,
             (Some(recorded), Some(found)) => found.stamp().version(recorded.removals.swapped()),
             (Some(recorded), None) => Version::of_absent(recorded.removals.of(part_of(self.database, key))),
+        }
+    }
+
+    fn uses(&self, key: &[u8], now_ms: u64) -> Uses {
+        let position = || self.entries.get_index_of(key);
+        let Some((clocks, position)) = self.clocks.as_ref().and_then(|clocks| Some((clocks, position()?)))
+        else {
+            return Uses::Unknown;
+        };
+        match self.eviction.policy.order() {
+            Some(EvictionOrder::Frequency) => Uses::Frequency(clocks.count(position, now_ms)),
+            _ => Uses::Idle(clocks.idle_seconds(position, now_ms)),
         }
     }
 
@@ -798,6 +919,7 @@ impl KeysMut for Keyspace {
             RawEntryMut::Vacant(slot) => {
                 let (value, value_bytes) = (Value::String(value.to_vec()), value.len());
                 slot.insert(Key::from_slice(key), Entry { value, expiry, changed });
+                self.add_clock();
                 self.content_bytes += key.len() + value_bytes;
                 self.index_expiry(key, None, expiry);
                 self.note_addition(key);
@@ -915,6 +1037,12 @@ impl KeysMut for Keyspace {
         }
     }
 
+    fn evict(&mut self, key: &[u8]) {
+        self.evicted += 1;
+        self.notify(KeyEvent::Evicted, key);
+        self.remove(key);
+    }
+
     fn remove(&mut self, key: &[u8]) {
         self.remove_due(key);
         self.discard(key);
@@ -952,6 +1080,9 @@ impl KeysMut for Keyspace {
         self.counted.set((NonZeroU64::MIN, 0));
         (self.has_due, self.has_due_fields) = (false, false);
         self.content_bytes = 0;
+        if let Some(clocks) = &mut self.clocks {
+            clocks.clear();
+        }
     }
 
     fn notifies(&self) -> bool {
@@ -960,6 +1091,10 @@ impl KeysMut for Keyspace {
 
     fn notify(&mut self, event: KeyEvent, key: &[u8]) {
         self.events.push(event, (self.database, key), self.number);
+    }
+
+    fn publish(&mut self, kind: SubscriptionKind, channel: &[u8], payload: &[u8]) {
+        self.events.publish((kind, channel), payload, self.number);
     }
 
     fn begin_undo(&mut self) {

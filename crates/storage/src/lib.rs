@@ -25,6 +25,8 @@ mod snapshot;
 mod stamp;
 mod store;
 mod undo;
+mod uses;
+mod victims;
 
 pub use detached::DetachedRead;
 pub use digest::Digest;
@@ -34,8 +36,9 @@ pub use memory::{ListedKeys, Loader, LongRead, MemoryEngine};
 pub use memory_store::MemoryStore;
 pub use snapshot::DamagedSnapshot;
 pub use store::{Change, Pressure, Store, StoreCause, StoreError};
+pub use victims::Victim;
 
-use syros_commands::access::Notification;
+use syros_commands::access::Announcement;
 use syros_types::{OpNumber, WallTime};
 
 /// A store of keys, their values and expiries in sixteen [databases](syros_types::Database), which executes the bodies of
@@ -98,9 +101,10 @@ pub trait Engine {
     /// Collects what bodies do to keys from now on, or does so no longer. Changes no answer.
     fn set_notifying(&mut self, is_on: bool);
 
-    /// What has happened to keys since this was asked last, in the order in which it has happened: what was undone has not,
-    /// and nobody is told of hidden keys. That a key has expired is told once, when its record goes.
-    fn take_notifications(&mut self) -> Vec<Notification>;
+    /// What has happened to keys since this was asked last, and what scripts have published, in the order in which it has
+    /// happened: what was undone has not, and nobody is told of hidden keys. That a key has expired is told once, when its
+    /// record goes.
+    fn take_notifications(&mut self) -> Vec<Announcement>;
 
     /// Log time.
     fn time(&self) -> WallTime;

@@ -25,7 +25,7 @@ use std::path::PathBuf;
 use std::process::{Child, Command as Process, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
-use syros_commands::access::Notification;
+use syros_commands::access::{Announcement, Notification};
 use syros_commands::families::{
     ExpireTime, FieldPart, Get, HGetAll, HScan, Interval, Keys, Rename, SPop, SScan, Scan, ScanOptions,
     SetNx, Sort, Ttl, ZScan,
@@ -165,7 +165,8 @@ fn events_of(engine: &mut MemoryEngine) -> Vec<String> {
     let show = |Notification { database, key, event, .. }: Notification| {
         format!("{}__:{} {}", database.number(), event.name(), key.escape_ascii())
     };
-    engine.take_notifications().into_iter().filter(|one| !one.event.is_silent()).map(show).collect()
+    let told = engine.take_notifications().into_iter().filter_map(Announcement::into_key_event);
+    told.filter(|one| !one.event.is_silent()).map(show).collect()
 }
 
 /// Without what Redis finds out later.

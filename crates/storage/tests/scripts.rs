@@ -1,9 +1,10 @@
 //! Scripts and functions on both engines: what they answer, what is left of them, and that equal bodies leave equal states.
 
+use syros_commands::access::{Announcement, Notification, ScriptMessage};
 use syros_commands::rdb::{dump_libraries, restore_libraries};
 use syros_commands::{Operation, Parsed, Reply, parse};
 use syros_storage::{DiskEngine, Engine, MemoryEngine, MemoryStore};
-use syros_types::{OpNumber, Prng, WallTime};
+use syros_types::{OpNumber, Prng, SubscriptionKind, WallTime};
 
 fn disk() -> DiskEngine<MemoryStore> {
     DiskEngine::open(MemoryStore::new()).expect("a store in memory").0
@@ -69,6 +70,51 @@ fn scripts_call_commands() {
     ] {
         assert_eq!(both(&[&format!("eval|{script}|1|k|a")]), expected, "{script}");
     }
+}
+
+/// What engines tell of that have executed these commands: messages as channel and payload, a shard's with a bar before.
+fn announced(commands: &[&str]) -> String {
+    fn of(engine: &mut impl Engine, commands: &[&str]) -> String {
+        for (number, command) in (1..).zip(commands) {
+            apply(engine, number, &body(&command.split('|').collect::<Vec<_>>(), number));
+        }
+        let show = |announcement: Announcement| match announcement {
+            Announcement::KeyEvent(Notification { key, event, .. }) => {
+                format!("{} {}", event.name(), key.escape_ascii())
+            }
+            Announcement::Message(ScriptMessage { entry, kind, channel, payload }) => {
+                let bar = if kind == SubscriptionKind::Shard { "|" } else { "" };
+                format!("{entry}: {bar}{} {}", channel.escape_ascii(), payload.escape_ascii())
+            }
+        };
+        engine.take_notifications().into_iter().map(show).collect::<Vec<_>>().join(", ")
+    }
+    let (mut memory, mut disk) = (MemoryEngine::new(), disk());
+    let in_memory = of(&mut memory, commands);
+    assert_eq!(of(&mut disk, commands), in_memory, "{commands:?}");
+    in_memory
+}
+
+#[test]
+fn scripts_publish_if_they_are_not_undone() {
+    let hello = "eval|redis.call('set', KEYS[1], 1) return redis.call('publish', 'news', 'hello')|1|k";
+    assert_eq!(both(&[hello]), "0", "a node does not know how many there are at the others");
+    assert_eq!(announced(&["set|a|1", hello, hello]), "2: news hello, 3: news hello");
+    let both_kinds = "eval|redis.call('spublish', 'c', 'one') redis.call('PUBLISH', 'c', 'two')|0";
+    assert_eq!(announced(&[both_kinds]), "1: |c one, 1: c two");
+    assert_eq!(announced(&["eval|redis.call('publish', 'c', 'm') while true do end|0"]), "");
+    let undeclared = "eval|redis.call('publish', 'c', 'm') redis.call('set', 'other', 1)|0";
+    assert_eq!(announced(&[undeclared]), "");
+    // An error of the script itself undoes nothing, as in Redis.
+    assert_eq!(announced(&["eval|redis.call('publish', 'c', 'm') error('late')|0"]), "1: c m");
+    let reads = "#!lua flags=no-writes\nreturn redis.pcall('publish', 'c', 'm').err";
+    let refused = "ERR Write commands are not allowed from read-only scripts.";
+    assert_eq!(both(&[&format!("eval|{reads}|0")]), refused);
+    assert_eq!(announced(&[&format!("eval|{reads}|0")]), "");
+    let many = "eval|local n = 0 while true do \
+                local answer = redis.pcall('publish', 'c', string.rep('x', 1000)) \
+                if answer ~= 0 then return {n, answer.err} end n = n + 1 end|0";
+    assert_eq!(both(&[many]), "[984 ERR the messages of a script take at most 1048576 bytes]");
 }
 
 #[test]

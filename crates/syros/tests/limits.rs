@@ -254,9 +254,66 @@ fn the_limit_of_data_can_be_set_while_a_node_runs() {
     let refused = redis.ask(&["SET", "more", &value]);
     assert!(refused.starts_with("-OOM command not allowed"), "{refused}");
     assert_eq!(redis.ask(&["GET", "first"]), "1");
+    // However little it is: the leader's margin is a part of it.
+    assert_eq!(redis.ask(&["CONFIG", "SET", "maxmemory", "1"]), "+OK");
+    let refused = redis.ask(&["SET", "small", "v"]);
+    assert!(refused.starts_with("-OOM command not allowed"), "{refused}");
     assert_eq!(redis.ask(&["CONFIG", "SET", "maxmemory", "0"]), "+OK");
     assert_eq!(redis.ask(&["SET", "more", &value]), "+OK");
     node.stop();
+}
+
+/// Three nodes whose data may take 300 KiB each, which keep what is used.
+#[test]
+fn writes_go_on_while_keys_are_evicted_and_all_nodes_evict_the_same() {
+    let scratch = Scratch::new("evictions");
+    let dev = Dev::start(&scratch.0.join("data"), free_ports(), &[]);
+    let mut nodes: Vec<Redis> = dev.nodes.iter().map(|node| Redis::connect(node.redis)).collect();
+    for node in &mut nodes {
+        let set = [
+            "CONFIG",
+            "SET",
+            "maxmemory",
+            "300kb",
+            "maxmemory-policy",
+            "allkeys-lfu",
+            "maxmemory-samples",
+            "10",
+        ];
+        assert_eq!(node.ask(&set), "+OK");
+    }
+    let value = "v".repeat(100);
+    for number in 0..6_000 {
+        let (writer, reader) = (number % 3, number / 3 % 3);
+        assert_eq!(nodes[writer].ask(&["SET", &format!("key:{number}"), &value]), "+OK", "{number}");
+        if number % 3 == 0 {
+            nodes[reader].ask(&["SET", "used", "1"]);
+        }
+    }
+    let figures = |node: &mut Redis| {
+        ["applied", "used_memory", "evicted_keys", "divergences"].map(|name| info(node, name))
+    };
+    let [_, used, evicted, divergences] = wait_for("nodes that have executed the same", || {
+        let all: Vec<_> = nodes.iter_mut().map(figures).collect();
+        (all[0] == all[1] && all[1] == all[2]).then_some(all[0])
+    });
+    assert!(used < 300 << 10 && evicted > 4_000 && divergences == 0, "{used} {evicted} {divergences}");
+    let keys = nodes[0].ask(&["DBSIZE"]).trim_start_matches(':').parse::<u64>().unwrap();
+    assert_eq!(keys + evicted, 6_001);
+    for node in &mut nodes {
+        assert_eq!(node.ask(&["GET", "used"]), "1");
+        assert!(node.ask(&["INFO"]).contains("\r\nmaxmemory_policy:allkeys-lfu\r\n"));
+    }
+    // What cannot be evicted is refused.
+    for node in &mut nodes {
+        assert_eq!(
+            node.ask(&["CONFIG", "SET", "maxmemory-policy", "volatile-ttl", "maxmemory", "200kb"]),
+            "+OK"
+        );
+    }
+    let refused = nodes[0].ask(&["SET", "more", &value]);
+    assert!(refused.starts_with("-OOM command not allowed"), "{refused}");
+    assert!(dev.stop().success());
 }
 
 /// While others hold much, a client with small requests is served, and the node takes no more memory than it may.

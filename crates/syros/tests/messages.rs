@@ -125,6 +125,35 @@ fn a_subscriber_finds_what_was_set_before_a_message_was_published() {
     assert!(dev.stop().success());
 }
 
+#[test]
+fn scripts_publish_to_every_node_and_gateway_once() {
+    let scratch = Scratch::new("scripts-publish");
+    let dev = Dev::start(&scratch.0, free_ports(), &[]);
+    let (mut gateway, ports) = with_gateway(&dev);
+    let mut subscribers: Vec<Redis> = ports.iter().map(|port| subscriber(*port, "c")).collect();
+    let mut publishers: Vec<Redis> = ports.iter().map(|port| Redis::connect(*port)).collect();
+    for publisher in &mut publishers {
+        wait_until_known(publisher, "c", ":4");
+    }
+    let script = "redis.call('SET', KEYS[1], ARGV[1]) return redis.call('PUBLISH', 'c', ARGV[1])";
+    for number in 0..MESSAGES {
+        for (place, publisher) in publishers.iter_mut().enumerate() {
+            let text = format!("{place}:{number}");
+            assert_eq!(publisher.ask(&["EVAL", script, "1", &format!("k{place}"), &text]), ":0");
+        }
+    }
+    let expected: Vec<String> = (0..MESSAGES)
+        .flat_map(|number| (0..publishers.len()).map(move |place| format!("{place}:{number}")))
+        .collect();
+    for subscriber in &mut subscribers {
+        let heard: Vec<String> = expected.iter().map(|_| message(subscriber, "c")).collect();
+        assert_eq!(heard, expected, "in the order of the log");
+    }
+    kill(gateway.id().try_into().unwrap(), Signal::TERM);
+    assert!(wait_for_end(&mut gateway).success());
+    assert!(dev.stop().success());
+}
+
 /// Has a process tell its clients of keys that are set.
 fn listener(port: u16) -> Redis {
     let mut redis = started(port);

@@ -8,6 +8,7 @@ extern crate alloc;
 mod class;
 mod configuration;
 mod database;
+mod eviction;
 mod fast_rule;
 mod hash;
 mod ids;
@@ -30,6 +31,7 @@ pub use configuration::{
     Roster,
 };
 pub use database::Database;
+pub use eviction::{EvictionOrder, EvictionPolicy, EvictionSettings, UnknownEvictionPolicy};
 pub use fast_rule::FastRule;
 pub use hash::{fold, key_hash, key_hash_in};
 pub use ids::{OpNumber, OperationId, ReplicaId, SessionId, View};

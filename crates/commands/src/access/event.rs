@@ -1,6 +1,6 @@
 //! What can happen to a key, as Redis calls it: keyspace notifications.
 
-use syros_types::Database;
+use syros_types::{Database, SubscriptionKind};
 
 /// A letter of the setting `notify-keyspace-events`: which kind of event it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -20,7 +20,7 @@ pub enum KeyEventClass {
     SortedSet,
     /// `x`: a key has expired.
     Expired,
-    /// `e`: a key was evicted, which does not happen.
+    /// `e`: a key was evicted.
     Evicted,
     /// `t`: commands on streams.
     Stream,
@@ -93,6 +93,7 @@ key_events! {
     Changed, "changed", Silent;
     CopyTo, "copy_to", Generic;
     Del, "del", Generic;
+    Evicted, "evicted", Evicted;
     Expire, "expire", Generic;
     Expired, "expired", Expired;
     Flushed, "flushed", Silent;
@@ -179,4 +180,54 @@ pub struct Notification {
     pub key: Box<[u8]>,
     /// What has happened to it.
     pub event: KeyEvent,
+}
+
+/// A message that a script has published.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ScriptMessage {
+    /// The number of the log entry whose execution has run the script.
+    pub entry: u64,
+    /// Whether it goes to a channel or to a shard channel.
+    pub kind: SubscriptionKind,
+    /// The channel.
+    pub channel: Box<[u8]>,
+    /// The message itself.
+    pub payload: Box<[u8]>,
+}
+
+/// Something that a node tells its clients of because it has executed a log entry.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Announcement {
+    /// An event of a key, for clients that listen to events.
+    KeyEvent(Notification),
+    /// A message of a script, for the subscribers of its channel.
+    Message(ScriptMessage),
+}
+
+impl Announcement {
+    /// The number of the log entry.
+    #[must_use]
+    pub const fn entry(&self) -> u64 {
+        match self {
+            Self::KeyEvent(Notification { entry, .. }) | Self::Message(ScriptMessage { entry, .. }) => *entry,
+        }
+    }
+
+    /// True for what happens to keys and is no event of Redis: see [`KeyEvent::is_silent`].
+    #[must_use]
+    pub const fn is_silent(&self) -> bool {
+        match self {
+            Self::KeyEvent(notification) => notification.event.is_silent(),
+            Self::Message(_) => false,
+        }
+    }
+
+    /// The event of a key, if it is one.
+    #[must_use]
+    pub fn into_key_event(self) -> Option<Notification> {
+        match self {
+            Self::KeyEvent(notification) => Some(notification),
+            Self::Message(_) => None,
+        }
+    }
 }

@@ -5,18 +5,20 @@ mod event;
 mod hidden;
 mod names;
 mod operand;
+mod uses;
 mod version;
 
 pub use databases::{Databases, DatabasesMut};
-pub use event::{KeyEvent, KeyEventClass, Notification};
+pub use event::{Announcement, KeyEvent, KeyEventClass, Notification, ScriptMessage};
 pub use hidden::{is_hidden, waiting_key};
 pub use names::Names;
 pub use operand::Operand;
+pub use uses::Uses;
 pub use version::Version;
 
 use core::num::NonZeroU64;
 use core::ops::ControlFlow;
-use syros_types::Prng;
+use syros_types::{Prng, SubscriptionKind};
 use syros_values::{Collection, Hash, Kind, List, Set, Stream, Value, WrongType};
 
 /// Expiry in milliseconds since the Unix epoch.
@@ -107,6 +109,11 @@ pub trait Keys {
     /// The key's version; [`Version::UNKNOWN`] as long as none are recorded.
     fn version(&self, key: &[u8]) -> Version;
 
+    /// What is known of how a key that exists is used; `now_ms` is the present.
+    fn uses(&self, _key: &[u8], _now_ms: u64) -> Uses {
+        Uses::Unknown
+    }
+
     /// Number of keys.
     fn count(&self) -> usize {
         let mut count = 0;
@@ -189,6 +196,10 @@ pub trait KeysMut: Keys {
     /// Tells of something that an update has done to a key. What is undone has not been told of.
     fn notify(&mut self, _event: KeyEvent, _key: &[u8]) {}
 
+    /// Publishes a message of a script that is executed and is not undone. Unlike events of keys, messages are collected
+    /// whether it is asked what happens to keys or not.
+    fn publish(&mut self, _kind: SubscriptionKind, _channel: &[u8], _payload: &[u8]) {}
+
     /// Tells that elements of a key's collection have been removed, and that the key is gone if they were the last ones.
     fn notify_removal(&mut self, event: KeyEvent, key: &[u8]) {
         if self.notifies() {
@@ -204,6 +215,12 @@ pub trait KeysMut: Keys {
         if self.notifies() && self.get(key).is_some() {
             self.notify(KeyEvent::Del, key);
         }
+        self.remove(key);
+    }
+
+    /// Removes a key that exists because the data takes too much memory, and tells of it.
+    fn evict(&mut self, key: &[u8]) {
+        self.notify(KeyEvent::Evicted, key);
         self.remove(key);
     }
 

@@ -104,6 +104,24 @@ impl Command<'_> {
     pub(crate) const fn is_of_all_databases(&self) -> bool {
         matches!(self, Self::FlushAll(_) | Self::SwapDb(_) | Self::RecordVersions(_))
     }
+
+    /// True if the keys that it names are used by it. To ask when a key expires, or what kind of value it has, is no use, as in
+    /// Redis; nor is what nodes ask for themselves.
+    pub(crate) const fn uses_keys(&self) -> bool {
+        !matches!(
+            self,
+            Self::Evict(_)
+                | Self::ExpireTime(_)
+                | Self::Leave(_)
+                | Self::MemoryUsage(_)
+                | Self::Object(_)
+                | Self::Ttl(_)
+                | Self::Turns(_)
+                | Self::Type(_)
+                | Self::Versions(_)
+                | Self::XNews(_)
+        )
+    }
 }
 
 /// Makes of the list of all commands what has an arm or an entry for each of them. An operation is named by the path of
@@ -407,6 +425,7 @@ commands! {
         generic::copy::Copy<'a>,
         generic::copy::CopyAcross<'a>,
         generic::del::Del<'a>,
+        generic::evict::Evict<'a>,
         generic::expire::Expire<'a>,
         generic::move_key::Move<'a>,
         generic::persist::Persist<'a>,

@@ -9,7 +9,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use syros_commands::access::Notification;
+use syros_commands::access::{Announcement, Notification};
 use syros_protocol::message::{Body, LogEntry, Message, Payload, Peer};
 use syros_protocol::record::{SnapshotHead, Ticket};
 use syros_protocol::replica::Event;
@@ -498,7 +498,8 @@ impl<S: Store> DiskExecutor<S> {
             if let Some(mut executed) = self.dispatcher.next_executed() {
                 let entry = executed.through.0;
                 let due = self.shared.advance(executed.time);
-                executed.notifications.extend(due.into_iter().map(|one| Notification { entry, ..one }));
+                let due = due.into_iter().map(|one| Notification { entry, ..one });
+                executed.notifications.extend(due.map(Announcement::KeyEvent));
                 self.executed = executed.through;
                 self.purge_if_due();
                 return Some(ExecutorEvent::Executed(executed));

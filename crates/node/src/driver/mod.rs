@@ -17,7 +17,8 @@ pub use output::{DriverObserver, Notice, Output};
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use syros_protocol::message::{Body, Message, Payload, Peer};
+use syros_commands::access::Announcement;
+use syros_protocol::message::{Asked, Body, Message, Payload, Peer};
 use syros_protocol::record::{Record, SnapshotHead, Ticket};
 #[cfg(feature = "planted-bugs")]
 use syros_protocol::replica::PlantedBug;
@@ -26,6 +27,7 @@ use syros_storage::{Store, StoreError};
 use syros_types::{Instant, Now, OpNumber, OperationId, ReplicaId, View, WallTime};
 
 use crate::disk_executor::{DiskExecutor, ExecutorEvent, Report};
+use crate::evictions::{Evictions, MemoryLimit};
 use crate::in_memory::{InMemory, SnapshotState};
 use crate::key_events::KeyEvents;
 use crate::memory_executor::MemoryExecutor;
@@ -63,10 +65,12 @@ pub struct ReplicaDriver<M, S: Store, H> {
     disk_is_short: bool,
     /// Bytes that a snapshot may take, if that is limited.
     snapshot_room: Option<u64>,
-    /// Bytes that the data may take in memory, if that is limited.
-    memory_limit: Option<u64>,
-    /// What the core has been told: by so many bytes the data may grow.
-    memory_room: i64,
+    /// What the data may take in memory, if that is limited.
+    memory_limit: Option<MemoryLimit>,
+    /// What the core has been told: by so many bytes the data may grow, and a leader's by so many more.
+    memory_room: (i64, u64),
+    /// Keys that are to go because memory is short.
+    evictions: Evictions,
     /// What commands wait for at this node.
     waited: WaitedKeys,
     /// What has happened to keys.
@@ -106,7 +110,8 @@ impl<M: InMemory + Send + 'static, S: Store, H> ReplicaDriver<M, S, H> {
             disk_is_short: false,
             snapshot_room: None,
             memory_limit: None,
-            memory_room: i64::MAX,
+            memory_room: (i64::MAX, 0),
+            evictions: Evictions::default(),
             waited: WaitedKeys::default(),
             key_events,
             seen,
@@ -190,6 +195,11 @@ impl<M: InMemory + Send + 'static, S: Store, H> ReplicaDriver<M, S, H> {
         &mut self.waited
     }
 
+    /// Removals that the front end of this process is to submit.
+    pub const fn evictions_mut(&mut self) -> &mut Evictions {
+        &mut self.evictions
+    }
+
     /// What has happened to keys, if anybody listens.
     pub const fn key_events_mut(&mut self) -> &mut KeyEvents {
         &mut self.key_events
@@ -199,7 +209,21 @@ impl<M: InMemory + Send + 'static, S: Store, H> ReplicaDriver<M, S, H> {
 
     /// Tells the core of an event that does not concern the driver.
     pub fn handle(&mut self, now: Now, event: Event) {
+        self.note_uses(now, &event);
         self.replica.handle(now, event);
+    }
+
+    /// Whoever asks a leader which entry has changed a key last has another member's value of the key, or asks for it: that is a
+    /// use of which the leader's engine would not know.
+    fn note_uses(&self, now: Now, event: &Event) {
+        let asks_for_uses = self.memory_limit.is_some_and(|limit| limit.eviction.policy.needs_uses());
+        if asks_for_uses
+            && let Event::Message { message: Message::Read { asked: Asked::LastChange, body, .. }, .. } =
+                event
+            && let Execution::InMemory(memory) = &self.execution
+        {
+            memory.engine().note_uses(now.wall, body);
+        }
     }
 
     /// The next thing that has come of events and reports, without anything that the core wants.
@@ -404,19 +428,34 @@ impl<M: InMemory + Send + 'static, S: Store, H> ReplicaDriver<M, S, H> {
         self.snapshot_room = room;
     }
 
-    /// Tells the core by how much the data may grow, if it is in memory and may take `limit` bytes.
-    pub fn tell_memory_room(&mut self, now: Now, limit: Option<u64>) {
-        self.memory_limit = limit;
-        let Execution::InMemory(memory) = &self.execution else { return };
+    /// Tells the core by how much the data may grow, if it is in memory and has this limit; where this replica leads, keys are
+    /// chosen that go.
+    pub fn tell_memory_room(&mut self, now: Now, limit: Option<MemoryLimit>) {
+        let before = std::mem::replace(&mut self.memory_limit, limit);
+        let Execution::InMemory(memory) = &mut self.execution else { return };
         let Some(data) = memory.engine().data_bytes() else { return };
+        let eviction = limit.map(|limit| limit.eviction);
+        if before.map(|before| before.eviction) != eviction {
+            memory.engine_mut().set_eviction(eviction.unwrap_or_default());
+        }
+        if let Some(limit) = limit.filter(|_| self.replica.is_leader()) {
+            self.evictions.choose(memory.engine(), memory.executed(), &limit);
+        }
+        #[cfg(feature = "planted-bugs")]
+        if let (Some(limit), Some(PlantedBug::EvictedInPassing)) = (limit, self.planted) {
+            Evictions::default().evict_at_once(memory, &limit);
+        }
         let signed = |bytes: u64| i64::try_from(bytes).unwrap_or(i64::MAX);
-        let room = limit.map_or(i64::MAX, |limit| signed(limit) - signed(data as u64));
+        let room = limit.map_or((i64::MAX, 0), |limit| {
+            (signed(limit.bytes_for_now(memory.engine())) - signed(data as u64), limit.leader_margin)
+        });
         if room == self.memory_room {
             return;
         }
         self.memory_room = room;
-        self.replica.handle(now, Event::MemoryRoom(room));
-        if let (true, Some(limit)) = (room < 0, limit) {
+        let (bytes, leader_margin) = room;
+        self.replica.handle(now, Event::MemoryRoom { bytes, leader_margin });
+        if let (true, Some(MemoryLimit { bytes: limit, .. })) = (bytes < 0, limit) {
             self.notice(Notice::MemoryExceeded { data, limit });
         }
     }
@@ -612,7 +651,9 @@ impl<M: InMemory + Send + 'static, S: Store, H> ReplicaDriver<M, S, H> {
                 let replies = replies.map(|(number, reply)| (number, Body::from(reply))).collect();
                 self.replica.handle(now, Event::Applied { through: executed.through, replies });
             }
-            ExecutorEvent::Expired(notifications) => self.key_events.add(notifications),
+            ExecutorEvent::Expired(notifications) => {
+                self.key_events.add(notifications.into_iter().map(Announcement::KeyEvent).collect());
+            }
             ExecutorEvent::Read(outcome) => self.on_read(now, outcome),
             ExecutorEvent::Evaluated(to, message) => {
                 self.outputs.push_back(Output::Evaluated { to, message });
@@ -705,6 +746,9 @@ impl<M: InMemory + Send + 'static, S: Store, H> ReplicaDriver<M, S, H> {
             match (&mut self.execution, loaded.expect("a snapshot is adopted when it has been loaded")) {
                 (Execution::InMemory(memory), LoadedEngine::InMemory(engine)) => {
                     let before = memory.adopt(engine, op_number);
+                    memory
+                        .engine_mut()
+                        .set_eviction(self.memory_limit.map(|limit| limit.eviction).unwrap_or_default());
                     self.snapshots.discard(before);
                     None
                 }

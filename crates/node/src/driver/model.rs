@@ -11,6 +11,7 @@ use syros_storage::Store;
 use syros_types::{Now, ReplicaSet};
 
 use super::{Execution, ReplicaDriver};
+use crate::evictions::Evictions;
 
 impl<M: Clone, S: Store, H: Clone> Clone for ReplicaDriver<M, S, H>
 where
@@ -32,6 +33,7 @@ where
             unappended: None,
             waited: self.waited.clone(),
             key_events: self.key_events.clone(),
+            evictions: Evictions::default(),
             ..*self
         }
     }
@@ -60,6 +62,7 @@ where
             snapshot_room: _,
             memory_limit: _,
             memory_room,
+            evictions: _,
             waited: _,
             key_events: _,
             seen: _,

@@ -5,7 +5,7 @@ use syros_protocol::record::Record;
 use syros_protocol::replica::{Boot, Config, Durability};
 use syros_storage::conformance::body_of;
 use syros_storage::{MemoryEngine, MemoryStore};
-use syros_types::{Configuration, FastQuorum, Group, ReplicaSet, SessionId};
+use syros_types::{Configuration, EvictionSettings, FastQuorum, Group, ReplicaSet, SessionId};
 
 const CLIENT: Peer = Peer::Client(7);
 
@@ -229,8 +229,8 @@ fn the_core_hears_of_room_and_space_once() {
     assert!(harness.driver.tell_disk_short(harness.now, false));
     harness.set(1, "a");
     harness.make_durable();
-    harness.driver.tell_memory_room(harness.now, Some(1));
-    harness.driver.tell_memory_room(harness.now, Some(1));
+    harness.driver.tell_memory_room(harness.now, Some(MemoryLimit::new(1, EvictionSettings::DEFAULT)));
+    harness.driver.tell_memory_room(harness.now, Some(MemoryLimit::new(1, EvictionSettings::DEFAULT)));
     harness.turn();
     let exceeded =
         harness.notices.iter().filter(|notice| matches!(notice, Notice::MemoryExceeded { limit: 1, .. }));

@@ -49,4 +49,6 @@ pub(super) enum ErrandKind {
     Leave(u64),
     /// Whose turn it is.
     Look(WaitedKey),
+    /// Removing keys for which there is no memory. No command waits for it.
+    Evict,
 }

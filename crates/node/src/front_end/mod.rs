@@ -64,6 +64,7 @@ use syros_wire::FrontEndMessage;
 use tracking::Tracking;
 use waits::{Resubmission, WaitEnd, Waits};
 
+use crate::evictions::{Eviction, Evictions};
 use crate::waited_keys::WaitedKeys;
 
 /// Limits and patience of a front end.
@@ -158,6 +159,8 @@ pub struct RedisFrontEnd {
     answered: Vec<u64>,
     /// Commands that wait for elements.
     waits: Waits,
+    /// So many removals of keys for want of memory have ended, and nobody has been told.
+    evictions_ended: usize,
     #[cfg(feature = "planted-bugs")]
     planted: Option<PlantedBug>,
 }
@@ -199,6 +202,7 @@ impl RedisFrontEnd {
             asking: Asking::default(),
             answered: Vec::new(),
             waits,
+            evictions_ended: 0,
             #[cfg(feature = "planted-bugs")]
             planted,
         }
@@ -522,6 +526,8 @@ impl RedisFrontEnd {
                 let reply = if let Outcome::Reply(reply) = &outcome { Some(&**reply) } else { None };
                 self.waits.on_look(now.instant, key, reply);
             }
+            // Where keys have not gone, others are chosen as long as memory is short.
+            ErrandKind::Evict => self.evictions_ended += 1,
         }
         None
     }
@@ -539,6 +545,21 @@ impl RedisFrontEnd {
     /// be called before [`poll`](Self::poll) whenever something has been executed.
     pub fn exchange_waited(&mut self, waited: &mut WaitedKeys) {
         self.waits.exchange(waited);
+    }
+
+    /// Submits the removals that the replica of this process wants, and tells it which have ended: to be called before
+    /// [`poll`](Self::poll) whenever something has been executed.
+    pub fn exchange_evictions(&mut self, now: Now, evictions: &mut Evictions) {
+        evictions.end(std::mem::take(&mut self.evictions_ended));
+        while let Some(Eviction { body, class }) = evictions.next() {
+            if self.group.knows(&body) {
+                // What concerns all keys, the leader orders at once: then it has been executed when it ends.
+                let footprint = Footprint::All;
+                self.run_errand(now, Errand { kind: ErrandKind::Evict, body, class, footprint });
+            } else {
+                self.evictions_ended += 1;
+            }
+        }
     }
 
     /// What a known-wrong variant makes of the end of an operation.

@@ -181,7 +181,7 @@ impl RedisFrontEnd {
     }
 
     /// Tells what executes the log in this process whether anybody listens to events of keys, and tells clients of those that
-    /// have happened: to be called before [`poll`](Self::poll) whenever something has been executed.
+    /// have happened, and of what scripts have published: to be called before [`poll`](Self::poll) whenever something has been executed.
     pub fn exchange_key_events(&mut self, now: Now, key_events: &mut KeyEvents) {
         self.messages.set_key_events(self.shared.keyspace_events());
         let mut happened = key_events.take();
@@ -189,13 +189,13 @@ impl RedisFrontEnd {
         self.tracking.on_changes(&happened, &key_events.take_origins());
         self.exchange_copies(now, key_events);
         let replayed = key_events.replayed().0;
-        happened.retain(|notification| notification.entry > replayed && !notification.event.is_silent());
+        happened.retain(|announcement| announcement.entry() > replayed && !announcement.is_silent());
         if happened.is_empty() {
             return;
         }
         let Self { messages, connections, answered, overrun, .. } = self;
         let mut pusher = Pusher { connections, answered, overrun, now: now.instant };
-        messages.tell_key_events(&happened, &mut |to, message| pusher.push(to, message));
+        messages.announce(&happened, &mut |to, message| pusher.push(to, message));
     }
 
     /// Names that clients of this process subscribe to.

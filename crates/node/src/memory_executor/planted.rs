@@ -1,6 +1,6 @@
 //! Known-wrong variants of the execution in memory.
 
-use syros_commands::families::{HSet, LPop, ListEnd, SAdd, ScoreEnd, Unchanged, Versions, ZPop};
+use syros_commands::families::{Del, HSet, LPop, ListEnd, SAdd, ScoreEnd, Unchanged, Versions, ZPop};
 use syros_commands::{Arguments, Command, Operation, Reply, ScriptUse, operations};
 use syros_protocol::message::Body;
 use syros_protocol::replica::PlantedBug;
@@ -31,6 +31,9 @@ impl<E: InMemory> MemoryExecutor<E> {
     pub(super) fn mutilated(&self, number: OpNumber, class: Class, body: &[u8]) -> Option<Vec<u8>> {
         if self.planted == Some(PlantedBug::ConditionIgnored) {
             return self.with_present_versions(body);
+        }
+        if self.planted == Some(PlantedBug::EvictedBeside) {
+            return with_one_more(body);
         }
         let loses_field = self.is_wrong_at(PlantedBug::EngineLosesField, number, class);
         loses_field.then(|| with_first_fields(body))
@@ -129,6 +132,17 @@ impl<E: InMemory> MemoryExecutor<E> {
         Reply::Ok.encode(&mut self.reply);
         (holds && !rest.is_empty()).then(|| self.engine.evaluate(&rest, &mut self.reply))
     }
+}
+
+/// The body and a removal that nobody is told of, if it evicts keys.
+fn with_one_more(body: &[u8]) -> Option<Vec<u8>> {
+    let is_eviction = |operation: Operation<'_>| matches!(operation.command, Command::Evict(_));
+    if !operations(body).flatten().any(is_eviction) {
+        return None;
+    }
+    let mut out = body.to_vec();
+    Operation::new(Del { keys: Arguments::new(&[b"k0"]) }).encode(&mut out);
+    Some(out)
 }
 
 const fn is_of_hash(operation: &Operation<'_>) -> bool {

@@ -97,7 +97,13 @@ pub enum Event {
     NextExpiry(Option<WallTime>),
     /// The state may grow by so many bytes; negative if it has more than it may; `i64::MAX`: without limit. From then on
     /// updates that make it grow are refused if they, and those that are not executed yet, may take more.
-    MemoryRoom(i64),
+    MemoryRoom {
+        /// By so many.
+        bytes: i64,
+        /// A leader takes updates until the state has so many bytes more than followers take it to: where it refuses one that
+        /// was sent to all, they have refused it as well, and its client can be told that it is nowhere.
+        leader_margin: u64,
+    },
     /// Whether the disk is nearly full: updates that make the state grow are refused.
     DiskShort(bool),
     /// Since this was last told, or the process began, its thread has worked, or waited for a core, for so many thousandths

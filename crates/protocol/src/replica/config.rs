@@ -181,9 +181,6 @@ pub struct Config {
     pub describe: Describe,
     /// What the state machine says of two overwrites.
     pub overwrites: Overwrites,
-    /// The leader takes updates until the state has this many bytes more than followers take it to: where it refuses one
-    /// that was sent to all, they have refused it as well, and its client can be told that it is nowhere.
-    pub leader_memory_margin: usize,
     /// Seed of the jitter of this replica's timers.
     pub seed: u64,
     /// The longest lease that this replica may have promised before it started: until that is over it does not miss
@@ -219,7 +216,6 @@ impl Config {
             durability: Durability::Fsync,
             describe,
             overwrites,
-            leader_memory_margin: 0,
             seed: replica.0 as u64,
             promised_before: Duration::ZERO,
             open_sessions: false,

@@ -216,7 +216,9 @@ impl Replica {
                 self.on_not_read(to, number, body, time, expiry);
             }
             Event::NextExpiry(moment) => self.next_expiry = moment,
-            Event::MemoryRoom(bytes) => self.resources.memory_room = bytes,
+            Event::MemoryRoom { bytes, leader_margin } => {
+                (self.resources.memory_room, self.resources.leader_margin) = (bytes, leader_margin);
+            }
             Event::DiskShort(is_short) => self.resources.disk_is_short = is_short,
             Event::ClientGone(client) => self.on_client_gone(client),
             Event::MemberConnected(client) => self.attachments.set_member(client),

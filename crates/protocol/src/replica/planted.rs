@@ -141,6 +141,8 @@ planted_bugs! {
     StaleOfSeveralInPassing = "stale-of-several-in-passing": "A stale read of several keys does not wait until their lanes have met.";
     UpdateLost = "update-lost": "The last member has nothing in its log where every seventh entry of the others has an update.";
     PartOfSegmentReported = "part-of-segment-reported": "A replica that begins inside a segment of the log reports a digest of it.";
+    EvictedInPassing = "evicted-in-passing": "A member that has too little memory removes keys by itself, and not by the log.";
+    EvictedBeside = "evicted-beside": "What removes keys for want of memory removes one more, of which nobody is told.";
     EngineLosesUpdate = "engine-loses-update": "The engine of the last member does not execute every seventh entry, if nobody awaits its reply.";
     EngineLosesField = "engine-loses-field": "The engine of the last member sets only the first field of an HSET in every seventh entry, if nobody awaits its reply.";
     EvaluatedByFirstField = "evaluated-by-first-field": "What an HSET of several fields returns is found out by the first of them.";
@@ -167,6 +169,7 @@ planted_bugs! {
     CompletionToPlace = "completion-to-place": "The end of an operation goes to the connection that has the place of the one that asked for it, which may be gone.";
     MessageTwice = "message-twice": "A front end hands a published message on to subscribers that it has had before.";
     SubscriptionsForgotten = "subscriptions-forgotten": "A front end that has lost a connection to another one does not tell it anew what its clients subscribe to.";
+    AnnouncedAgain = "announced-again": "A gateway tells its clients of what another node has told it before.";
     KeyEventsForgotten = "key-events-forgotten": "Of several entries that a node executes in a row, it tells only of the last one what it has done to keys.";
     InvalidationLate = "invalidation-late": "A client that keeps copies gets the reply of another replica, with a new value, before it is told to drop its copy.";
     InvalidationForgotten = "invalidation-forgotten": "A client that keeps copies is not told that a key has changed while it read the key.";

@@ -193,8 +193,7 @@ impl Replica {
     fn lacks_room_for(&self, update: &Update) -> Option<Refusal> {
         // What is accepted or ordered and not executed is yet to be added to the state.
         let needed = || self.dlog.growth().max(self.backlog.ordered_growth).saturating_add(update.growth);
-        let margin = if self.is_leader() { self.config.leader_memory_margin } else { 0 };
-        let lacks_memory = self.resources.lacks_memory(needed, margin);
+        let lacks_memory = self.resources.lacks_memory(needed, self.is_leader());
         let lacks_space = self.resources.disk_is_short || (self.is_leader() && !self.majority_has_space());
         if update.growth == 0 {
             None

@@ -18,14 +18,14 @@ use mio::Waker;
 use syros_lsm::DiskStore;
 use syros_node::data::ViewFile;
 use syros_node::{
-    DiskState, ENTRIES_PER_TURN, InMemory as _, KeyEvents, MemoryExecutor, Output, ReadJob, RecordNumbering,
-    ReplicaDriver, WaitedKeys,
+    DiskState, ENTRIES_PER_TURN, Evictions, InMemory as _, KeyEvents, MemoryExecutor, MemoryLimit, Output,
+    ReadJob, RecordNumbering, ReplicaDriver, WaitedKeys,
 };
 use syros_protocol::message::{Describe, Message, Peer, RoleName};
 use syros_protocol::record::Ticket;
 use syros_protocol::replica::{Durability, Event, Replica};
 use syros_storage::{Census, DiskEngine};
-use syros_types::{ConfigurationId, Database, Instant, Now, OpNumber, ReplicaId, View};
+use syros_types::{ConfigurationId, Database, EvictionSettings, Instant, Now, OpNumber, ReplicaId, View};
 use syros_wal::{FileDisk, GroupCommit, Options};
 
 pub(crate) use log::DelayedSend;
@@ -109,6 +109,8 @@ pub(crate) struct LocalReplica {
     has_logged_loss: bool,
     /// Most bytes that the data may take in memory; `None` without a limit. Redis clients may set it.
     pub(crate) maxmemory: Cell<Option<u64>>,
+    /// What happens then. Redis clients may set it.
+    pub(crate) eviction: Cell<EvictionSettings>,
     /// When data above its limit is warned of again.
     memory_warning_at: Instant,
     /// Requests for a census up to this one have been answered.
@@ -120,7 +122,12 @@ pub(crate) struct LocalReplica {
 impl LocalReplica {
     /// Tells the replica by how much the data may grow, if that has changed.
     pub(crate) fn tell_memory(&mut self, now: Now) {
-        self.driver.tell_memory_room(now, self.maxmemory.get());
+        let eviction = self.eviction.get();
+        // A policy may ask how keys are used before there is a limit.
+        let without_limit = || eviction.policy.needs_uses().then_some(u64::MAX);
+        let bytes = self.maxmemory.get().or_else(without_limit);
+        let limit = bytes.map(|bytes| MemoryLimit::new(bytes, eviction));
+        self.driver.tell_memory_room(now, limit);
     }
 
     /// Where the replica lives.
@@ -260,6 +267,11 @@ impl LocalReplica {
         self.driver.waited_mut()
     }
 
+    /// Removals that the front end of this process is to submit.
+    pub(crate) const fn evictions_mut(&mut self) -> &mut Evictions {
+        self.driver.evictions_mut()
+    }
+
     /// What has happened to keys, if anybody listens.
     pub(crate) const fn key_events_mut(&mut self) -> &mut KeyEvents {
         self.driver.key_events_mut()
@@ -295,6 +307,11 @@ impl LocalReplica {
     pub(crate) fn expired_keys(&self) -> u64 {
         let in_memory = self.memory().map(|memory| memory.engine().expired());
         in_memory.or_else(|| self.driver.executor().map(|executor| executor.shared().expired())).unwrap_or(0)
+    }
+
+    /// How many keys have gone because memory was short.
+    pub(crate) fn evicted_keys(&self) -> u64 {
+        self.memory().map_or(0, |memory| memory.engine().evicted())
     }
 
     /// Bytes of memory that the data takes, of an engine that keeps it in memory.

@@ -10,7 +10,7 @@ use syros_node::snapshots::SnapshotSizes;
 use syros_node::{DiskState, RecordNumbering, ReplicaDriver};
 use syros_protocol::record::Ticket;
 use syros_protocol::replica::{Boot, Config, Replica};
-use syros_types::{Instant, Now, ReplicaId, View};
+use syros_types::{EvictionSettings, Instant, Now, ReplicaId, View};
 use syros_wal::{GroupCommit, Recovery};
 
 use super::LocalReplica;
@@ -44,6 +44,8 @@ pub(crate) struct LocalReplicaParts {
     pub(crate) clock: Clock,
     /// Most bytes that the data may take in memory.
     pub(crate) maxmemory: Option<u64>,
+    /// What happens when it takes as many.
+    pub(crate) eviction: EvictionSettings,
     /// Used when records that are waited for have reached the disk, and when there is news of snapshots or damage.
     pub(crate) waker: Arc<Waker>,
 }
@@ -62,7 +64,7 @@ impl LocalReplica {
             clock,
             ..
         } = parts;
-        let (maxmemory, waker) = (parts.maxmemory, parts.waker);
+        let (maxmemory, eviction, waker) = (parts.maxmemory, parts.eviction, parts.waker);
         let watch = |presence| DiskWatch::start(presence, settings.reserve_bytes, Arc::clone(&waker));
         let disk_watch = directory.presence().and_then(watch).map_err(LogError::Space)?;
         let files = NodeFiles {
@@ -136,6 +138,7 @@ impl LocalReplica {
             disk_watch,
             promises_end,
             maxmemory: Cell::new(maxmemory),
+            eviction: Cell::new(eviction),
             memory_warning_at: Instant(0),
             counted: 0,
             directory,

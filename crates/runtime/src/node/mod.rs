@@ -221,9 +221,6 @@ impl Node {
                 "memory.maxmemory is 0: the data may take more memory than there is, which ends the node"
             );
         }
-        // Less than followers may be behind by, and no more than a node has to spare.
-        replica.leader_memory_margin =
-            maxmemory.map_or(0, |limit| usize::try_from((limit / 64).min(16 << 20)).unwrap_or(0));
         let duplicate = redis.as_ref().map(Listener::duplicate).transpose().map_err(system("a socket"))?;
         let loading = duplicate.map(|listener| Loading::start(listener, base.clock));
         let loading = loading.transpose().map_err(system("a thread"))?;
@@ -236,6 +233,7 @@ impl Node {
             on_disk,
             in_memory: MemoryEngineFiles { hash_seed, machine },
             maxmemory,
+            eviction: config.eviction,
             clock: base.clock,
             waker,
         })

@@ -8,7 +8,7 @@ use super::{
 use crate::workload::{ALL_KEYS_MAX, ALL_KEYS_OPERATIONS_MAX};
 use core::time::Duration;
 use syros_protocol::replica::Durability;
-use syros_types::{FastQuorum, Prng, Protocol, ReadPolicy, WritePolicy};
+use syros_types::{EvictionSettings, FastQuorum, Prng, Protocol, ReadPolicy, WritePolicy};
 
 impl Swarm {
     /// The world of this seed. In one of three, engines are on disk.
@@ -90,6 +90,14 @@ impl Swarm {
     /// The world that this seed has, or would have if its engines were in memory.
     #[must_use]
     pub fn draw_in_memory(seed: u64) -> Self {
+        let mut swarm = Self::draw_wherever(seed);
+        // An engine on disk evicts nothing.
+        swarm.draw_evictions();
+        swarm
+    }
+
+    /// What the world of this seed has wherever its engines are.
+    pub(super) fn draw_wherever(seed: u64) -> Self {
         let mut draw = Draw(Prng::new(seed ^ 0x5397_0a11_5eed_0001));
         let replicas = draw.of(&[3, 3, 3, 3, 5, 5, 5, 5, 7, 1]);
         let fast_quorum = draw.of(&[FastQuorum::Majority, FastQuorum::Supermajority]);
@@ -132,6 +140,7 @@ impl Swarm {
             load_delay: 0,
             compare_every: 1,
             maxmemory: None,
+            eviction: EvictionSettings::DEFAULT,
             disk_engine: None,
             hunt,
             front_ends: None,

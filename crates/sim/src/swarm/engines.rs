@@ -40,7 +40,7 @@ impl Swarm {
     /// The world that this seed has, or would have if its engines were on disk.
     #[must_use]
     pub fn draw_on_disk(seed: u64) -> Self {
-        let mut swarm = Self::draw_in_memory(seed);
+        let mut swarm = Self::draw_wherever(seed);
         swarm.move_to_disk(&mut Draw(dice(seed).0.fork()));
         swarm.draw_clock_hunt();
         swarm

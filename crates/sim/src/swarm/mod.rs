@@ -6,6 +6,7 @@ mod collections;
 mod draw;
 mod draw_settings;
 mod engines;
+mod evictions;
 mod front_ends;
 mod hunts;
 mod settings;
@@ -26,7 +27,7 @@ pub use crate::workload::{CollectionSettings, WatchSettings, WorkloadSettings};
 use crate::network::NetworkFaults;
 use draw_settings::Draw;
 use syros_protocol::replica::Durability;
-use syros_types::{Execution, FastQuorum, Group, Protocol, ReadPolicy, WritePolicy};
+use syros_types::{EvictionSettings, Execution, FastQuorum, Group, Protocol, ReadPolicy, WritePolicy};
 
 /// Nanoseconds in a microsecond.
 pub const MICRO: u64 = 1_000;
@@ -75,6 +76,8 @@ pub struct Swarm {
     pub compare_every: u64,
     /// Most bytes that the data of engines in memory may take.
     pub maxmemory: Option<usize>,
+    /// What happens when they take as many.
+    pub eviction: EvictionSettings,
     /// Engines are on disk; else in memory.
     pub disk_engine: Option<DiskEngineSettings>,
     /// What the world is made for, if it is for something.
@@ -176,6 +179,7 @@ impl Swarm {
             load_delay: 0,
             compare_every: 1,
             maxmemory: None,
+            eviction: EvictionSettings::DEFAULT,
             disk_engine: None,
             hunt: None,
             front_ends: None,

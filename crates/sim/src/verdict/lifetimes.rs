@@ -95,7 +95,7 @@ fn renamed_keys(history: &History) -> BTreeSet<u32> {
 }
 
 /// When each moment was. Moments count invocations and completions from 1 on.
-fn times(history: &History) -> Vec<(u64, VirtualTime)> {
+pub(super) fn times(history: &History) -> Vec<(u64, VirtualTime)> {
     let mut times: Vec<(u64, VirtualTime)> = Vec::new();
     for invocation in history.operations() {
         times.push((invocation.invoked, invocation.invoked_at));

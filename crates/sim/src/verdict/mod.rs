@@ -7,6 +7,7 @@
 //! fails this is searched for any other order.
 
 mod ends;
+mod evictions;
 mod lifetimes;
 
 pub(crate) use lifetimes::Lifetimes;
@@ -46,6 +47,7 @@ pub(crate) fn judge(
         }
     }
     operations.extend(lifetimes::ends(history, invariants, lifetimes));
+    operations.extend(evictions::evictions(history, invariants));
     decide(&operations, &suggest(history, invariants, &operations))
 }
 

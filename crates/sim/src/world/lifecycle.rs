@@ -83,6 +83,7 @@ impl World {
             now,
         );
         process.maxmemory = self.swarm.maxmemory;
+        process.eviction = self.swarm.eviction;
         self.trace.fold(0x5741_5254 + replica as u64);
         self.trace.line(now, format_args!("replica {replica} starts: {}", process.summary()));
         self.invariants.started(ReplicaId(replica as u8), process.core());

@@ -21,6 +21,9 @@ use syros_wire::FrontEndMessage;
 /// Channels that clients use: few, so that they meet.
 const CHANNELS: u64 = 3;
 
+/// The script by which they publish.
+const SCRIPT: &[u8] = b"return redis.call('publish', ARGV[1], ARGV[2])";
+
 /// Clients of a front end that publish and subscribe.
 const TALKERS: usize = 3;
 
@@ -41,6 +44,8 @@ pub(crate) struct Conversation {
     next_link: u64,
     pub(super) ledger: MessageLedger,
     dice: Prng,
+    /// Publishers use scripts as well.
+    has_scripts: bool,
     /// Connections of clients that publish and subscribe, if they are there; the first of a process publishes.
     talkers: BTreeMap<usize, [Option<u64>; TALKERS]>,
 }
@@ -52,6 +57,7 @@ impl Conversation {
             next_link: 0,
             ledger: MessageLedger::default(),
             dice: Prng::new(seed ^ 0x5397_0a11_5eed_0040),
+            has_scripts: Prng::new(seed ^ 0x5397_0a11_5eed_0041).chance(1, 3),
             talkers: BTreeMap::new(),
         }
     }
@@ -62,6 +68,12 @@ impl Conversation {
     }
 }
 
+/// True if a message tells of the execution of the log. All that comes of an entry has one number, so that a front end can
+/// tell one node from another, and not one message from a copy. TCP makes no copies.
+const fn is_of_log(message: &FrontEndMessage) -> bool {
+    matches!(message, FrontEndMessage::Published { origin: 0 | 1, .. })
+}
+
 /// A link's name, and the direction from one end.
 fn link_of(from: usize, to: usize) -> ((usize, usize), usize) {
     if from < to { ((from, to), 0) } else { ((to, from), 1) }
@@ -69,7 +81,7 @@ fn link_of(from: usize, to: usize) -> ((usize, usize), usize) {
 
 impl World {
     /// True if clients of front ends publish and subscribe.
-    fn converses(&self) -> bool {
+    pub(super) fn converses(&self) -> bool {
         self.swarm.front_ends.is_some_and(|world| world.converses)
     }
 
@@ -182,7 +194,7 @@ impl World {
         };
         let dice = &mut self.conversation.dice;
         let is_lost = self.network.is_cut(here, there) || dice.chance(loss, 1_000_000);
-        let is_twice = dice.chance(duplicates, 1_000_000);
+        let is_twice = dice.chance(duplicates, 1_000_000) && !is_of_log(message);
         let delay = self.network.delay(here, there) + dice.below(jitter + 1);
         let now = self.scheduler.now();
         let Some(link) = self.conversation.links.get_mut(&key) else { return };
@@ -256,8 +268,16 @@ impl World {
         let mut bytes = Vec::new();
         if place == 0 {
             for _ in 0..=self.conversation.dice.below(3) {
-                let text = self.conversation.ledger.publish(who, channel, self.scheduler.now());
-                command_of(&[b"PUBLISH", &channel_name(channel), &text], &mut bytes);
+                // A gateway hears of scripts from the front end of a node.
+                let may_use_scripts = self.conversation.has_scripts && self.home_of(0).is_some();
+                let by_script = may_use_scripts && self.conversation.dice.chance(1, 3);
+                let (name, now) = (channel_name(channel), self.scheduler.now());
+                let text = self.conversation.ledger.publish((who, by_script), channel, now);
+                if by_script {
+                    command_of(&[b"EVAL", SCRIPT, b"0", &name, &text], &mut bytes);
+                } else {
+                    command_of(&[b"PUBLISH", &name, &text], &mut bytes);
+                }
             }
         } else if !self.is_healed && self.conversation.dice.chance(1, 4) {
             self.conversation.ledger.unsubscribe(who, channel);

@@ -391,17 +391,27 @@ impl World {
             exhausting: u64::from(swarm.seed.is_multiple_of(8)),
             swarm,
         };
-        if needs_answers(&world.swarm) {
-            world.invariants.keep_answers();
-        }
-        if world.swarm.workload.stale_percent > 0 {
-            world.invariants.keep_log();
-        }
+        world.keep_what_the_judge_needs();
         match world.swarm.formation.unformed {
             Some(late) => world.begin_unformed(late),
             None => (0..world.swarm.replicas).for_each(|replica| world.start_replica(replica)),
         }
         world
+    }
+
+    /// Has the entries that are executed, and the answers to them, kept for the judge where it needs them.
+    fn keep_what_the_judge_needs(&mut self) {
+        let has_sets =
+            |settings: CollectionSettings| settings.weights[crate::workload::collections::SETS] > 0;
+        let takes_any = self.swarm.workload.collections.is_some_and(has_sets);
+        let looks = self.swarm.front_ends.is_some_and(|world| world.waiters + world.keepers > 0);
+        let evicts = self.swarm.eviction.policy.order().is_some();
+        if takes_any || looks || evicts {
+            self.invariants.keep_answers();
+        }
+        if evicts || self.swarm.workload.stale_percent > 0 {
+            self.invariants.keep_log();
+        }
     }
 
     /// True time.
@@ -538,7 +548,6 @@ impl World {
             adapter::describe,
             syros_commands::overwrites,
         );
-        config.leader_memory_margin = self.swarm.maxmemory.map_or(0, |limit| limit / 8);
         config.durability = self.swarm.durability;
         config.seed = self.dice.clocks.next_u64();
         let protocol = &self.swarm.protocol;
@@ -583,13 +592,6 @@ impl World {
     pub fn violation(&self) -> Option<String> {
         self.invariants.broken().map(ToString::to_string).or_else(|| self.misanswered.clone())
     }
-}
-
-/// True if the judge has to know what updates were answered, or the state.
-fn needs_answers(swarm: &Swarm) -> bool {
-    let has_sets = |settings: CollectionSettings| settings.weights[crate::workload::collections::SETS] > 0;
-    swarm.workload.collections.is_some_and(has_sets)
-        || swarm.front_ends.is_some_and(|world| world.waiters + world.keepers > 0)
 }
 
 /// A number between `-most` and `most`.

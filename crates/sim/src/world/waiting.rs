@@ -100,14 +100,15 @@ impl World {
     }
 
     /// A replica has executed so many updates, as far as that is known: the front end in its process looks whether they were
-    /// waited for, and whether clients keep copies of what they change.
+    /// waited for, whether clients keep copies of what they change, and what scripts have published.
     pub(super) fn wake_waiters(&mut self, replica: usize, executed_now: u64) {
         let is_known = self.swarm.disk_engine.is_none();
         let has_waiters = self.waiters() > 0 && !(is_known && executed_now == 0);
         // Time changes keys, too.
         let process = self.replicas[replica].process.as_ref();
-        let has_keepers = self.keepers() > 0 && process.is_some_and(ReplicaProcess::has_untold);
-        if !(has_waiters || has_keepers) {
+        let tells = self.keepers() > 0 || self.converses();
+        let has_untold = tells && process.is_some_and(ReplicaProcess::has_untold);
+        if !(has_waiters || has_untold) {
             return;
         }
         let at = self.now();

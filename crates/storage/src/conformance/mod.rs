@@ -1,6 +1,7 @@
 //! What every engine has to pass, as ordinary functions that panic where an engine is wrong.
 
 mod databases;
+mod evictions;
 mod generator;
 mod notifications;
 mod scripts;
@@ -51,6 +52,7 @@ pub fn test_part<E: Engine>(make: impl Fn() -> E, load: impl Fn(&[Vec<u8>]) -> E
     sorted_sets::test(&make);
     databases::test(&make, &load);
     notifications::test(&make);
+    evictions::test(&make);
     waiting::test(&make, &load, (2_000 / one_in) as usize);
     versions::test(&make, (3_000 / one_in) as usize);
     snapshots::test(&make, &load, 200 / one_in);

@@ -4,7 +4,7 @@ use super::{Generator, apply, body_if_data, ms};
 use crate::Engine;
 use std::collections::BTreeMap;
 use syros_commands::Reply;
-use syros_commands::access::{KeyEvent, Notification};
+use syros_commands::access::{Announcement, KeyEvent, Notification};
 use syros_types::{Database, OpNumber, WallTime};
 
 /// What engines have to pass.
@@ -34,6 +34,11 @@ fn body_in(database: Database, commands: &[&str]) -> Vec<u8> {
     commands.iter().flat_map(of_one).collect()
 }
 
+/// The events since the last call.
+fn key_events<E: Engine>(engine: &mut E) -> Vec<Notification> {
+    engine.take_notifications().into_iter().filter_map(Announcement::into_key_event).collect()
+}
+
 /// What has been told since the last call: events and keys, and databases but for the first.
 fn told<E: Engine>(engine: &mut E) -> String {
     let show = |Notification { database, key, event, .. }: Notification| {
@@ -41,7 +46,7 @@ fn told<E: Engine>(engine: &mut E) -> String {
         let place = if database.is_first() { String::new() } else { format!("@{}", database.number()) };
         format!("{} {key}{place}", event.name())
     };
-    let told = engine.take_notifications().into_iter().filter(|one| !one.event.is_silent());
+    let told = key_events(engine).into_iter().filter(|one| !one.event.is_silent());
     told.map(show).collect::<Vec<_>>().join(", ")
 }
 
@@ -253,14 +258,14 @@ fn test_expiry<E: Engine>(make: &impl Fn() -> E) {
     let commands = ["SET a 2", "SINTERSTORE b none", "DEL c", "SADD d n", "GETDEL e"];
     for (time, command) in (100..).zip(commands) {
         apply(&mut engine, ms(time), &body(&[command]));
-        all.extend(engine.take_notifications());
+        all.extend(key_events(&mut engine));
     }
     // Long before its record goes, it is told that a key has changed by expiring.
     let due = |key: &[u8]| all.iter().any(|one| one.event == KeyEvent::Changed && *one.key == *key);
     assert!([b"a", b"b", b"c", b"d"].iter().all(|key| due(*key)));
     for time in 1..100 {
         engine.advance(ms(1_000 * time));
-        all.extend(engine.take_notifications());
+        all.extend(key_events(&mut engine));
     }
     all.retain(|one| !one.event.is_silent());
     let of = |event: KeyEvent| {
@@ -283,7 +288,7 @@ fn test_silent_changes<E: Engine>(make: &impl Fn() -> E) {
     let mut engine = make();
     engine.set_notifying(true);
     let silent = |engine: &mut E| -> Vec<(KeyEvent, String)> {
-        let told = engine.take_notifications().into_iter().filter(|one| one.event.is_silent());
+        let told = key_events(engine).into_iter().filter(|one| one.event.is_silent());
         told.map(|one| (one.event, String::from_utf8_lossy(&one.key).into_owned())).collect()
     };
     for command in ["FLUSHALL", "FLUSHDB", "SWAPDB 0 1"] {
@@ -354,7 +359,7 @@ fn test_every_change_is_told<E: Engine>(make: &impl Fn() -> E) {
             let time = ms(step * 50);
             apply(&mut engine, time, &body);
             let after = state_of(&engine, time);
-            let told = engine.take_notifications();
+            let told = key_events(&mut engine);
             if told.iter().any(|one| one.event == KeyEvent::Flushed) {
                 before = after;
                 continue;
@@ -445,11 +450,15 @@ fn test_order_and_silence<E: Engine>(make: &impl Fn() -> E) {
             });
             assert_eq!(replies[0], replies[1], "seed {seed}, step {step}");
             let told = talking.take_notifications();
-            assert!(
-                told.iter().all(|one| one.entry == step + 1
-                    || one.event == KeyEvent::Expired
-                    || one.event.is_silent())
-            );
+            let is_of_entry = |one: &Announcement| match one {
+                Announcement::KeyEvent(Notification { event, .. })
+                    if *event == KeyEvent::Expired || event.is_silent() =>
+                {
+                    true
+                }
+                of_entry => of_entry.entry() == step + 1,
+            };
+            assert!(told.iter().all(is_of_entry));
             events += told.len();
         }
         assert_eq!(quiet.digest(), talking.digest(), "seed {seed}");

@@ -20,11 +20,11 @@ use core::sync::atomic::Ordering;
 use std::sync::Arc;
 use syros_commands::Programs;
 use syros_commands::access::{
-    Databases, DatabasesMut, EntryRef as _, Expiry, KeyEvent, Keys, KeysMut, Notification, Operand, Version,
+    Announcement, Databases, DatabasesMut, EntryRef as _, Expiry, KeyEvent, Keys, KeysMut, Operand, Version,
     is_hidden,
 };
 use syros_commands::execution;
-use syros_types::{Database, OpNumber, Prng, WallTime};
+use syros_types::{Database, OpNumber, Prng, SubscriptionKind, WallTime};
 use syros_values::{Collection, Kind, Moments, WrongType};
 
 /// Executes bodies whose keys no other lane has anything to do with at the same time. What it has executed it sees
@@ -139,8 +139,8 @@ impl<S: Store> Lane<S> {
         self.bytes
     }
 
-    /// What has happened to keys since this was asked last, as far as it is asked: see [`Shared::set_notifying`].
-    pub fn take_notifications(&mut self) -> Vec<Notification> {
+    /// What has happened since this was asked last: to keys as far as it is asked, see [`Shared::set_notifying`].
+    pub fn take_notifications(&mut self) -> Vec<Announcement> {
         without_turns(self.events.take())
     }
 
@@ -553,6 +553,10 @@ impl<S: Store> KeysMut for Lane<S> {
 
     fn notify(&mut self, event: KeyEvent, key: &[u8]) {
         self.events.push(event, (self.database.get(), key), self.number);
+    }
+
+    fn publish(&mut self, kind: SubscriptionKind, channel: &[u8], payload: &[u8]) {
+        self.events.publish((kind, channel), payload, self.number);
     }
 
     fn begin_undo(&mut self) {

@@ -36,7 +36,9 @@ use layout::{
 };
 use std::sync::{Arc, OnceLock, PoisonError, RwLock};
 use syros_commands::Programs;
-use syros_commands::access::{Databases as _, Expiry, KeyEvent, Keys as _, Notification, is_hidden};
+use syros_commands::access::{
+    Announcement, Databases as _, Expiry, KeyEvent, Keys as _, Notification, is_hidden,
+};
 use syros_types::varint::{put_varint, take_varint};
 use syros_types::{Database, OpNumber, WallTime};
 
@@ -593,7 +595,7 @@ pub struct DiskEngine<S: Store> {
     lane: Lane<S>,
     cut: Option<Cut<S>>,
     /// What has happened to keys, and has not been told.
-    notifications: Vec<Notification>,
+    notifications: Vec<Announcement>,
 }
 
 impl<S: Store> DiskEngine<S> {
@@ -690,9 +692,9 @@ impl<S: Store> Engine for DiskEngine<S> {
     }
 
     fn advance(&mut self, time: WallTime) {
-        self.notifications.extend(self.shared.advance(time));
+        self.notifications.extend(self.shared.advance(time).into_iter().map(Announcement::KeyEvent));
         while self.shared.has_expired() && self.shared.failure().is_none() {
-            self.notifications.extend(self.shared.purge());
+            self.notifications.extend(self.shared.purge().into_iter().map(Announcement::KeyEvent));
         }
     }
 
@@ -700,7 +702,7 @@ impl<S: Store> Engine for DiskEngine<S> {
         self.shared.set_notifying(is_on);
     }
 
-    fn take_notifications(&mut self) -> Vec<Notification> {
+    fn take_notifications(&mut self) -> Vec<Announcement> {
         core::mem::take(&mut self.notifications)
     }
 

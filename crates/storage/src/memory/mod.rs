@@ -12,14 +12,15 @@ pub(crate) use crate::keyspace::moment;
 use crate::keyspace::{Keyspace, RemovalPace};
 use crate::listing::Listing;
 use crate::removals::Recorded;
+use crate::victims::{self, Victim};
 use crate::{Digest, Engine};
 use core::hint::black_box;
 use smallvec::SmallVec;
-use syros_commands::access::{Databases as _, DatabasesMut as _, Keys as _, Notification};
+use syros_commands::access::{Announcement, Databases as _, DatabasesMut as _, Keys as _};
 use syros_commands::execution;
 use syros_commands::families::Keys;
-use syros_commands::{Command, DatabaseKey, Programs, looks_at_little, operations, put_error};
-use syros_types::{Database, OpNumber, WallTime};
+use syros_commands::{Command, DatabaseKey, Operation, Programs, looks_at_little, operations, put_error};
+use syros_types::{Database, EvictionPolicy, EvictionSettings, OpNumber, Prng, WallTime};
 
 /// An [`Engine`] that keeps everything in memory.
 ///
@@ -29,6 +30,8 @@ use syros_types::{Database, OpNumber, WallTime};
 #[derive(Clone, Debug)]
 pub struct MemoryEngine {
     databases: MemoryDatabases,
+    /// The policy of eviction asks how keys are used.
+    notes_uses: bool,
 }
 
 impl Default for MemoryEngine {
@@ -55,7 +58,7 @@ impl MemoryEngine {
     /// The same, with another pace at which the records of expired keys go.
     #[must_use]
     pub fn with_pace(seed: u64, pace: RemovalPace) -> Self {
-        Self { databases: MemoryDatabases::new(seed, pace) }
+        Self { databases: MemoryDatabases::new(seed, pace), notes_uses: false }
     }
 
     /// Begins to restore an engine from the blocks of a snapshot of any engine of this type. The seed of
@@ -137,6 +140,9 @@ impl MemoryEngine {
     /// [`Engine::read`].
     #[must_use]
     pub fn detach(&self, now: WallTime, body: &[u8]) -> DetachedRead {
+        if self.notes_uses {
+            self.note_uses(now.max(self.databases.time()), body);
+        }
         DetachedRead::new(now.max(self.databases.time()), body, &self.databases)
     }
 
@@ -196,6 +202,51 @@ impl MemoryEngine {
         self.databases.expired()
     }
 
+    /// From now on this policy decides which keys go when memory is short, and the engine takes note of how keys are used if
+    /// the policy asks for that. Changes no answer but those of OBJECT.
+    pub fn set_eviction(&mut self, settings: EvictionSettings) {
+        self.notes_uses = settings.policy.needs_uses();
+        self.databases.set_eviction(settings);
+    }
+
+    /// True if a policy may find keys that go.
+    #[must_use]
+    pub fn has_victims(&self, policy: EvictionPolicy) -> bool {
+        self.databases.has_victims(policy)
+    }
+
+    /// Keys whose removal gives back so many bytes, about: `keys_max` of them at most, and none if there are none that the
+    /// policy lets go. Different seeds draw different keys.
+    #[must_use]
+    pub fn victims(
+        &self,
+        settings: &EvictionSettings,
+        bytes: u64,
+        keys_max: usize,
+        seed: u64,
+    ) -> Vec<Victim> {
+        victims::choose(&self.databases, settings, (bytes, keys_max), &mut Prng::new(seed))
+    }
+
+    /// True if it is recorded which log entry has changed a key.
+    #[must_use]
+    pub fn records_versions(&self) -> bool {
+        self.databases.first().recorded().is_some()
+    }
+
+    /// How many keys have gone because memory was short, since this engine was made.
+    #[must_use]
+    pub fn evicted(&self) -> u64 {
+        self.databases.evicted()
+    }
+
+    /// Takes note that the keys of a body are used, if the policy of eviction asks for that. The body may be malformed.
+    pub fn note_uses(&self, now: WallTime, body: &[u8]) {
+        for operation in operations(body).flatten().filter(Operation::uses_keys) {
+            operation.each_key(|key| self.databases.database(key.database).touch(key.name, now.as_millis()));
+        }
+    }
+
     /// An engine with these keys of the first database, and of others, at this time.
     pub(crate) fn restored(
         first: Keyspace,
@@ -211,7 +262,7 @@ impl MemoryEngine {
         }
         databases.set_recorded(recorded);
         databases.set_time(time);
-        Self { databases }
+        Self { databases, notes_uses: false }
     }
 }
 
@@ -276,11 +327,17 @@ impl Engine for MemoryEngine {
             self.databases.give_back(nodes_added(body));
         }
         let time = self.databases.time();
+        if self.notes_uses {
+            self.note_uses(time, body);
+        }
         execution::apply(&mut self.databases, time, body, reply);
     }
 
     fn read(&self, now: WallTime, body: &[u8], reply: &mut Vec<u8>) {
         execution::read(&self.databases, now.max(self.databases.time()), body, reply);
+        if self.notes_uses {
+            self.note_uses(now.max(self.databases.time()), body);
+        }
     }
 
     fn evaluate(&self, body: &[u8], reply: &mut Vec<u8>) -> bool {
@@ -317,7 +374,7 @@ impl Engine for MemoryEngine {
         self.databases.set_notifying(is_on);
     }
 
-    fn take_notifications(&mut self) -> Vec<Notification> {
+    fn take_notifications(&mut self) -> Vec<Announcement> {
         self.databases.take_notifications()
     }
 
@@ -377,7 +434,6 @@ mod tests {
     use crate::conformance::Generator;
     use crate::stamp::Stamp;
     use core::num::NonZeroU64;
-    use syros_commands::Operation;
     use syros_commands::families::{FlushAll, GetDel, SetNx};
     use syros_values::Value;
 
@@ -492,6 +548,8 @@ mod tests {
     fn the_tables_agree_after_every_change() {
         let mut generator = Generator::new(3, 1..4000, 1..2_000_000);
         let mut engine = MemoryEngine::with_pace(0, RemovalPace::SLOW);
+        let policy = EvictionPolicy::AllKeysLfu;
+        engine.set_eviction(EvictionSettings { policy, ..EvictionSettings::DEFAULT });
         for step in 0..20_000 {
             let Some(body) = generator.body() else { continue };
             engine.apply(WallTime(step * 50_000), &body, &mut Vec::new());

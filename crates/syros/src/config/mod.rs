@@ -12,7 +12,10 @@ use syros_runtime::{
     DebugAccess, EngineConfig, EngineKind, FrontConfig, NodeConfig, REDIS_ADDRESS, StoreConfig,
 };
 use syros_settings::{ConfigError, Reader};
-use syros_types::{Execution, FastQuorum, Group, Protocol, ReadPolicy, ReplicaId, WritePolicy};
+use syros_types::{
+    EvictionPolicy, EvictionSettings, Execution, FastQuorum, Group, Protocol, ReadPolicy, ReplicaId,
+    WritePolicy,
+};
 
 const MICROSECOND: Duration = Duration::from_micros(1);
 const MILLISECOND: Duration = Duration::from_millis(1);
@@ -91,7 +94,7 @@ pub(crate) fn parse(text: &str, base: &Path, bootstrap: bool) -> Result<ServerCo
 
     let mut memory = root.section("memory")?;
     let maxmemory = memory.automatic_bytes("maxmemory", 0..=1 << 50)?;
-    memory.choice("maxmemory-policy", &[("noeviction", ())], ())?;
+    let eviction = read_eviction(&mut memory)?;
     keys.extend(memory.finish()?);
 
     let mut store = StoreConfig::default();
@@ -126,8 +129,30 @@ pub(crate) fn parse(text: &str, base: &Path, bootstrap: bool) -> Result<ServerCo
         store,
         engine,
         maxmemory,
+        eviction,
     };
     Ok(ServerConfig { node, log, keys })
+}
+
+/// Reads what happens when the data has reached its limit.
+fn read_eviction(memory: &mut Reader) -> Result<EvictionSettings, ConfigError> {
+    let default = EvictionSettings::DEFAULT;
+    let policies = EvictionPolicy::ALL.map(|policy| (policy.name(), policy));
+    let mut number = |name, range: RangeInclusive<u32>, default: u32| {
+        let range = u64::from(*range.start())..=u64::from(*range.end());
+        let value = memory.integer(name, range, default.into())?;
+        Ok(u32::try_from(value).unwrap_or(default))
+    };
+    Ok(EvictionSettings {
+        samples: number("maxmemory-samples", 1..=EvictionSettings::SAMPLES_MAX, default.samples)?,
+        lfu_log_factor: number("lfu-log-factor", 0..=EvictionSettings::LFU_MAX, default.lfu_log_factor)?,
+        lfu_decay_minutes: number(
+            "lfu-decay-time",
+            0..=EvictionSettings::LFU_MAX,
+            default.lfu_decay_minutes,
+        )?,
+        policy: memory.choice("maxmemory-policy", &policies, default.policy)?,
+    })
 }
 
 /// Checks the list of replicas: 1, 3, 5, 7 or 9 different `host:port`.

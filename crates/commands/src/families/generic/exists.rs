@@ -9,7 +9,7 @@ use crate::families::specification::{CommandKind, CommandSpec, KeyPositions, Loo
 use crate::reply::put_integer;
 use crate::words::arguments;
 
-/// EXISTS, and TOUCH, which answers the same: a key named twice counts twice. When keys were used is not recorded.
+/// EXISTS, and TOUCH, which answers the same: a key named twice counts twice. Both count as a use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Exists<'a> {
     /// The keys.
@@ -43,7 +43,7 @@ impl<'a> Definition<'a> for Exists<'a> {
         CommandSpec {
             name: "touch",
             since: "3.2.1",
-            summary: "Counts how many of the named keys exist, which are not used by that.",
+            summary: "Counts how many of the named keys exist, which counts as a use of them.",
             ..COUNT
         },
     ];

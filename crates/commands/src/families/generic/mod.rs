@@ -4,6 +4,7 @@ pub(crate) mod blind;
 pub(crate) mod copy;
 pub(crate) mod del;
 pub(crate) mod dump;
+pub(crate) mod evict;
 pub(crate) mod exists;
 pub(crate) mod expire;
 pub(crate) mod key_type;

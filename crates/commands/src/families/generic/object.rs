@@ -1,9 +1,10 @@
 //! OBJECT: how a key's value is kept.
 //!
-//! Its answers are any member's word, and none of them changes with time: nothing counts how often or when a key is used.
+//! Its answers are any member's word. Each member knows of the uses of a key that it has seen itself, and only while a policy
+//! of eviction asks for them.
 
 use super::ROW;
-use crate::access::{EntryRef, Keys};
+use crate::access::{EntryRef, Keys, Uses};
 use crate::encoding::{Key, choices, fields};
 use crate::error::{CommandError, ExecutionError};
 use crate::families::Command;
@@ -29,9 +30,10 @@ pub struct Object<'a> {
 pub enum ObjectAspect {
     /// ENCODING: the name that Redis 7.2 has for the form of such a value.
     Encoding,
-    /// FREQ: an error, for frequencies are not tracked.
+    /// FREQ: how often it is used, as a logarithm; an error unless the policy of eviction goes by that.
     Frequency,
-    /// IDLETIME: 0, for times of use are not tracked.
+    /// IDLETIME: seconds since it was used, 0 if no policy asks for that; an error if the policy of eviction goes by
+    /// frequencies.
     IdleTime,
     /// REFCOUNT: 1.
     ReferenceCount,
@@ -99,15 +101,23 @@ fn parse(words: Words<'_>) -> Result<Command<'_>, CommandError> {
 }
 
 impl ReadCommand for Object<'_> {
-    fn read<K: Keys>(&self, keys: &K, _view: View, reply: &mut Vec<u8>) -> ExecutionResult {
+    fn read<K: Keys>(&self, keys: &K, view: View, reply: &mut Vec<u8>) -> ExecutionResult {
         let Some(found) = keys.get(self.key) else {
             put_nil(reply);
             return Ok(());
         };
+        let uses = || if view.shows_uses { keys.uses(self.key, view.now.as_millis()) } else { Uses::Unknown };
         match self.aspect {
             ObjectAspect::Encoding => put_bulk(reply, encoding(&found)?.as_bytes()),
-            ObjectAspect::Frequency => return Err(ExecutionError::FrequencyNotTracked),
-            ObjectAspect::IdleTime => put_integer(reply, 0),
+            ObjectAspect::Frequency => match uses() {
+                Uses::Frequency(frequency) => put_integer(reply, i64::from(frequency)),
+                Uses::Idle(_) | Uses::Unknown => return Err(ExecutionError::FrequencyNotTracked),
+            },
+            ObjectAspect::IdleTime => match uses() {
+                Uses::Idle(seconds) => put_integer(reply, seconds.cast_signed()),
+                Uses::Unknown => put_integer(reply, 0),
+                Uses::Frequency(_) => return Err(ExecutionError::IdleTimeNotTracked),
+            },
             ObjectAspect::ReferenceCount => put_integer(reply, 1),
         }
         Ok(())

@@ -1,6 +1,6 @@
 //! The queue of those who wait for elements of a key.
 
-use crate::access::{EntryRef as _, Keys, KeysMut, waiting_key};
+use crate::access::{EntryRef as _, Expiry, Keys, KeysMut, waiting_key};
 use crate::encoding::{Field, Seed};
 use crate::error::ExecutionError;
 use crate::limits::{LEASE_MS_MAX, QUEUE_LENGTH_MAX};
@@ -110,13 +110,25 @@ impl Standing {
     }
 }
 
-/// The queue of a key as an operation finds it.
+/// One in a queue as an operation leaves it.
+#[derive(Clone, Copy, Debug)]
+struct Place {
+    one: Standing,
+    /// Its rank in the list behind the hidden key; `None` if it is to be added.
+    rank: Option<u64>,
+    /// What the list has is to be replaced.
+    is_renewed: bool,
+}
+
+/// The queue of a key as an operation finds it, and what the operation does with it.
 pub(super) struct Queue {
     /// The hidden key that it stands behind; `None` if nobody can wait.
     name: Option<Vec<u8>>,
-    standing: Vec<Standing>,
-    /// Some that were there have gone.
-    is_changed: bool,
+    places: Vec<Place>,
+    /// The ranks of those that were there and have left or gone, in no order.
+    left: Vec<u64>,
+    /// When the hidden key expires.
+    expiry: Expiry,
 }
 
 impl Queue {
@@ -127,28 +139,29 @@ impl Queue {
         has_gone: impl Fn(Standing) -> bool,
     ) -> Self {
         let name = waiting_key(key, is_list);
-        let mut standing = Vec::new();
-        let mut is_changed = false;
-        if let Some(found) = name.as_ref().and_then(|name| keys.get(name))
+        let mut queue = Self { name, places: Vec::new(), left: Vec::new(), expiry: None };
+        if let Some(found) = queue.name.as_ref().and_then(|name| keys.get(name))
             && let Ok(list) = found.list()
         {
-            standing.extend(list.iter().filter_map(Standing::of));
-            let before = standing.len();
-            standing.retain(|one| !has_gone(*one));
-            is_changed = standing.len() < before;
+            queue.expiry = found.expiry();
+            for (rank, bytes) in (0..).zip(list.iter()) {
+                match Standing::of(bytes).filter(|one| !has_gone(*one)) {
+                    Some(one) => queue.places.push(Place { one, rank: Some(rank), is_renewed: false }),
+                    None => queue.left.push(rank),
+                }
+            }
         }
-        Self { name, standing, is_changed }
+        queue
     }
 
     /// Those who wait, the first one first.
     pub(super) fn iter(&self) -> impl Iterator<Item = Standing> {
-        self.standing.iter().copied()
+        self.places.iter().map(|place| place.one)
     }
 
     /// How many are before this one, who may be missing: all then.
     pub(super) fn before(&self, id: WaiterId) -> u64 {
-        let place = self.standing.iter().position(|one| one.id == id);
-        place.unwrap_or(self.standing.len()) as u64
+        self.iter().position(|one| one.id == id).unwrap_or(self.places.len()) as u64
     }
 
     /// Has one wait until then: at the end, if it does not wait already.
@@ -159,35 +172,49 @@ impl Queue {
         if self.name.is_none() {
             return Err(ExecutionError::WaitedKeyTooLong);
         }
-        self.is_changed = true;
-        if let Some(known) = self.standing.iter_mut().find(|known| known.id == one.id) {
-            known.until = one.until;
+        if let Some(known) = self.places.iter_mut().find(|known| known.one.id == one.id) {
+            (known.one.until, known.is_renewed) = (one.until, true);
             return Ok(());
         }
-        if self.standing.len() >= QUEUE_LENGTH_MAX {
+        if self.places.len() >= QUEUE_LENGTH_MAX {
             return Err(ExecutionError::TooManyWaiting);
         }
-        self.standing.push(one);
+        self.places.push(Place { one, rank: None, is_renewed: false });
         Ok(())
     }
 
     /// Takes one out.
     pub(super) fn leave(&mut self, id: WaiterId) {
-        let before = self.standing.len();
-        self.standing.retain(|one| one.id != id);
-        self.is_changed |= self.standing.len() < before;
+        if let Some(at) = self.places.iter().position(|place| place.one.id == id) {
+            self.left.extend(self.places.remove(at).rank);
+        }
     }
 
-    /// Puts the queue back, if it has changed.
-    pub(super) fn store<K: KeysMut>(&self, keys: &mut K) {
-        let Some(name) = self.name.as_ref().filter(|_| self.is_changed) else { return };
-        let Some(until) = self.standing.iter().map(|one| one.until).max().and_then(NonZeroU64::new) else {
+    /// Puts the queue back, if it has changed. The list is not built anew: thousands may stand in it, and each of them enters
+    /// and leaves.
+    pub(super) fn store<K: KeysMut>(mut self, keys: &mut K) {
+        let is_changed =
+            !self.left.is_empty() || self.places.iter().any(|it| it.rank.is_none() || it.is_renewed);
+        let Some(name) = self.name.as_ref().filter(|_| is_changed) else { return };
+        let Some(until) = self.iter().map(|one| one.until).max().and_then(NonZeroU64::new) else {
             return keys.remove(name);
         };
-        let mut list = List::default();
-        self.standing.iter().for_each(|one| list.push(ListEnd::Right, &one.bytes()));
-        keys.set_collection(name, list);
+        self.left.sort_unstable();
+        let (places, left) = (&self.places, &self.left);
+        let edited = keys.edit_collection(name, |list: &mut List| {
+            for place in places.iter().filter(|place| place.is_renewed) {
+                place.rank.map(|rank| list.set(rank, &place.one.bytes()));
+            }
+            // From the end, so that the ranks of those that are still to be removed stay what they are.
+            left.iter().rev().for_each(|rank| list.remove_range(*rank..rank + 1));
+            for place in places.iter().filter(|place| place.rank.is_none()) {
+                list.push(ListEnd::Right, &place.one.bytes());
+            }
+        });
+        debug_assert!(edited.is_ok(), "nothing but a queue stands behind a hidden key");
         // Nobody asks for a queue that all have forgotten.
-        keys.set_expiry(name, Some(until));
+        if self.expiry != Some(until) {
+            keys.set_expiry(name, Some(until));
+        }
     }
 }

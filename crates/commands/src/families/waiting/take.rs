@@ -18,6 +18,7 @@ use crate::families::specification::{CommandKind, CommandSpec, KeyPositions};
 use crate::limits::WAITED_KEYS_MAX;
 use crate::reply::put_waits;
 use crate::words::Words;
+use std::collections::BTreeSet;
 use syros_types::Database;
 use syros_values::ListEnd;
 
@@ -217,12 +218,14 @@ impl<'a> TakeParts<'a> {
         }
         let standing = Standing { id: self.waiter, until: now_ms.saturating_add(self.lease_ms) };
         let mut queues = Vec::with_capacity(self.keys.len());
-        for key in self.keys {
+        // It waits once for a key that is named twice.
+        let mut known = BTreeSet::new();
+        for key in self.keys.into_iter().filter(|key| known.insert(*key)) {
             let mut queue = self.queue(keys, key, now_ms);
             queue.enter(standing)?;
             queues.push(queue);
         }
-        queues.iter().for_each(|queue| queue.store(keys));
+        queues.into_iter().for_each(|queue| queue.store(keys));
         Ok(())
     }
 

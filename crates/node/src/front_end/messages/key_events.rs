@@ -1,16 +1,21 @@
-//! Events of keys as messages: the channels of keyspace notifications.
+//! Messages that come from the execution of the log: events of keys in the channels of keyspace notifications, and the
+//! messages of scripts.
 //!
 //! A node makes them of what its own replica executes, for its own clients, and for those of the gateways whose home it is.
-//! So whichever process a client listens at, one node tells of a change, once.
+//! So whichever process a client listens at, one node tells of an entry, once.
 
-use super::{MessagePeer, Messages, Push};
-use syros_commands::access::{KeyEvent, Notification};
+use super::{MessagePeer, Messages, Push, STEPS_MAX};
+use syros_commands::access::{Announcement, KeyEvent, Notification, ScriptMessage};
+#[cfg(feature = "planted-bugs")]
+use syros_protocol::replica::PlantedBug;
 use syros_resp::KeyspaceEvents;
 use syros_types::SubscriptionKind;
 use syros_wire::FrontEndMessage;
 
-/// The origin of events of keys, whose numbers are those of log entries. No front end has this number.
+/// The origins of events of keys, and of messages of scripts. Their numbers are those of log entries. No front end has these
+/// numbers, as good as certainly: they draw theirs from all of 64 bits.
 pub(super) const KEY_EVENTS: u64 = 0;
+pub(super) const SCRIPTS: u64 = 1;
 
 /// What the names of all channels of events of keys begin with.
 const CHANNELS: &[u8] = b"__key";
@@ -74,31 +79,47 @@ impl Messages {
     }
 
     /// Tells of what the replica of this process has executed.
-    pub(in crate::front_end) fn tell_key_events(&mut self, happened: &[Notification], push: &mut Push<'_>) {
-        let has_gateways = self.gateways().next().is_some();
-        for Notification { entry, database, key, event } in happened {
-            let (database, name) = (database.number(), event.name().as_bytes());
-            let (own_keyspace, own_keyevent) =
-                (self.key_events.has_keyspace(*event), self.key_events.has_keyevent(*event));
-            for (is_own, kind, subject, payload) in
-                [(own_keyspace, KEYSPACE, &**key, name), (own_keyevent, KEYEVENT, name, &**key)]
-            {
-                if is_own || has_gateways {
-                    self.tell_key_event(is_own, *entry, &channel(kind, database, subject), payload, push);
+    pub(in crate::front_end) fn announce(&mut self, happened: &[Announcement], push: &mut Push<'_>) {
+        for announcement in happened {
+            match announcement {
+                Announcement::KeyEvent(notification) => self.tell_key_event(notification, push),
+                Announcement::Message(ScriptMessage { entry, kind, channel, payload }) => {
+                    self.announce_one((SCRIPTS, *entry), true, (*kind, channel), payload, push);
                 }
             }
         }
     }
 
-    fn tell_key_event(
+    fn tell_key_event(&mut self, notification: &Notification, push: &mut Push<'_>) {
+        let Notification { entry, database, key, event } = notification;
+        let has_gateways = self.gateways().next().is_some();
+        let (database, name) = (database.number(), event.name().as_bytes());
+        let (own_keyspace, own_keyevent) =
+            (self.key_events.has_keyspace(*event), self.key_events.has_keyevent(*event));
+        for (is_own, kind, subject, payload) in
+            [(own_keyspace, KEYSPACE, &**key, name), (own_keyevent, KEYEVENT, name, &**key)]
+        {
+            if is_own || has_gateways {
+                let channel = channel(kind, database, subject);
+                let to = (SubscriptionKind::Channel, &*channel);
+                self.announce_one((KEY_EVENTS, *entry), is_own, to, payload, push);
+            }
+        }
+    }
+
+    /// Tells subscribers among the clients of this process, if `is_own`, and gateways. A channel that is too long to be compared
+    /// with all patterns reaches nobody: there is no client to whom that could be said.
+    fn announce_one(
         &mut self,
+        (origin, number): (u64, u64),
         is_own: bool,
-        number: u64,
-        channel: &[u8],
+        (kind, channel): (SubscriptionKind, &[u8]),
         payload: &[u8],
         push: &mut Push<'_>,
     ) {
-        let kind = SubscriptionKind::Channel;
+        if self.steps(kind, channel) > STEPS_MAX {
+            return;
+        }
         if is_own {
             self.registry.deliver(kind, channel, payload, push);
         }
@@ -106,37 +127,34 @@ impl Messages {
         let reached: Vec<MessagePeer> = reached.map(|(peer, _)| *peer).collect();
         for peer in reached {
             let (channel, payload) = (channel.into(), payload.into());
-            let message = FrontEndMessage::Published { origin: KEY_EVENTS, number, kind, channel, payload };
+            let message = FrontEndMessage::Published { origin, number, kind, channel, payload };
             self.outbox.push_back((peer, message));
         }
     }
 
-    /// Tells of an event that a node has sent, unless another node has told of it, or clients of this process are not told of
-    /// such events.
-    pub(super) fn on_key_event(
-        &mut self,
-        (from, number): (MessagePeer, u64),
-        channel: &[u8],
-        payload: &[u8],
-        push: &mut Push<'_>,
-    ) {
-        let is_new = self
-            .key_events_heard
-            .is_none_or(|(teller, last)| number > last || (number == last && from == teller));
-        if !is_new {
-            return;
+    /// True unless another node has told of the execution of this log entry, or this one has told of a later one.
+    pub(super) fn is_announced_first(&mut self, from: MessagePeer, number: u64) -> bool {
+        #[cfg(feature = "planted-bugs")]
+        if self.planted == Some(PlantedBug::AnnouncedAgain) {
+            return true;
         }
-        self.key_events_heard = Some((from, number));
-        let is_told = event_in(channel, payload).is_some_and(|(event, is_keyspace)| {
+        let is_new =
+            self.announced.is_none_or(|(teller, last)| number > last || (number == last && from == teller));
+        if is_new {
+            self.announced = Some((from, number));
+        }
+        is_new
+    }
+
+    /// True if clients of this process are told of the event in this channel.
+    pub(super) fn tells_key_event(&self, channel: &[u8], payload: &[u8]) -> bool {
+        event_in(channel, payload).is_some_and(|(event, is_keyspace)| {
             if is_keyspace {
                 self.key_events.has_keyspace(event)
             } else {
                 self.key_events.has_keyevent(event)
             }
-        });
-        if is_told {
-            self.registry.deliver(SubscriptionKind::Channel, channel, payload, push);
-        }
+        })
     }
 
     fn gateways(&self) -> impl Iterator<Item = (&MessagePeer, &super::Peer)> {

@@ -17,7 +17,7 @@
 //! **Twice.** A message carries the number of its origin and its own. What is not newer than the last one of its origin is
 //! dropped: so a gateway that has changed its home gets nothing twice.
 //!
-//! **Events of keys** are messages that no client publishes: `key_events`.
+//! **Events of keys and messages of scripts** come from the execution of the log: `key_events`.
 
 mod key_events;
 mod peer;
@@ -30,7 +30,7 @@ use std::time::Duration;
 
 pub use registry::{SUBSCRIPTION_BYTES_MAX, SUBSCRIPTIONS_MAX, SUBSCRIPTIONS_PER_CONNECTION_MAX};
 
-use key_events::KEY_EVENTS;
+use key_events::{KEY_EVENTS, SCRIPTS};
 use peer::{Heard, Peer};
 use registry::Registry;
 use syros_commands::glob_matches;
@@ -117,8 +117,8 @@ pub(super) struct Messages {
     outbox: VecDeque<(MessagePeer, FrontEndMessage)>,
     /// Which events of keys clients are told of.
     key_events: KeyspaceEvents,
-    /// The node that has told of the last event of a key, and the log entry that this was of: of a gateway.
-    key_events_heard: Option<(MessagePeer, u64)>,
+    /// The node that has told last of the execution of a log entry, and the entry: of a gateway.
+    announced: Option<(MessagePeer, u64)>,
     /// Whether anybody listens to events of keys, as long as that is known.
     wants_key_events: Option<bool>,
     #[cfg(feature = "planted-bugs")]
@@ -150,7 +150,7 @@ impl Messages {
             confirmed: VecDeque::new(),
             outbox: VecDeque::new(),
             key_events: KeyspaceEvents::default(),
-            key_events_heard: None,
+            announced: None,
             wants_key_events: None,
             #[cfg(feature = "planted-bugs")]
             planted: None,
@@ -369,8 +369,18 @@ impl Messages {
                 self.on_interest(now, from, (number, is_whole), entries);
             }
             FrontEndMessage::InterestKnown { number } => self.on_known(now, from, number),
-            FrontEndMessage::Published { origin: KEY_EVENTS, number, channel, payload, .. } => {
-                self.on_key_event((from, number), &channel, &payload, push);
+            FrontEndMessage::Published {
+                origin: origin @ (KEY_EVENTS | SCRIPTS),
+                number,
+                kind,
+                channel,
+                payload,
+            } => {
+                if self.is_announced_first(from, number)
+                    && (origin == SCRIPTS || self.tells_key_event(&channel, &payload))
+                {
+                    self.registry.deliver(kind, &channel, &payload, push);
+                }
             }
             FrontEndMessage::Published { origin, number, kind, channel, payload } => {
                 if !self.is_new(now, origin, number) {

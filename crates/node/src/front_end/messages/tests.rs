@@ -282,12 +282,18 @@ fn subscriptions_are_limited() {
 /// Events of keys: each node executes the same entries, and tells those for whom it is the one to tell.
 mod key_events {
     use super::*;
-    use syros_commands::access::{KeyEvent, Notification};
+    use syros_commands::access::{Announcement, KeyEvent, Notification, ScriptMessage};
     use syros_resp::KeyspaceEvents;
     use syros_types::Database;
 
-    fn event(entry: u64, event: KeyEvent, key: &str) -> Notification {
-        Notification { entry, database: Database::FIRST, key: key.as_bytes().into(), event }
+    fn event(entry: u64, event: KeyEvent, key: &str) -> Announcement {
+        let database = Database::FIRST;
+        Announcement::KeyEvent(Notification { entry, database, key: key.as_bytes().into(), event })
+    }
+
+    fn message(entry: u64, kind: SubscriptionKind, channel: &str) -> Announcement {
+        let (channel, payload) = (channel.as_bytes().into(), b"hello".as_slice().into());
+        Announcement::Message(ScriptMessage { entry, kind, channel, payload })
     }
 
     impl Net {
@@ -298,18 +304,19 @@ mod key_events {
             self.pump();
         }
 
-        fn execute(&mut self, process: usize, happened: &[Notification]) {
+        fn execute(&mut self, process: usize, happened: &[Announcement]) {
             let got = &mut self.got;
             assert!(process != GATEWAY, "it has no replica");
-            if self.processes[process].wants_key_events() {
-                self.processes[process].tell_key_events(happened, &mut |_, message| {
-                    got.push((process, text(message.channel), text(message.payload)));
-                });
-            }
+            let wants = self.processes[process].wants_key_events();
+            let happened = happened.iter().filter(|it| wants || matches!(it, Announcement::Message(_)));
+            let happened: Vec<Announcement> = happened.cloned().collect();
+            self.processes[process].announce(&happened, &mut |_, message| {
+                got.push((process, text(message.channel), text(message.payload)));
+            });
             self.pump();
         }
 
-        fn execute_everywhere(&mut self, happened: &[Notification]) -> Vec<(usize, String, String)> {
+        fn execute_everywhere(&mut self, happened: &[Announcement]) -> Vec<(usize, String, String)> {
             (0..GATEWAY).for_each(|process| self.execute(process, happened));
             self.heard()
         }
@@ -356,11 +363,31 @@ mod key_events {
     }
 
     #[test]
+    fn a_message_of_a_script_is_told_once_wherever_one_subscribes() {
+        let mut net = Net::new();
+        net.subscribe(0, SubscriptionKind::Pattern, "n*");
+        net.subscribe(1, SubscriptionKind::Shard, "news");
+        net.subscribe(GATEWAY, SubscriptionKind::Channel, "news");
+        net.subscribe(GATEWAY, SubscriptionKind::Shard, "news");
+        net.pump();
+        let heard = |net: &mut Net, kind| {
+            let heard = net.execute_everywhere(&[message(1, kind, "news"), message(1, kind, "other")]);
+            heard.into_iter().map(|(process, channel, _)| (process, channel)).collect::<Vec<_>>()
+        };
+        let of = |process| (process, "news".to_owned());
+        assert_eq!(heard(&mut net, SubscriptionKind::Channel), [of(0), of(GATEWAY)]);
+        let shard = net.execute_everywhere(&[message(2, SubscriptionKind::Shard, "news")]);
+        assert_eq!(shard.len(), 2, "{shard:?}");
+        assert_eq!(heard(&mut net, SubscriptionKind::Channel), [of(0)], "the gateway has heard of entry 2");
+    }
+
+    #[test]
     fn a_gateway_that_changes_its_home_is_told_nothing_twice() {
         let mut net = Net::new();
         net.listen(GATEWAY, "KA", "*");
         let home = net.processes[GATEWAY].home.map(process_of).unwrap();
-        let happened = |entry| [event(entry, KeyEvent::Set, "a"), event(entry, KeyEvent::Set, "b")];
+        let happened =
+            |entry| [event(entry, KeyEvent::Set, "a"), message(entry, SubscriptionKind::Channel, "b")];
         net.execute(home, &happened(1));
         net.execute(home, &happened(2));
         assert_eq!(net.heard().len(), 4, "two of one entry are two");

@@ -38,7 +38,7 @@ struct Node {
     engine: MemoryEngine,
     executed: usize,
     /// What has been executed and not been told.
-    untold: VecDeque<Vec<Notification>>,
+    untold: VecDeque<Vec<Announcement>>,
     is_exact: bool,
     clients: Vec<Client>,
 }

@@ -21,7 +21,7 @@ mod tests;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
-use syros_commands::access::{KeyEvent, KeyEventClass, Notification};
+use syros_commands::access::{Announcement, KeyEvent, KeyEventClass, Notification};
 use syros_commands::operations;
 #[cfg(feature = "planted-bugs")]
 use syros_protocol::replica::PlantedBug;
@@ -479,12 +479,16 @@ impl Tracking {
     // ---- Changes.
 
     /// The replica of this process has executed entries that have done this. `updates`: which these are, as far as it is known.
-    pub(super) fn on_changes(&mut self, happened: &[Notification], updates: &BTreeMap<u64, OperationId>) {
+    pub(super) fn on_changes(&mut self, happened: &[Announcement], updates: &BTreeMap<u64, OperationId>) {
         if self.clients.is_empty() {
             return;
         }
         let mut told = Told::new();
-        for Notification { key, event, entry, .. } in happened {
+        let events = happened.iter().filter_map(|announcement| match announcement {
+            Announcement::KeyEvent(notification) => Some(notification),
+            Announcement::Message(_) => None,
+        });
+        for Notification { key, event, entry, .. } in events {
             if *event == KeyEvent::Flushed {
                 told.clear();
                 self.flush();

@@ -404,9 +404,9 @@ impl World {
         let has_sets =
             |settings: CollectionSettings| settings.weights[crate::workload::collections::SETS] > 0;
         let takes_any = self.swarm.workload.collections.is_some_and(has_sets);
-        let waits = self.swarm.front_ends.is_some_and(|world| world.waiters + world.keepers > 0);
+        let looks = self.swarm.front_ends.is_some_and(|world| world.waiters + world.keepers > 0);
         let evicts = self.swarm.eviction.policy.order().is_some();
-        if takes_any || waits || evicts {
+        if takes_any || looks || evicts {
             self.invariants.keep_answers();
         }
         if evicts || self.swarm.workload.stale_percent > 0 {

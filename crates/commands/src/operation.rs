@@ -4,7 +4,7 @@ use crate::access::Databases;
 use crate::database_key::DatabaseKey;
 use crate::encoding::{IN_DATABASE, put_head, take_opcode};
 use crate::families::definition::KeyNames;
-use crate::families::{Command, Eval, EvalSha, EvalShaRo, FCall, FCallRo, XAwaitParts};
+use crate::families::{Command, Eval, EvalRo, EvalSha, EvalShaRo, FCall, FCallRo, XAwaitParts};
 use crate::limits::WAITED_KEYS_MAX;
 use crate::primitive::{Malformed, take_u8};
 use syros_scripts::Flags;
@@ -231,6 +231,22 @@ impl<'a> Operation<'a> {
             Command::ScriptFlush(_) => Some(ScriptUse::Flush),
             _ => None,
         }
+    }
+
+    /// Visits the keys that the script or the function declares which it runs, also if that may touch others. False if it runs
+    /// none.
+    pub fn each_declared_key(&self, mut visit: impl FnMut(DatabaseKey<'a>)) -> bool {
+        let call = match &self.command {
+            Command::Eval(Eval { call, .. })
+            | Command::EvalRo(EvalRo { call, .. })
+            | Command::EvalSha(EvalSha { call, .. })
+            | Command::EvalShaRo(EvalShaRo { call, .. })
+            | Command::FCall(FCall { call, .. })
+            | Command::FCallRo(FCallRo { call, .. }) => call,
+            _ => return false,
+        };
+        call.input().keys.iter().for_each(|name| visit(self.key_of(name)));
+        true
     }
 
     /// True if it runs a script or a function that may change keys, as far as it says: what is loaded is not looked at.

@@ -263,7 +263,7 @@ fn clients(report: &ServerReport, statistics: &Statistics, _: WallTime, text: &m
     line(text, "maxclients", report.clients_max);
     line(text, "cluster_connections", 0);
     line(text, "blocked_clients", statistics.blocked());
-    line(text, "tracking_clients", 0);
+    line(text, "tracking_clients", statistics.tracking().clients);
 }
 
 fn memory(report: &ServerReport, _: &Statistics, _: WallTime, text: &mut String) {
@@ -325,6 +325,10 @@ fn stats(report: &ServerReport, statistics: &Statistics, now: WallTime, text: &m
     for never in never.into_iter().chain(["latest_fork_usec"]) {
         line(text, never, 0);
     }
+    let tracking = statistics.tracking();
+    line(text, "tracking_total_keys", tracking.keys);
+    line(text, "tracking_total_items", tracking.items);
+    line(text, "tracking_total_prefixes", tracking.prefixes);
     line(text, "pubsub_channels", report.pubsub_channels);
     line(text, "pubsub_patterns", report.pubsub_patterns);
     line(text, "pubsubshard_channels", report.pubsubshard_channels);

@@ -24,6 +24,7 @@ mod scripts;
 mod settings;
 mod shared;
 mod statistics;
+mod tracking;
 mod watch;
 mod writer;
 
@@ -39,6 +40,7 @@ pub use requests::{ClientFilter, ClientKind, ProcessAnswer, ProcessRequest, Wait
 pub use schedule::{Completion, Submission};
 pub use shared::{DebugAccess, PauseMode, SLOW_LOG_LENGTH_MAX, Shared};
 pub use statistics::Statistics;
+pub use tracking::{TrackingChoice, TrackingCounts, TrackingRequest};
 pub use writer::{
     Protocol, write_array, write_bulk, write_error, write_integer, write_map, write_nil, write_nil_array,
     write_push, write_reply, write_set, write_simple, write_verbatim,

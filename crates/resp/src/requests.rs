@@ -1,6 +1,7 @@
 //! What a connection cannot answer by itself, because it concerns other connections of the process, or takes time.
 
 use crate::shared::PauseMode;
+use crate::tracking::TrackingRequest;
 use std::collections::BTreeSet;
 use std::time::Duration;
 
@@ -26,6 +27,8 @@ pub enum ProcessRequest {
     Sleep(Duration),
     /// WAIT and WAITAOF.
     Wait(WaitRequest),
+    /// CLIENT TRACKING: the client tracks from now on, or in another way, or no more.
+    Track(Option<TrackingRequest>),
 }
 
 /// WAIT and WAITAOF: all earlier updates of the connection have been answered.

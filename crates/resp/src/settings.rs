@@ -34,7 +34,7 @@ struct Changeable {
 }
 
 /// The settings that may change while the process runs, in the order of their names.
-const CHANGEABLE: [Changeable; 13] = [
+const CHANGEABLE: [Changeable; 14] = [
     Changeable {
         name: "latency-monitor-threshold",
         kind: Kind::Integer(0, i64::MAX),
@@ -136,7 +136,19 @@ const CHANGEABLE: [Changeable; 13] = [
             Ok(())
         },
     },
+    Changeable {
+        name: "tracking-table-max-keys",
+        kind: Kind::Integer(1, TRACKING_KEYS_MAX),
+        get: |shared, _| shared.settings.tracking_keys_max.load(Ordering::Relaxed).cast_signed(),
+        set: |shared, _, value| {
+            shared.settings.tracking_keys_max.store(value.cast_unsigned(), Ordering::Relaxed);
+            Ok(())
+        },
+    },
 ];
+
+/// Most keys that a node remembers to be kept by clients: some gigabytes with the longest names.
+const TRACKING_KEYS_MAX: i64 = 16_000_000;
 
 const UNCHANGEABLE: &str = "it can be set only to what it is: a node gets it when it starts, from its configuration file, \
                             if it has it at all";
@@ -285,7 +297,7 @@ pub(crate) fn settings(shared: &Shared, report: &ServerReport) -> Vec<(&'static 
 /// Settings of Redis that have one value here, which says how this server behaves. Limits of Redis's encodings are among
 /// them where there is a small form here, too: it has the limits of Redis's sample configuration. Limits of buffers are
 /// not: there is nothing here that they could be true of.
-const FIXED_SETTINGS: [(&str, &str); 71] = [
+const FIXED_SETTINGS: [(&str, &str); 70] = [
     ("aclfile", ""),
     ("acllog-max-len", "0"),
     ("activedefrag", "no"),
@@ -350,7 +362,6 @@ const FIXED_SETTINGS: [(&str, &str); 71] = [
     ("tls-cluster", "no"),
     ("tls-port", "0"),
     ("tls-replication", "no"),
-    ("tracking-table-max-keys", "0"),
     ("unixsocket", ""),
     ("unixsocketperm", "0"),
     ("zset-max-listpack-entries", "128"),

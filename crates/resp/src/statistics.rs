@@ -1,6 +1,7 @@
 //! What the connections of a process have done, for INFO.
 
 use crate::scripts::KnownScripts;
+use crate::tracking::TrackingCounts;
 use crate::writer::Protocol;
 use core::fmt::Write as _;
 use core::sync::atomic::{AtomicU64, Ordering};
@@ -157,6 +158,8 @@ pub struct Statistics {
     errors: Mutex<BTreeMap<Vec<u8>, u64>>,
     /// Clients whose commands wait for elements.
     blocked: AtomicU64,
+    /// What is known of clients that keep copies.
+    tracking: Mutex<TrackingCounts>,
     /// What is known of the scripts that clients run.
     pub(crate) scripts: KnownScripts,
     /// When two windows of the rates began; the older one first.
@@ -182,6 +185,7 @@ impl Default for Statistics {
             output_bytes: Counter::default(),
             errors: Mutex::default(),
             blocked: AtomicU64::new(0),
+            tracking: Mutex::default(),
             scripts: KnownScripts::default(),
             windows: Default::default(),
         }
@@ -192,6 +196,16 @@ impl Statistics {
     /// So many clients have commands that wait for elements.
     pub fn set_blocked(&self, clients: u64) {
         self.blocked.store(clients, Ordering::Relaxed);
+    }
+
+    /// So much is known of clients that keep copies.
+    pub fn set_tracking(&self, counts: TrackingCounts) {
+        *self.tracking.lock().unwrap_or_else(PoisonError::into_inner) = counts;
+    }
+
+    /// What was set with [`set_tracking`](Self::set_tracking).
+    pub(crate) fn tracking(&self) -> TrackingCounts {
+        *self.tracking.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// How many clients have commands that wait for elements.

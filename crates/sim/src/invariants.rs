@@ -192,7 +192,11 @@ impl Invariants {
         let mut digests: BTreeMap<u64, u64> = BTreeMap::new();
         for announcement in happened {
             let values = match announcement {
-                Announcement::KeyEvent(Notification { event: KeyEvent::Expired, .. }) => continue,
+                Announcement::KeyEvent(Notification { event, .. })
+                    if *event == KeyEvent::Expired || event.is_silent() =>
+                {
+                    continue;
+                }
                 Announcement::KeyEvent(Notification { database, key, event, .. }) => {
                     [u64::from(database.number()), *event as u64, key_hash(key)]
                 }

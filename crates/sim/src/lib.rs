@@ -17,6 +17,7 @@ mod adapter;
 mod asked;
 pub mod client;
 pub mod clock;
+mod copies_ledger;
 mod engine_threads;
 pub mod families;
 pub mod geo;

@@ -14,6 +14,7 @@ use std::collections::VecDeque;
 use std::rc::Rc;
 use syros_commands::access::Announcement;
 use syros_node::data::ViewFile;
+use syros_node::front_end::RedisFrontEnd;
 use syros_node::snapshots::{EngineFiles, SnapshotJob, SnapshotReport, SnapshotSizes, SnapshotWorker};
 use syros_node::{
     DiskExecutor, DriverObserver, DurableQueue, Evictions, Execution, MemoryLimit, Notice, Observer, Output,
@@ -57,8 +58,6 @@ pub enum Effect {
     Engine,
     /// An engine on disk is to be flushed: see [`ReplicaProcess::begin_flush`].
     Flush,
-    /// Clients at this node are told of what has been executed.
-    Announce(Vec<Announcement>),
 }
 
 /// What drives a replica here.
@@ -111,6 +110,10 @@ pub struct ReplicaProcess {
     events_from: OpNumber,
     /// Keys that the engine has removed because memory was short.
     evicted: u64,
+    /// What clients are told of, for the front end in the same process.
+    untold: Vec<Announcement>,
+    /// There is such a front end.
+    has_front_end: bool,
     /// The threads of an engine on disk.
     threads: Option<EngineThreads>,
     /// The write-ahead log.
@@ -164,6 +167,12 @@ const HELD_ONE_IN: u64 = 4;
 /// Most things a driver may want in one go: more is a loop.
 const OUTPUTS_MAX: usize = 1_000_000;
 
+/// True if the judge looks at what this replica tells of keys. Others execute as if nobody listened, unless their front end
+/// does.
+fn tells_judge(id: ReplicaId) -> bool {
+    id.index().is_multiple_of(2)
+}
+
 impl ReplicaProcess {
     /// Starts the core of a process.
     #[must_use]
@@ -185,14 +194,15 @@ impl ReplicaProcess {
         let without_memory = core.status().role == RoleName::Recovering;
         let mut driver = ReplicaDriver::new(core, execution, sizes, now);
         driver.plant(planted);
-        // Others execute as if nobody listened.
-        driver.key_events_mut().set_wanted(id.index().is_multiple_of(2));
+        driver.key_events_mut().set_wanted(tells_judge(id));
         let events_from = driver.replica().last_entry();
         Self {
             id,
             driver,
             events_from,
             evicted: 0,
+            untold: Vec::new(),
+            has_front_end: false,
             threads,
             journal,
             view,
@@ -334,12 +344,32 @@ impl ReplicaProcess {
         let applied = self.driver.replica().applied();
         let key_events = self.driver.key_events_mut();
         let happened = key_events.take();
-        if key_events.is_wanted() && applied > self.events_from {
-            context.invariants.told_events(self.id, (self.events_from, applied), &happened);
+        let replayed = key_events.replayed().0;
+        let is_new = |announcement: &&Announcement| announcement.entry() > replayed;
+        if tells_judge(self.id) && applied > self.events_from {
+            let new: Vec<Announcement> = happened.iter().filter(is_new).cloned().collect();
+            context.invariants.told_events(self.id, (self.events_from, applied), &new);
             self.events_from = applied;
         }
-        if !happened.is_empty() {
-            context.effects.push(Effect::Announce(happened));
+        if self.has_front_end {
+            self.untold.extend(happened);
+        }
+    }
+
+    /// True if something has happened to keys that the front end in the same process has not heard of.
+    pub(crate) const fn has_untold(&self) -> bool {
+        !self.untold.is_empty()
+    }
+
+    /// Hands what has happened to keys to the front end in the same process.
+    pub(crate) fn exchange_key_events(&mut self, now: Now, front_end: &mut RedisFrontEnd) {
+        self.has_front_end = true;
+        let key_events = self.driver.key_events_mut();
+        assert!(key_events.take().is_empty(), "the judge looks at what happens before the front end does");
+        key_events.add(core::mem::take(&mut self.untold));
+        front_end.exchange_key_events(now, key_events);
+        if tells_judge(self.id) {
+            key_events.set_wanted(true);
         }
     }
 

@@ -14,6 +14,8 @@ pub(crate) enum Received {
     Bulk(Vec<u8>),
     Nil,
     Array(Vec<Received>),
+    /// What a client of RESP3 gets without having asked.
+    Push(Vec<Received>),
 }
 
 /// Appends a command.
@@ -70,13 +72,15 @@ fn parse_one(input: &mut &[u8]) -> Result<Option<Received>, String> {
             *input = &input[length + 2..];
             Received::Bulk(bytes)
         }
-        b'*' => {
+        b'_' => Received::Nil,
+        // A map is an array of keys and values.
+        b'*' | b'>' | b'%' => {
             let mut replies = Vec::new();
-            for _ in 0..number()? {
+            for _ in 0..number()? * if *kind == b'%' { 2 } else { 1 } {
                 let Some(reply) = parse_one(input)? else { return Ok(None) };
                 replies.push(reply);
             }
-            Received::Array(replies)
+            if *kind == b'>' { Received::Push(replies) } else { Received::Array(replies) }
         }
         _ => return Err(format!("a reply begins with {}", line.escape_ascii())),
     }))
@@ -122,6 +126,8 @@ pub(crate) fn reply_of(reply: Received) -> Reply {
         Received::Integer(number) => Reply::Integer(number),
         Received::Bulk(bytes) => Reply::Bulk(bytes),
         Received::Nil => Reply::Nil,
-        Received::Array(replies) => Reply::Array(replies.into_iter().map(reply_of).collect()),
+        Received::Array(replies) | Received::Push(replies) => {
+            Reply::Array(replies.into_iter().map(reply_of).collect())
+        }
     }
 }

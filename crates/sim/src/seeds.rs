@@ -193,7 +193,11 @@ fn run_phases(world: &mut World) -> Result<(), String> {
     } else {
         world.endure().and_then(|()| world.liveness_phase()).and_then(|()| world.judge_service())
     };
-    let conversed = if settled.is_ok() && !world.is_ruined() { world.conversation_phase() } else { Ok(()) };
+    let conversed = if settled.is_ok() && !world.is_ruined() {
+        world.copies_phase().and_then(|()| world.conversation_phase())
+    } else {
+        Ok(())
+    };
     world.violation().map_or(Ok(()), Err)?;
     // A history that is wrong says more than a group that is stuck.
     verdict::judge(&world.history, &world.invariants, world.lifetimes())?;
@@ -289,6 +293,9 @@ fn has_what_it_takes(bug: PlantedBug, swarm: &Swarm) -> bool {
         | PlantedBug::DepartureForgotten => world.is_some_and(|world| world.waiters > 0),
         PlantedBug::EvictedInPassing | PlantedBug::EvictedBeside => {
             swarm.eviction.policy.order().is_some() && swarm.disk_engine.is_none()
+        }
+        PlantedBug::InvalidationLate | PlantedBug::InvalidationForgotten | PlantedBug::CopiesOutliveState => {
+            world.is_some_and(|world| world.keepers > 0)
         }
         PlantedBug::ScriptConcernsDeclared => world.is_some_and(|world| world.joined_percent > 0),
         PlantedBug::ScriptNotUndone => world.is_some_and(|world| world.joined_percent > 0 && world.declares),

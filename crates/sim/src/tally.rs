@@ -112,6 +112,8 @@ occurrences! {
     Delivered = Events, "messages delivered": "A Redis client hears a message that another one has published.";
     Served = Events, "elements waited for": "A command that may wait got an element.";
     WaitedInVain = Events, "waited in vain": "A command that may wait ended without an element.";
+    CopyCompared = Events, "copies compared": "A Redis client that keeps a copy was answered what it keeps.";
+    CopyDropped = Events, "copies dropped": "A Redis client was told to drop a copy of what it had read.";
     ScriptUndone = Events, "script undone": "A Redis client was told that nothing was done of its script.";
     NoQuorum = Events, "Redis client: NOQUORUM": "A Redis client was told that no majority can be reached.";
     RedisUnknown = Events, "Redis client: UNKNOWN": "A Redis client was told that nobody knows.";

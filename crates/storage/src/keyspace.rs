@@ -66,6 +66,9 @@ impl RemovalPace {
 /// While records of due keys are in the tables, log time has to move on about this often, in microseconds.
 const REMOVAL_INTERVAL: u64 = 10_000;
 
+/// Keys that become due at one time and are told of one by one, at most: the event loop must not stop for them.
+pub(crate) const DUE_TOLD_MAX: usize = 256;
+
 /// How often RANDOMKEY draws a position, before it looks for the next key that is not due.
 const DRAWS_MAX: u32 = 64;
 
@@ -636,6 +639,10 @@ impl Keyspace {
         let before = self.time;
         self.time = before.max(time);
         self.look_for_due();
+        let is_due = self.has_due || self.has_due_fields;
+        if is_due && before.as_millis() < self.time.as_millis() && self.events.is_on() {
+            self.tell_due(before);
+        }
         before
     }
 
@@ -653,6 +660,21 @@ impl Keyspace {
             self.discard(key);
             self.expired += 1;
             self.notify(KeyEvent::Expired, key);
+        }
+    }
+
+    /// Tells of keys that have become due since this log time, and of hashes with fields that are due and in memory, because
+    /// further ones may have become so: that they have changed, long before their records go; or that any key may have, if
+    /// they are many.
+    fn tell_due(&mut self, before: WallTime) {
+        let from = (NonZeroU64::MIN.saturating_add(before.as_millis()), Box::default());
+        let due = self.expiries.range(from..self.first_not_due());
+        let due = due.chain(self.field_expiries.range(..self.first_not_due()));
+        let due: Vec<Box<[u8]>> = due.take(DUE_TOLD_MAX + 1).map(|(_, key)| key.clone()).collect();
+        if due.len() > DUE_TOLD_MAX {
+            self.notify(KeyEvent::Flushed, b"");
+        } else {
+            due.iter().for_each(|key| self.notify(KeyEvent::Changed, key));
         }
     }
 

@@ -165,7 +165,8 @@ fn events_of(engine: &mut MemoryEngine) -> Vec<String> {
     let show = |Notification { database, key, event, .. }: Notification| {
         format!("{}__:{} {}", database.number(), event.name(), key.escape_ascii())
     };
-    engine.take_notifications().into_iter().filter_map(Announcement::into_key_event).map(show).collect()
+    let told = engine.take_notifications().into_iter().filter_map(Announcement::into_key_event);
+    told.filter(|one| !one.event.is_silent()).map(show).collect()
 }
 
 /// Without what Redis finds out later.

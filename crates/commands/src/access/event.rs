@@ -30,6 +30,8 @@ pub enum KeyEventClass {
     New,
     /// `d`: events of modules, of which there are none.
     Module,
+    /// What no client is told of as an event.
+    Silent,
 }
 
 impl KeyEventClass {
@@ -49,6 +51,7 @@ impl KeyEventClass {
             Self::Miss => b'm',
             Self::New => b'n',
             Self::Module => b'd',
+            Self::Silent => b' ',
         }
     }
 }
@@ -87,11 +90,13 @@ macro_rules! key_events {
 
 key_events! {
     Append, "append", String;
+    Changed, "changed", Silent;
     CopyTo, "copy_to", Generic;
     Del, "del", Generic;
     Evicted, "evicted", Evicted;
     Expire, "expire", Generic;
     Expired, "expired", Expired;
+    Flushed, "flushed", Silent;
     GeoSearchStore, "geosearchstore", SortedSet;
     HDel, "hdel", Hash;
     HExpire, "hexpire", Hash;
@@ -151,6 +156,12 @@ key_events! {
 }
 
 impl KeyEvent {
+    /// True if clients are told of it only as far as they keep copies: Redis has no such event.
+    #[must_use]
+    pub const fn is_silent(self) -> bool {
+        matches!(self.class(), KeyEventClass::Silent)
+    }
+
     /// The event that Redis calls so, if it is one.
     #[must_use]
     pub fn from_name(name: &[u8]) -> Option<Self> {
@@ -199,6 +210,15 @@ impl Announcement {
     pub const fn entry(&self) -> u64 {
         match self {
             Self::KeyEvent(Notification { entry, .. }) | Self::Message(ScriptMessage { entry, .. }) => *entry,
+        }
+    }
+
+    /// True for what happens to keys and is no event of Redis: see [`KeyEvent::is_silent`].
+    #[must_use]
+    pub const fn is_silent(&self) -> bool {
+        match self {
+            Self::KeyEvent(notification) => notification.event.is_silent(),
+            Self::Message(_) => false,
         }
     }
 

@@ -9,7 +9,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use syros_commands::access::Notification;
+use syros_commands::access::{Announcement, Notification};
 use syros_protocol::message::{Body, LogEntry, Message, Payload, Peer};
 use syros_protocol::record::{SnapshotHead, Ticket};
 use syros_protocol::replica::Event;
@@ -495,8 +495,11 @@ impl<S: Store> DiskExecutor<S> {
             if self.shared.failure().is_some() {
                 return None;
             }
-            if let Some(executed) = self.dispatcher.next_executed() {
-                self.shared.advance(executed.time);
+            if let Some(mut executed) = self.dispatcher.next_executed() {
+                let entry = executed.through.0;
+                let due = self.shared.advance(executed.time);
+                let due = due.into_iter().map(|one| Notification { entry, ..one });
+                executed.notifications.extend(due.map(Announcement::KeyEvent));
                 self.executed = executed.through;
                 self.purge_if_due();
                 return Some(ExecutorEvent::Executed(executed));

@@ -18,7 +18,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use syros_commands::access::Announcement;
-use syros_protocol::message::{Asked, Body, Message, Peer};
+use syros_protocol::message::{Asked, Body, Message, Payload, Peer};
 use syros_protocol::record::{Record, SnapshotHead, Ticket};
 #[cfg(feature = "planted-bugs")]
 use syros_protocol::replica::PlantedBug;
@@ -79,6 +79,15 @@ pub struct ReplicaDriver<M, S: Store, H> {
     seen: OpNumber,
     #[cfg(feature = "planted-bugs")]
     planted: Option<PlantedBug>,
+}
+
+/// Which update a log entry behind `before` is, if it is a single one.
+fn update_of(replica: &Replica, number: OpNumber, before: OpNumber) -> Option<OperationId> {
+    if number <= before {
+        return None;
+    }
+    let Payload::Update(update) = &replica.entry(number).payload else { return None };
+    Some(update.request.id)
 }
 
 impl<M: InMemory + Send + 'static, S: Store, H> ReplicaDriver<M, S, H> {
@@ -230,6 +239,9 @@ impl<M: InMemory + Send + 'static, S: Store, H> ReplicaDriver<M, S, H> {
         clock: impl Fn() -> Instant,
         observer: &mut impl DriverObserver<M, S>,
     ) -> Option<Output<S>> {
+        if self.key_events.is_wanted() != self.key_events.is_told() {
+            self.tell_wanted();
+        }
         if let Some((ticket, record)) = self.unappended.take()
             && !self.is_log_closed
         {
@@ -495,7 +507,6 @@ impl<M: InMemory + Send + 'static, S: Store, H> ReplicaDriver<M, S, H> {
             }
             Execution::OnDisk(disk) => {
                 let executor = &mut disk.executor;
-                executor.shared().set_notifying(self.key_events.is_wanted());
                 let mut time = WallTime(0);
                 for number in executor.dispatched().0 + 1..=through.0 {
                     let number = OpNumber(number);
@@ -520,15 +531,32 @@ impl<M: InMemory + Send + 'static, S: Store, H> ReplicaDriver<M, S, H> {
     ) {
         let Execution::InMemory(memory) = &mut self.execution else { return };
         let before = memory.executed();
-        memory.engine_mut().set_notifying(self.key_events.is_wanted());
+        memory.engine_mut().set_notifying(self.key_events.is_told());
         if let Some(executed) = memory.apply(&self.replica, through, clock, observer) {
-            self.key_events.add(memory.engine_mut().take_notifications());
+            let notifications = memory.engine_mut().take_notifications();
+            self.key_events.add_of(notifications, |number| update_of(&self.replica, number, before));
             let executed_through = memory.executed();
             self.note_executed(before, executed_through);
             self.replica.handle(now, executed);
             self.tell_expiry(now);
             self.tell_memory_room(now, self.memory_limit);
         }
+    }
+
+    /// Tells what executes the log whether anybody listens.
+    fn tell_wanted(&mut self) {
+        let is_wanted = self.key_events.is_wanted();
+        let is_exact = match &mut self.execution {
+            Execution::InMemory(memory) => {
+                memory.engine_mut().set_notifying(is_wanted);
+                true
+            }
+            Execution::OnDisk(disk) => {
+                disk.executor.shared().set_notifying(is_wanted);
+                false
+            }
+        };
+        self.key_events.set_told(is_exact);
     }
 
     /// The entries after `before`, up to `through`, have been executed, and the core has not heard of it.
@@ -616,8 +644,9 @@ impl<M: InMemory + Send + 'static, S: Store, H> ReplicaDriver<M, S, H> {
             ExecutorEvent::Executed(executed) => {
                 observer.on_prefix(&executed);
                 self.note_executed(self.seen, executed.through);
-                self.seen = executed.through;
-                self.key_events.add(executed.notifications);
+                let before = std::mem::replace(&mut self.seen, executed.through);
+                self.key_events
+                    .add_of(executed.notifications, |number| update_of(&self.replica, number, before));
                 let replies = executed.replies.into_iter();
                 let replies = replies.map(|(number, reply)| (number, Body::from(reply))).collect();
                 self.replica.handle(now, Event::Applied { through: executed.through, replies });
@@ -733,6 +762,7 @@ impl<M: InMemory + Send + 'static, S: Store, H> ReplicaDriver<M, S, H> {
         self.seen = op_number;
         self.key_events.state_replaced(op_number);
         self.waited.on_state_replaced();
+        self.tell_wanted();
         self.replica.handle(now, self.execution.expiry());
         self.tell_memory_room(now, self.memory_limit);
         self.outputs.push_back(Output::SnapshotJobs);

@@ -61,6 +61,12 @@ impl RedisConnections {
         (*known == address).then_some(connection)
     }
 
+    /// The address of the connection whose client has this number. Looks at all of them.
+    pub(super) fn with_id(&self, id: u64) -> Option<u64> {
+        let found = self.places.iter().flatten().find(|(_, connection)| connection.redis.id() == id);
+        found.map(|(address, _)| *address)
+    }
+
     /// How many places there are, taken or not.
     pub(super) const fn places(&self) -> usize {
         self.places.len()

@@ -157,7 +157,11 @@ impl GroupClient {
 
     /// Who waits for the read with this number, if it has not ended.
     pub(super) fn reader(&self, number: u64) -> Option<Waiter> {
-        let Token(token) = self.client.token_of_read(number)?;
+        self.waiter(self.client.token_of_read(number)?)
+    }
+
+    /// Who waits for this operation, if it has not ended.
+    pub(super) fn waiter(&self, Token(token): Token) -> Option<Waiter> {
         self.waiting.get(token).copied()
     }
 

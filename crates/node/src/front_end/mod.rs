@@ -16,6 +16,7 @@
 mod availability;
 mod client_memory;
 mod connections;
+mod copies;
 mod drain;
 mod errand;
 mod group_client;
@@ -23,6 +24,7 @@ mod messages;
 mod reply_room;
 mod requests;
 mod subscribers;
+mod tracking;
 mod waits;
 
 pub use client_memory::{ClientMemory, PATIENCE, REPLY_BYTES_SHARE};
@@ -54,11 +56,12 @@ use syros_protocol::client::{Action, Client, Config, Event, Outcome, Token};
 use syros_protocol::message::{Body, Message};
 #[cfg(feature = "planted-bugs")]
 use syros_protocol::replica::PlantedBug;
-#[cfg(feature = "planted-bugs")]
-use syros_resp::Completion;
-use syros_resp::{Connection, DebugAccess, Identity, Shared, Unavailable};
-use syros_types::{Class, ConfigurationEpoch, Footprint, Instant, Now, OpNumber, ReplicaId, ReplicaSet, mix};
+use syros_resp::{Completion, Connection, DebugAccess, Identity, Shared, Unavailable};
+use syros_types::{
+    Class, ConfigurationEpoch, Footprint, Instant, Now, OpNumber, ReadPolicy, ReplicaId, ReplicaSet, mix,
+};
 use syros_wire::FrontEndMessage;
+use tracking::Tracking;
 use waits::{Resubmission, WaitEnd, Waits};
 
 use crate::evictions::{Eviction, Evictions};
@@ -144,6 +147,12 @@ pub struct RedisFrontEnd {
     messages: Messages,
     /// Connections that ask something of the registry of subscriptions in a later turn.
     asking: Asking,
+    /// Clients that keep copies of what they read.
+    tracking: Tracking,
+    is_gateway: bool,
+    own_replica: Option<ReplicaId>,
+    /// How reads are answered whose clients have not said it.
+    read_policy: ReadPolicy,
     /// Connections of subscribers that are to be closed, and bytes that wait for each.
     overrun: Vec<(u64, usize)>,
     /// Connections that may have something to submit, since one of their operations has ended or replies have been sent.
@@ -168,6 +177,11 @@ impl RedisFrontEnd {
         #[cfg(feature = "planted-bugs")]
         let messages = messages.planted(planted);
         // Two lives of a process differ in their seeds, as they must for their sessions.
+        let (own_replica, read_policy) = (config.own_replica, config.settings.read_policy);
+        let shared = Arc::new(Shared::new(settings.debug));
+        let tracking = Tracking::new(shared.tracking_keys_max());
+        #[cfg(feature = "planted-bugs")]
+        let tracking = tracking.planted(planted);
         let waits = Waits::new(config.own_replica, mix(config.seed), now.instant);
         #[cfg(feature = "planted-bugs")]
         let waits = waits.planted(planted);
@@ -176,7 +190,11 @@ impl RedisFrontEnd {
             connections: RedisConnections::default(),
             availability: Availability::new(settings.quorum_timeout, now.instant),
             drain: Drain::new(settings.drain_timeout),
-            shared: Arc::new(Shared::new(settings.debug)),
+            tracking,
+            is_gateway: settings.is_gateway,
+            own_replica,
+            read_policy,
+            shared,
             requests: Requests::default(),
             followers,
             messages,
@@ -203,6 +221,7 @@ impl RedisFrontEnd {
 
     /// Takes a message that a replica sends in this epoch; [`make_room`](Self::make_room) has seen the message.
     pub fn on_message(&mut self, now: Now, from: ReplicaId, epoch: ConfigurationEpoch, message: Message) {
+        self.note_answer(from, &message);
         self.group.client.handle(now, Event::Message { from, epoch, message });
     }
 
@@ -236,6 +255,7 @@ impl RedisFrontEnd {
     pub fn close(&mut self, address: u64) {
         self.forget_requests(address);
         self.messages.end_all(address);
+        self.end_tracking(address);
         // It leaves the queues as soon as something is submitted.
         self.waits.forget(Instant(0), address);
         if let Some(connection) = self.connections.remove(address)
@@ -261,6 +281,7 @@ impl RedisFrontEnd {
     /// The connection has taken bytes of its client: submits what may go. True if the connection can take more at once,
     /// because what it waited for has been answered meanwhile.
     pub fn on_received(&mut self, now: Now, address: u64) -> bool {
+        self.look_for_reset(address);
         self.submit(now, address, false);
         self.serve_request(now, address);
         let has_asked = self.ask(now, address);
@@ -272,7 +293,7 @@ impl RedisFrontEnd {
     /// The client has closed its end of the connection: it waits for no elements any more.
     pub fn on_input_end(&mut self, now: Now, address: u64) {
         let end = self.waits.give_up(now.instant, address);
-        self.end_waits(end);
+        self.end_waits(now.instant, end);
     }
 
     /// Carries out a CLIENT UNBLOCK of this connection.
@@ -282,16 +303,19 @@ impl RedisFrontEnd {
         let (found, end) = self.waits.unblock(now.instant, unblocking);
         connection.redis.unblocked(found);
         self.mark_answered(address);
-        self.end_waits(end);
+        self.end_waits(now.instant, end);
     }
 
     /// Answers commands that have waited.
-    fn end_waits(&mut self, ends: impl IntoIterator<Item = WaitEnd>) {
+    fn end_waits(&mut self, now: Instant, ends: impl IntoIterator<Item = WaitEnd>) {
         for WaitEnd { address, slot, completion } in ends {
+            let is_answered = matches!(completion, Completion::Done | Completion::Reply(_));
+            self.before_reply(now, address, is_answered);
             if let Some(connection) = self.connections.get_mut(address) {
                 connection.redis.complete(slot, completion);
                 self.mark_answered(address);
             }
+            self.after_reply(now, address, is_answered);
         }
     }
 
@@ -364,8 +388,9 @@ impl RedisFrontEnd {
     /// Hands over what a connection wants to submit, as far as there is room for the replies; one that `has_turn` has
     /// waited longest for it. True if there was anything.
     fn submit(&mut self, now: Now, address: u64, mut has_turn: bool) -> bool {
-        let Self { group, connections, waits, .. } = self;
+        let Self { group, connections, waits, tracking, read_policy, .. } = self;
         let Some(connection) = connections.get_mut(address) else { return false };
+        let tracks = connection.redis.is_tracking();
         let (mut has_submitted, mut reserved, mut is_refused) = (false, 0, false);
         loop {
             let submission = connection.redis.poll_submit_if(|expected| {
@@ -376,6 +401,10 @@ impl RedisFrontEnd {
             let Some(submission) = submission else { break };
             has_submitted = true;
             has_turn &= reserved == 0;
+            if tracks {
+                let keeps = (connection.redis.keeps_copies(), *read_policy);
+                Self::note_submission(tracking, address, &submission, keeps);
+            }
             if submission.waits && group.knows(&submission.body) {
                 let from = (address, submission.slot, connection.redis.id());
                 if waits.begin(now.instant, from, &submission.body, &submission.footprint) {
@@ -386,6 +415,7 @@ impl RedisFrontEnd {
             if let Some((slot, completion)) = group.submit(now, address, submission, reserved)
                 && let Some(completion) = waits.on_read(now.instant, (address, slot), completion)
             {
+                tracking.after_reply(address, false);
                 connection.redis.complete(slot, completion);
             }
         }
@@ -424,7 +454,10 @@ impl RedisFrontEnd {
         }
         let Some(action) = self.group.client.poll() else { return self.poll_messages(now) };
         Some(match action {
-            Action::Send { to, message } => FrontEndAction::Send { to, message },
+            Action::Send { to, message } => {
+                self.note_sent(&message);
+                FrontEndAction::Send { to, message }
+            }
             Action::Completed { token, outcome, applied } => {
                 #[cfg(feature = "planted-bugs")]
                 let reply = if let Outcome::Reply(reply) = &outcome { Some(reply.clone()) } else { None };
@@ -456,9 +489,12 @@ impl RedisFrontEnd {
         let Some(completion) = self.waits.on_read(now.instant, from, completion) else {
             return Some(waiter.address);
         };
+        let is_answered = matches!(completion, Completion::Done | Completion::Reply(_));
+        self.before_reply(now.instant, waiter.address, is_answered);
         let connection = self.connections.get_mut(waiter.address)?;
         let took = now.instant.since(waiter.submitted);
         connection.redis.complete_after(waiter.slot, completion, took, now.wall);
+        self.after_reply(now.instant, waiter.address, is_answered);
         self.mark_answered(waiter.address);
         Some(waiter.address)
     }
@@ -482,7 +518,7 @@ impl RedisFrontEnd {
             ErrandKind::Ask(number) => {
                 let end = self.waits.on_asked(now.instant, number, outcome)?;
                 let address = end.address;
-                self.end_waits([end]);
+                self.end_waits(now.instant, [end]);
                 return Some(address);
             }
             ErrandKind::Leave(number) => self.waits.on_left(now.instant, number, &outcome),
@@ -671,7 +707,7 @@ impl RedisFrontEnd {
         let reachable = self.waits.with_late(now.instant, reachable, connected);
         self.waits.set_reachable(now.instant, reachable, members);
         let ends = self.waits.tick(now.instant);
-        self.end_waits(ends);
+        self.end_waits(now.instant, ends);
     }
 
     /// True if it is time for [`watch_quorum`](Self::watch_quorum).
@@ -699,7 +735,7 @@ impl RedisFrontEnd {
     pub fn begin_drain(&mut self, now: Now) {
         self.drain.begin(now.instant);
         let ends = self.waits.end_all(now.instant);
-        self.end_waits(ends);
+        self.end_waits(now.instant, ends);
     }
 
     /// True if the process stops.

@@ -151,6 +151,10 @@ impl RedisFrontEnd {
                 self.answer_at(now.instant.after(time), address, timed);
             }
             ProcessRequest::Wait(wait) => self.wait(now, address, wait),
+            ProcessRequest::Track(request) => {
+                let answer = self.track(address, request);
+                self.answer_request(now, address, &answer, Duration::ZERO);
+            }
         }
     }
 

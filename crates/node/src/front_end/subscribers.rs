@@ -7,7 +7,7 @@ use super::connections::RedisConnections;
 use super::messages::{Asked, MessagePeer, SubscriptionCounts};
 use super::{FrontEndAction, RedisFrontEnd};
 use crate::key_events::KeyEvents;
-use syros_resp::{MessageAnswer, PushedMessage};
+use syros_resp::{Connection, MessageAnswer, PushedMessage};
 use syros_types::{Instant, Now};
 use syros_wire::FrontEndMessage;
 
@@ -22,20 +22,25 @@ pub const PUSHED_BYTES_LAG: usize = 8 * 1024 * 1024;
 pub const LAG_MAX: Duration = Duration::from_secs(60);
 
 /// Writes messages for subscribers, and notes who is to be looked at afterwards.
-struct Pusher<'a> {
-    connections: &'a mut RedisConnections,
-    answered: &'a mut Vec<u64>,
-    overrun: &'a mut Vec<(u64, usize)>,
-    now: Instant,
+pub(super) struct Pusher<'a> {
+    pub(super) connections: &'a mut RedisConnections,
+    pub(super) answered: &'a mut Vec<u64>,
+    pub(super) overrun: &'a mut Vec<(u64, usize)>,
+    pub(super) now: Instant,
 }
 
 impl Pusher<'_> {
     fn push(&mut self, address: u64, message: &PushedMessage<'_>) {
+        self.push_with(address, |redis| redis.push(message));
+    }
+
+    /// Has something written for a client; `write` returns the bytes that wait for it.
+    pub(super) fn push_with(&mut self, address: u64, write: impl FnOnce(&mut Connection) -> usize) {
         let Some(connection) = self.connections.get_mut(address) else { return };
         if connection.is_overrun {
             return;
         }
-        let waiting = connection.redis.push(message);
+        let waiting = write(&mut connection.redis);
         if !std::mem::replace(&mut connection.is_answered, true) {
             self.answered.push(address);
         }
@@ -179,8 +184,12 @@ impl RedisFrontEnd {
     /// have happened, and of what scripts have published: to be called before [`poll`](Self::poll) whenever something has been executed.
     pub fn exchange_key_events(&mut self, now: Now, key_events: &mut KeyEvents) {
         self.messages.set_key_events(self.shared.keyspace_events());
-        let happened = key_events.take();
-        key_events.set_wanted(self.messages.wants_key_events());
+        let mut happened = key_events.take();
+        key_events.set_wanted(self.messages.wants_key_events() || !self.tracking.is_empty());
+        self.tracking.on_changes(&happened, &key_events.take_origins());
+        self.exchange_copies(now, key_events);
+        let replayed = key_events.replayed().0;
+        happened.retain(|announcement| announcement.entry() > replayed && !announcement.is_silent());
         if happened.is_empty() {
             return;
         }

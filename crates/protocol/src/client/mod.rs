@@ -330,6 +330,14 @@ impl Client {
         self.reads.get(number).map(|read| read.token)
     }
 
+    /// The token of the update with this id, if it is of the present session and has not ended.
+    #[must_use]
+    pub fn token_of_update(&self, id: OperationId) -> Option<Token> {
+        let Session::Active(session) = &self.session else { return None };
+        let update = self.updates.get(id.sequence).filter(|_| session.id == id.session)?;
+        Some(update.token)
+    }
+
     /// Forgets the read with this number, which nobody waits for any more. Gives back its body if it had not ended.
     pub fn abandon_read(&mut self, number: u64) -> Option<Body> {
         self.remove_read(number).map(|read| read.body)

@@ -171,6 +171,9 @@ planted_bugs! {
     SubscriptionsForgotten = "subscriptions-forgotten": "A front end that has lost a connection to another one does not tell it anew what its clients subscribe to.";
     AnnouncedAgain = "announced-again": "A gateway tells its clients of what another node has told it before.";
     KeyEventsForgotten = "key-events-forgotten": "Of several entries that a node executes in a row, it tells only of the last one what it has done to keys.";
+    InvalidationLate = "invalidation-late": "A client that keeps copies gets the reply of another replica, with a new value, before it is told to drop its copy.";
+    InvalidationForgotten = "invalidation-forgotten": "A client that keeps copies is not told that a key has changed while it read the key.";
+    CopiesOutliveState = "copies-outlive-state": "Clients that keep copies are not told that the replica of their node has taken over another state.";
     ScriptNotUndone = "script-not-undone": "What a script has done stays though it touches a key that it did not declare, and is answered with an error.";
     ScriptConcernsDeclared = "script-concerns-declared": "A script that may touch any key is taken for one that touches those which it declares.";
     SecondKeyForgotten = "second-key-forgotten": "The key at which LMOVE or SMOVE leaves what it takes is no part of its footprint.";

@@ -2,6 +2,7 @@
 
 mod messages;
 mod requests;
+mod tracking;
 mod transactions;
 mod waiting;
 mod watching;
@@ -96,6 +97,8 @@ struct CommandPipeline {
     /// The client sent a line of an HTTP request.
     speaks_http: bool,
     commands: u64,
+    /// The client keeps what the command reads that is under way.
+    keeps_copies: bool,
     /// The client gets no reply to the command that is looked at.
     is_silent: bool,
     /// What has been asked of the process. No further input is looked at.
@@ -197,6 +200,7 @@ impl Connection {
                 planted: None,
                 speaks_http: false,
                 commands: 0,
+                keeps_copies: false,
                 is_silent: false,
                 requested: None,
                 is_postponed: false,
@@ -482,6 +486,8 @@ impl CommandPipeline {
             || self.waiting.is_some()
             || self.unblocking.is_some()
             || self.transactions.back().is_some_and(Transaction::is_conditional)
+            // Invalidations have their places between replies.
+            || (self.session.tracking.is_some() && !self.slots.is_empty())
             || self.slots.len() >= COMMANDS_MAX
             || !self.schedule.has_room()
             || self.reply_bytes() >= REPLY_BYTES_PAUSE
@@ -652,6 +658,7 @@ impl CommandPipeline {
         if self.refuse_to_subscriber(number, local, words) {
             return;
         }
+        self.note_tracking(local);
         match parsed {
             Ok(Parsed::Local(command)) if transactions::is_immediate(command) => {
                 self.at_once(number, command, words, context);

@@ -35,7 +35,8 @@ impl Connection {
     pub fn take_request(&mut self) -> Option<ProcessRequest> {
         let pipeline = &mut self.pipeline;
         let pending = pipeline.requested.as_mut()?;
-        if matches!(pending.request, Some(ProcessRequest::Wait(_))) && !pipeline.slots.is_empty() {
+        let comes_last = matches!(pending.request, Some(ProcessRequest::Wait(_) | ProcessRequest::Track(_)));
+        if comes_last && !pipeline.slots.is_empty() {
             return None;
         }
         let mut request = pending.request.take()?;

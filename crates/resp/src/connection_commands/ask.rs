@@ -4,6 +4,7 @@ use super::{Session, client_filter, debug, subcommand_error};
 use crate::context::Context;
 use crate::requests::{ProcessRequest, WaitRequest};
 use crate::shared::PauseMode;
+use crate::tracking::TrackingRequest;
 use std::time::Duration;
 use syros_commands::{CommandError, ConnectionCommand, lookup, parse_integer};
 
@@ -27,6 +28,8 @@ pub(crate) fn request(
                 Some(client_filter::kill(&words[2..], session))
             } else if is(b"pause") {
                 Some(pause(&words[2..]))
+            } else if is(b"tracking") {
+                Some(tracking(&words[2..], session))
             } else if is(b"unpause") {
                 Some(Ok(ProcessRequest::Unpause))
             } else {
@@ -45,10 +48,26 @@ pub(crate) fn request(
 pub(crate) fn asks_process(command: ConnectionCommand, words: &[&[u8]]) -> bool {
     let is = |name: &[u8]| words.get(1).is_some_and(|word| word.eq_ignore_ascii_case(name));
     match command {
-        ConnectionCommand::Client => is(b"list") || is(b"kill") || is(b"pause") || is(b"unpause"),
+        ConnectionCommand::Client => {
+            is(b"list") || is(b"kill") || is(b"pause") || is(b"unpause") || is(b"tracking")
+        }
         ConnectionCommand::Debug => is(b"sleep"),
         ConnectionCommand::Monitor => true,
         _ => false,
+    }
+}
+
+/// CLIENT TRACKING: the words behind these two.
+fn tracking(words: &[&[u8]], session: &Session) -> Result<ProcessRequest, Vec<u8>> {
+    let present = session.tracking.as_ref().map(|tracking| &tracking.request);
+    let is_on = words[0].eq_ignore_ascii_case(b"on");
+    let request = TrackingRequest::parse(&words[1..], present, is_on)?;
+    if is_on {
+        Ok(ProcessRequest::Track(Some(request)))
+    } else if words[0].eq_ignore_ascii_case(b"off") {
+        Ok(ProcessRequest::Track(None))
+    } else {
+        Err(CommandError::Syntax.text())
     }
 }
 

@@ -5,13 +5,17 @@ use super::{
     write_id,
 };
 use crate::context::Identity;
-use crate::writer::{write_bulk, write_error, write_nil, write_simple, write_verbatim};
+use crate::tracking::TrackingChoice;
+use crate::writer::{
+    write_array, write_bulk, write_error, write_integer, write_map, write_nil, write_set, write_simple,
+    write_verbatim,
+};
 use std::io::Write as _;
 use std::time::Duration;
 use syros_commands::CommandError;
 use syros_types::WallTime;
 
-const SUBCOMMANDS: [Subcommand; 14] = [
+const SUBCOMMANDS: [Subcommand; 18] = [
     Subcommand {
         name: "blind",
         arity: 3,
@@ -21,9 +25,22 @@ const SUBCOMMANDS: [Subcommand; 14] = [
         ],
     },
     Subcommand {
+        name: "caching",
+        arity: 3,
+        help: &[
+            "CACHING (YES|NO)",
+            "    Enable/disable tracking of the keys for next command in OPTIN/OPTOUT modes.",
+        ],
+    },
+    Subcommand {
         name: "getname",
         arity: 2,
         help: &["GETNAME", "    Return the name of the current connection."],
+    },
+    Subcommand {
+        name: "getredir",
+        arity: 2,
+        help: &["GETREDIR", "    Return the client ID we are redirecting to when tracking is enabled."],
     },
     Subcommand { name: "id", arity: 2, help: &["ID", "    Return the ID of the current connection."] },
     Subcommand {
@@ -82,6 +99,20 @@ const SUBCOMMANDS: [Subcommand; 14] = [
         arity: 3,
         help: &["SETNAME <name>", "    Assign the name <name> to the current connection."],
     },
+    Subcommand {
+        name: "tracking",
+        arity: -3,
+        help: &[
+            "TRACKING (ON|OFF) [REDIRECT <id>] [BCAST] [PREFIX <prefix> [...]]",
+            "         [OPTIN] [OPTOUT] [NOLOOP]",
+            "    Control server assisted client side caching.",
+        ],
+    },
+    Subcommand {
+        name: "trackinginfo",
+        arity: 2,
+        help: &["TRACKINGINFO", "    Report tracking status for the current connection."],
+    },
     Subcommand { name: "unpause", arity: 2, help: &["UNPAUSE", "    End the pause."] },
     Subcommand {
         name: "unblock",
@@ -93,6 +124,9 @@ const SUBCOMMANDS: [Subcommand; 14] = [
 pub(super) fn answer(words: &[&[u8]], session: &mut Session, now: WallTime, out: &mut Vec<u8>) {
     match subcommand("client", &SUBCOMMANDS, words, out) {
         Some("blind") => blind(session, words[2], out),
+        Some("caching") => caching(session, words[2], out),
+        Some("getredir") => write_integer(out, redirection(session)),
+        Some("trackinginfo") => tracking_info(session, out),
         Some("getname") if session.name.is_empty() => write_nil(out, session.protocol),
         Some("getname") => write_bulk(out, &session.name),
         Some("id") => write_id(session, out),
@@ -112,6 +146,81 @@ pub(super) fn answer(words: &[&[u8]], session: &mut Session, now: WallTime, out:
         Some("unblock") => write_command_error(out, &CommandError::Syntax),
         _ => {}
     }
+}
+
+/// CLIENT CACHING.
+fn caching(session: &mut Session, mode: &[u8], out: &mut Vec<u8>) {
+    let choice = session.tracking.as_ref().map(|tracking| tracking.request.choice);
+    let Some(choice @ (TrackingChoice::OptIn | TrackingChoice::OptOut)) = choice else {
+        let text = "ERR CLIENT CACHING can be called only when the client is in tracking mode with OPTIN or OPTOUT \
+                    mode enabled";
+        return write_error(out, text.as_bytes());
+    };
+    let is_yes = mode.eq_ignore_ascii_case(b"yes");
+    if !is_yes && !mode.eq_ignore_ascii_case(b"no") {
+        return write_command_error(out, &CommandError::Syntax);
+    }
+    match (is_yes, choice) {
+        (true, TrackingChoice::OptOut) => {
+            write_error(out, b"ERR CLIENT CACHING YES is only valid when tracking is enabled in OPTIN mode.");
+        }
+        (false, TrackingChoice::OptIn) => {
+            write_error(out, b"ERR CLIENT CACHING NO is only valid when tracking is enabled in OPTOUT mode.");
+        }
+        _ => {
+            if let Some(tracking) = &mut session.tracking {
+                tracking.is_caching_set = true;
+            }
+            write_simple(out, b"OK");
+        }
+    }
+}
+
+/// The number of the client that is told of keys to be dropped: 0 if it is this one, -1 if none is.
+fn redirection(session: &Session) -> i64 {
+    let redirect = session.tracking.as_ref().map(|tracking| tracking.request.redirect.unwrap_or(0));
+    redirect.map_or(-1, u64::cast_signed)
+}
+
+/// CLIENT TRACKINGINFO.
+fn tracking_info(session: &Session, out: &mut Vec<u8>) {
+    let mut flags: Vec<&[u8]> = Vec::new();
+    match &session.tracking {
+        None => flags.push(b"off"),
+        Some(tracking) => {
+            flags.push(b"on");
+            let request = &tracking.request;
+            let (is_in, is_out) =
+                (request.choice == TrackingChoice::OptIn, request.choice == TrackingChoice::OptOut);
+            for (flag, is_set) in [
+                (&b"bcast"[..], request.is_broadcast),
+                (b"optin", is_in),
+                (b"caching-yes", is_in && tracking.is_caching_set),
+                (b"optout", is_out),
+                (b"caching-no", is_out && tracking.is_caching_set),
+                (b"noloop", request.no_loop),
+                (b"broken_redirect", tracking.is_broken),
+            ] {
+                flags.extend(is_set.then_some(flag));
+            }
+        }
+    }
+    write_map(out, session.protocol, 3);
+    write_bulk(out, b"flags");
+    write_set(out, session.protocol, flags.len());
+    flags.iter().for_each(|flag| write_bulk(out, flag));
+    write_bulk(out, b"redirect");
+    write_integer(out, redirection(session));
+    write_bulk(out, b"prefixes");
+    // A client that is told of all keys has an empty prefix.
+    let all = [Vec::new()];
+    let prefixes = match session.tracking.as_ref().map(|tracking| &tracking.request) {
+        Some(request) if request.is_broadcast && request.prefixes.is_empty() => &all[..],
+        Some(request) => &request.prefixes,
+        None => &[],
+    };
+    write_array(out, prefixes.len());
+    prefixes.iter().for_each(|prefix| write_bulk(out, prefix));
 }
 
 fn set_own_name(session: &mut Session, name: &[u8], out: &mut Vec<u8>) {
@@ -225,6 +334,9 @@ pub(crate) fn put_client_line(session: &Session, figures: &ClientFigures, now: W
         ('P', session.is_subscriber()),
         ('x', figures.queued.is_some()),
         ('b', figures.is_blocked),
+        ('t', session.tracking.is_some()),
+        ('R', session.tracking.as_ref().is_some_and(|tracking| tracking.is_broken)),
+        ('B', session.tracking.as_ref().is_some_and(|tracking| tracking.request.is_broadcast)),
     ] {
         flags.extend(is_set.then_some(flag));
     }
@@ -234,7 +346,7 @@ pub(crate) fn put_client_line(session: &Session, figures: &ClientFigures, now: W
     // Buffers that are kept for later replies count as memory, and not as replies.
     let (replies, events, output_memory) =
         if *output_bytes > 0 { (1, "rw", *output_memory) } else { (0, "r", 0) };
-    let command = figures.last_command.unwrap_or("NULL");
+    let (command, redirect) = (figures.last_command.unwrap_or("NULL"), redirection(session));
     // The number of the file is the system's business. Neither the words of commands nor replies are in buffers of a
     // fixed size.
     let _ = write!(out, "id={id} addr={address} laddr={local_address} fd=-1 name=");
@@ -243,7 +355,7 @@ pub(crate) fn put_client_line(session: &Session, figures: &ClientFigures, now: W
         out,
         " age={age} idle={idle} flags={flags} db={database} sub={sub} psub={psub} ssub={ssub} multi={multi} \
          watch={watched} qbuf={unread_bytes} qbuf-free=0 argv-mem=0 multi-mem={queue_bytes} rbs=0 rbp=0 obl=0 oll={replies} omem={output_memory} \
-         tot-mem={memory_bytes} events={events} cmd={command} user=default redir=-1 resp={protocol} lib-name="
+         tot-mem={memory_bytes} events={events} cmd={command} user=default redir={redirect} resp={protocol} lib-name="
     );
     out.extend_from_slice(&session.library_name);
     out.extend_from_slice(b" lib-ver=");

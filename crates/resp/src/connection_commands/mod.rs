@@ -21,6 +21,7 @@ use crate::context::{Context, Identity};
 use crate::info::info_text;
 use crate::shared::Shared;
 use crate::statistics::Statistics;
+use crate::tracking::SessionTracking;
 use crate::writer::{
     Protocol, write_array, write_bulk, write_error, write_integer, write_simple, write_verbatim,
 };
@@ -71,6 +72,8 @@ pub(crate) struct Session {
     pub(crate) shared: Arc<Shared>,
     /// It is shown the commands of all clients: MONITOR.
     pub(crate) is_monitor: bool,
+    /// The client keeps copies of what it reads: CLIENT TRACKING.
+    pub(crate) tracking: Option<Box<SessionTracking>>,
     /// Where updates that depend on chance get their seeds.
     pub(crate) seeds: Prng,
 }
@@ -93,6 +96,7 @@ impl Session {
             statistics: Arc::clone(&shared.statistics),
             shared,
             is_monitor: false,
+            tracking: None,
         }
     }
 
@@ -109,6 +113,7 @@ impl Session {
         self.read_policy = None;
         self.gives_up_counts = false;
         self.is_monitor = false;
+        self.tracking = None;
         if self.replies == Replies::Off {
             self.replies = Replies::Again;
         }

@@ -78,6 +78,8 @@ pub(crate) struct ConnectionSettings {
     pub(crate) latency_tracking: AtomicU64,
     /// Which events of keys clients are told of: the bits of [`KeyspaceEvents`].
     pub(crate) keyspace_events: AtomicU16,
+    /// Keys that are remembered to be kept by clients, at most.
+    pub(crate) tracking_keys_max: AtomicU64,
     /// Scripts may touch keys that they do not declare: 1 if so.
     pub(crate) undeclared_keys: AtomicU64,
     /// A client that sends nothing for so many seconds is disconnected; none is if it is 0.
@@ -93,6 +95,7 @@ impl Default for ConnectionSettings {
             latency_millis: AtomicU64::new(0),
             latency_tracking: AtomicU64::new(1),
             keyspace_events: AtomicU16::new(0),
+            tracking_keys_max: AtomicU64::new(1_000_000),
             undeclared_keys: AtomicU64::new(1),
             idle_seconds: AtomicU64::new(0),
         }
@@ -136,6 +139,12 @@ impl Shared {
     #[must_use]
     pub fn keyspace_events(&self) -> KeyspaceEvents {
         KeyspaceEvents::from_bits(self.settings.keyspace_events.load(Ordering::Relaxed))
+    }
+
+    /// Keys that are remembered to be kept by clients, at most.
+    #[must_use]
+    pub fn tracking_keys_max(&self) -> usize {
+        usize::try_from(self.settings.tracking_keys_max.load(Ordering::Relaxed)).unwrap_or(usize::MAX)
     }
 
     /// From now on these commands wait.

@@ -173,6 +173,7 @@ impl Swarm {
         swarm.draw_transactions();
         swarm.draw_watches();
         swarm.draw_waits();
+        swarm.draw_tracking();
         swarm
     }
 

@@ -35,6 +35,8 @@ pub struct FrontEndWorld {
     pub databases: u64,
     /// Clients that each has whose commands wait, beside the others.
     pub waiters: usize,
+    /// Clients of each node that keep copies of what they read, beside the others.
+    pub keepers: usize,
     /// Of a hundred operations, so many are joined with others to one, by a script or in a transaction.
     pub joined_percent: u64,
     /// Scripts must declare the keys that they touch.
@@ -85,6 +87,7 @@ impl Swarm {
             drain_timeout: draw.of(&[50 * MILLI, 5_000 * MILLI]) / speed,
             databases: self.databases_of_clients(),
             waiters: 0,
+            keepers: 0,
             joined_percent: Draw(Prng::new(self.seed ^ 0x5397_0a11_5eed_0047)).sometimes(&[10, 40]),
             declares: Draw(Prng::new(self.seed ^ 0x5397_0a11_5eed_0048)).one_in(2),
             // Without a front end at a node, gateways reach nobody.

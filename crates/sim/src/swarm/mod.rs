@@ -10,6 +10,7 @@ mod evictions;
 mod front_ends;
 mod hunts;
 mod settings;
+mod tracking;
 mod waits;
 mod watches;
 

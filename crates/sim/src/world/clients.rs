@@ -87,6 +87,7 @@ impl World {
         self.clients[slot].life += 1;
         self.end_conversation(slot);
         self.waiting.end(slot);
+        self.tracking.end(slot);
         client.unfinished().into_iter().for_each(|operation| self.history.abandon(operation));
         for (replica, address) in client.connections.iter().enumerate() {
             if let Some(address) = address {

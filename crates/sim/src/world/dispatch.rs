@@ -144,7 +144,7 @@ impl World {
     /// Does what a replica process wants, which has just executed so many updates.
     pub(super) fn carry_out(&mut self, replica: usize, executed_now: u64, effects: &mut Vec<Effect>) {
         let (time, life) = (self.now(), self.replicas[replica].life);
-        let (mut departures, mut announced) = (Vec::new(), Vec::new());
+        let mut departures = Vec::new();
         for effect in effects.drain(..) {
             match effect {
                 Effect::Send { to, kind, binds, executed, entries, answers_read, bytes } => {
@@ -168,11 +168,9 @@ impl World {
                 Effect::Snapshots => self.plan_snapshot_step(replica),
                 Effect::Engine => self.plan_engine_step(replica),
                 Effect::Flush => self.begin_flush(replica),
-                Effect::Announce(happened) => announced.extend(happened),
             }
         }
         self.depart(replica, executed_now, departures);
-        self.announce(replica, announced);
     }
 
     /// Where a replica's message goes, unless nobody is there any more.

@@ -14,8 +14,6 @@ use crate::swarm::{MILLI, SECOND};
 use crate::tally::Occurrence;
 use std::collections::BTreeMap;
 use std::rc::Rc;
-use syros_commands::access::Announcement;
-use syros_node::KeyEvents;
 use syros_node::front_end::MessagePeer;
 use syros_types::{Prng, ReplicaId};
 use syros_wire::FrontEndMessage;
@@ -83,7 +81,7 @@ fn link_of(from: usize, to: usize) -> ((usize, usize), usize) {
 
 impl World {
     /// True if clients of front ends publish and subscribe.
-    fn converses(&self) -> bool {
+    pub(super) fn converses(&self) -> bool {
         self.swarm.front_ends.is_some_and(|world| world.converses)
     }
 
@@ -179,22 +177,6 @@ impl World {
             self.at_host(slot, |host, now| host.front_end_mut().on_peer_lost(now, name));
         }
         self.schedule_peers(one, two);
-    }
-
-    /// A replica has executed something of which clients of its front end are told, if there is one.
-    pub(super) fn announce(&mut self, replica: usize, happened: Vec<Announcement>) {
-        if happened.is_empty() || !self.converses() || self.home_of(replica).is_none() {
-            return;
-        }
-        let now = self.now();
-        for announcement in &happened {
-            if let Announcement::Message(message) = announcement {
-                self.trace.line(now, format_args!("front end {replica} tells of {message:?}"));
-            }
-        }
-        let mut executed = KeyEvents::default();
-        executed.add(happened);
-        self.at_host(replica, |host, now| host.front_end_mut().exchange_key_events(now, &mut executed));
     }
 
     /// A front end sends a message to another one.

@@ -12,6 +12,7 @@ mod lifecycle;
 mod messages;
 mod nemesis;
 mod redis;
+mod tracking;
 mod turns;
 mod waiting;
 
@@ -43,6 +44,7 @@ use syros_protocol::message::{Body, Message};
 use syros_protocol::record::Ticket;
 use syros_protocol::replica::{self, PlantedBug};
 use syros_types::{Configuration, Group, OpNumber, Prng, ReplicaId};
+use tracking::Tracking;
 use turns::Turns;
 use waiting::Waiting;
 
@@ -103,6 +105,8 @@ pub(crate) enum SimEvent {
     Talk { slot: usize, life: u64 },
     /// A client of a front end asks for a command that waits.
     Wait { slot: usize, life: u64, place: usize },
+    /// A client of a front end that keeps copies reads something.
+    Track { slot: usize, life: u64, place: usize },
 }
 
 /// A message on the network.
@@ -270,6 +274,7 @@ pub struct World {
     broken_client: BrokenClient,
     conversation: Conversation,
     pub(crate) waiting: Waiting,
+    tracking: Tracking,
     /// Scripts that clients have run.
     scripts: u64,
     /// So many may go on until they have no fuel: it takes long.
@@ -381,6 +386,7 @@ impl World {
             misanswered: None,
             conversation: Conversation::new(swarm.seed),
             waiting: Waiting::new(&swarm),
+            tracking: Tracking::new(&swarm),
             scripts: 0,
             exhausting: u64::from(swarm.seed.is_multiple_of(8)),
             swarm,
@@ -398,7 +404,7 @@ impl World {
         let has_sets =
             |settings: CollectionSettings| settings.weights[crate::workload::collections::SETS] > 0;
         let takes_any = self.swarm.workload.collections.is_some_and(has_sets);
-        let waits = self.swarm.front_ends.is_some_and(|world| world.waiters > 0);
+        let waits = self.swarm.front_ends.is_some_and(|world| world.waiters + world.keepers > 0);
         let evicts = self.swarm.eviction.policy.order().is_some();
         if takes_any || waits || evicts {
             self.invariants.keep_answers();
@@ -520,6 +526,7 @@ impl World {
             SimEvent::PeerMessage { ends, link, bytes } => self.peer_message(ends, link, &bytes),
             SimEvent::Talk { slot, life } => self.talk(slot, life),
             SimEvent::Wait { slot, life, place } => self.wait(slot, life, place),
+            SimEvent::Track { slot, life, place } => self.track(slot, life, place),
             SimEvent::Respawn { slot, life } => {
                 if self.clients[slot].life == life {
                     self.start_client(slot);

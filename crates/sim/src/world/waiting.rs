@@ -11,6 +11,7 @@ use crate::asked::Asked;
 use crate::client::ClientProcess;
 use crate::clock::VirtualTime;
 use crate::history::OperationIndex;
+use crate::process::ReplicaProcess;
 use crate::swarm::{MILLI, SECOND, Swarm};
 use crate::tally::Occurrence;
 use crate::workload::{ClientCommand, WaitAction, WaitCommand, encode};
@@ -99,10 +100,14 @@ impl World {
     }
 
     /// A replica has executed so many updates, as far as that is known: the front end in its process looks whether they were
-    /// waited for.
+    /// waited for, whether clients keep copies of what they change, and what scripts have published.
     pub(super) fn wake_waiters(&mut self, replica: usize, executed_now: u64) {
         let is_known = self.swarm.disk_engine.is_none();
-        if self.waiters() == 0 || (is_known && executed_now == 0) {
+        let has_waiters = self.waiters() > 0 && !(is_known && executed_now == 0);
+        // Time changes keys, too.
+        let process = self.replicas[replica].process.as_ref();
+        let tells = self.keepers() > 0 || self.converses();
+        if !has_waiters && !(tells && process.is_some_and(ReplicaProcess::has_untold)) {
             return;
         }
         let at = self.now();
@@ -297,7 +302,7 @@ impl World {
     }
 
     /// The reply to a read, when all that has been committed is executed.
-    fn look_at_state(&self, body: &[u8]) -> Option<Reply> {
+    pub(super) fn look_at_state(&self, body: &[u8]) -> Option<Reply> {
         let mut reply = Vec::new();
         self.invariants.state()?.read(self.invariants.last_log_time(), body, &mut reply);
         Reply::decode_all(&reply).ok()?.pop()

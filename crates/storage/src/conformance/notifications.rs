@@ -2,8 +2,10 @@
 
 use super::{Generator, apply, body_if_data, ms};
 use crate::Engine;
+use std::collections::BTreeMap;
+use syros_commands::Reply;
 use syros_commands::access::{Announcement, KeyEvent, Notification};
-use syros_types::{Database, OpNumber};
+use syros_types::{Database, OpNumber, WallTime};
 
 /// What engines have to pass.
 ///
@@ -12,6 +14,8 @@ use syros_types::{Database, OpNumber};
 pub(super) fn test<E: Engine>(make: &impl Fn() -> E) {
     test_events(make);
     test_expiry(make);
+    test_silent_changes(make);
+    test_every_change_is_told(make);
     test_databases(make);
     test_what_is_undone(make);
     test_order_and_silence(make);
@@ -30,6 +34,11 @@ fn body_in(database: Database, commands: &[&str]) -> Vec<u8> {
     commands.iter().flat_map(of_one).collect()
 }
 
+/// The events since the last call.
+fn key_events<E: Engine>(engine: &mut E) -> Vec<Notification> {
+    engine.take_notifications().into_iter().filter_map(Announcement::into_key_event).collect()
+}
+
 /// What has been told since the last call: events and keys, and databases but for the first.
 fn told<E: Engine>(engine: &mut E) -> String {
     let show = |Notification { database, key, event, .. }: Notification| {
@@ -37,13 +46,8 @@ fn told<E: Engine>(engine: &mut E) -> String {
         let place = if database.is_first() { String::new() } else { format!("@{}", database.number()) };
         format!("{} {key}{place}", event.name())
     };
-    engine
-        .take_notifications()
-        .into_iter()
-        .filter_map(Announcement::into_key_event)
-        .map(show)
-        .collect::<Vec<_>>()
-        .join(", ")
+    let told = key_events(engine).into_iter().filter(|one| !one.event.is_silent());
+    told.map(show).collect::<Vec<_>>().join(", ")
 }
 
 /// Each command and what Redis 7.0 tells of it, with flags `KEAn`. One line goes on from the state that the lines before have
@@ -254,12 +258,16 @@ fn test_expiry<E: Engine>(make: &impl Fn() -> E) {
     let commands = ["SET a 2", "SINTERSTORE b none", "DEL c", "SADD d n", "GETDEL e"];
     for (time, command) in (100..).zip(commands) {
         apply(&mut engine, ms(time), &body(&[command]));
-        all.extend(engine.take_notifications().into_iter().filter_map(Announcement::into_key_event));
+        all.extend(key_events(&mut engine));
     }
+    // Long before its record goes, it is told that a key has changed by expiring.
+    let due = |key: &[u8]| all.iter().any(|one| one.event == KeyEvent::Changed && *one.key == *key);
+    assert!([b"a", b"b", b"c", b"d"].iter().all(|key| due(*key)));
     for time in 1..100 {
         engine.advance(ms(1_000 * time));
-        all.extend(engine.take_notifications().into_iter().filter_map(Announcement::into_key_event));
+        all.extend(key_events(&mut engine));
     }
+    all.retain(|one| !one.event.is_silent());
     let of = |event: KeyEvent| {
         let keys = all.iter().filter(|one| one.event == event);
         let mut keys: Vec<_> = keys.map(|one| String::from_utf8_lossy(&one.key).into_owned()).collect();
@@ -273,6 +281,107 @@ fn test_expiry<E: Engine>(make: &impl Fn() -> E) {
     // A key that is set with an expiry in the past is set, and expires.
     apply(&mut engine, ms(100_000), &body(&["SET a 1 PXAT 5"]));
     assert_eq!(told(&mut engine), "set a, expire a, expired a");
+}
+
+/// FLUSHALL, SWAPDB and many keys that expire at once change any key; what no event tells of changes its key.
+fn test_silent_changes<E: Engine>(make: &impl Fn() -> E) {
+    let mut engine = make();
+    engine.set_notifying(true);
+    let silent = |engine: &mut E| -> Vec<(KeyEvent, String)> {
+        let told = key_events(engine).into_iter().filter(|one| one.event.is_silent());
+        told.map(|one| (one.event, String::from_utf8_lossy(&one.key).into_owned())).collect()
+    };
+    for command in ["FLUSHALL", "FLUSHDB", "SWAPDB 0 1"] {
+        apply(&mut engine, ms(1), &body(&[command]));
+        assert_eq!(silent(&mut engine), [(KeyEvent::Flushed, String::new())], "{command}");
+    }
+    let changed = |key: &str| vec![(KeyEvent::Changed, key.to_owned())];
+    apply(&mut engine, ms(1), &body(&["XGROUP CREATE x g 0 MKSTREAM", "XADD x 1-1 f v"]));
+    assert_eq!(silent(&mut engine), []);
+    for command in [
+        "XREADGROUP GROUP g one STREAMS x >",
+        "XCLAIM x g two 0 1-1",
+        "XAUTOCLAIM x g one 0 0",
+        "XACK x g 1-1",
+    ] {
+        apply(&mut engine, ms(1), &body(&[command]));
+        assert_eq!(silent(&mut engine), changed("x"), "{command}");
+    }
+    for key in 0..300 {
+        apply(&mut engine, ms(2), &body(&[&format!("SET k{key} 1 PXAT {}", if key < 2 { 10 } else { 20 })]));
+    }
+    // PXAT names the last millisecond.
+    engine.advance(ms(11));
+    assert_eq!(silent(&mut engine), [changed("k0"), changed("k1")].concat());
+    engine.advance(ms(21));
+    assert_eq!(silent(&mut engine), [(KeyEvent::Flushed, String::new())]);
+    apply(&mut engine, ms(30), &body(&["HSET h one 1 two 2 three 3", "HPEXPIRE h 10 FIELDS 1 one"]));
+    apply(&mut engine, ms(30), &body(&["HPEXPIRE h 12 FIELDS 1 two"]));
+    assert_eq!(silent(&mut engine), []);
+    for time in [41, 43] {
+        engine.advance(ms(time));
+        assert_eq!(silent(&mut engine), changed("h"), "{time}");
+    }
+}
+
+/// What there is of every key: by its name and database, what DUMP and PEXPIRETIME say.
+fn state_of<E: Engine>(engine: &E, time: WallTime) -> BTreeMap<(Database, Vec<u8>), Vec<Reply>> {
+    let ask = |database: Database, words: &[&[u8]]| {
+        let mut reply = Vec::new();
+        engine.read(time, &body_if_data(words, database).expect("a command on data"), &mut reply);
+        Reply::decode_all(&reply).expect("a reply").pop()
+    };
+    let mut state = BTreeMap::new();
+    for database in Database::all() {
+        let Some(Reply::Array(keys)) = ask(database, &[b"KEYS", b"*"]) else { continue };
+        for key in keys {
+            let Reply::Bulk(key) = key else { panic!("{key:?} is no key") };
+            let said = [&b"DUMP"[..], b"PEXPIRETIME"].map(|command| ask(database, &[command, &key]));
+            state.insert((database, key), said.into_iter().flatten().collect());
+        }
+    }
+    state
+}
+
+/// Nothing changes a key without telling of it, not even time. What clients keep copies of depends on it.
+fn test_every_change_is_told<E: Engine>(make: &impl Fn() -> E) {
+    for seed in 0..2 {
+        let mut engine = make();
+        engine.set_notifying(true);
+        let mut generator = Generator::new(seed, 1..4_000, 1..2_000_000);
+        generator.mixes_sketches = true;
+        generator.has_streams = true;
+        generator.has_field_expiry = true;
+        let mut before = BTreeMap::new();
+        let (mut changes, mut silent) = (0, 0);
+        for step in 0..1_500 {
+            let Some(body) = generator.body() else { continue };
+            let time = ms(step * 50);
+            apply(&mut engine, time, &body);
+            let after = state_of(&engine, time);
+            let told = key_events(&mut engine);
+            if told.iter().any(|one| one.event == KeyEvent::Flushed) {
+                before = after;
+                continue;
+            }
+            let of_both = before.keys().chain(after.keys());
+            let mut changed = of_both.filter(|key| before.get(key) != after.get(key));
+            // That a record goes whose key has expired comes too late.
+            let told: Vec<_> = told.iter().filter(|one| one.event != KeyEvent::Expired).collect();
+            let is_told = |(_, name): &(Database, Vec<u8>)| told.iter().any(|one| *one.key == **name);
+            silent += usize::from(changed.clone().any(|(_, name)| {
+                told.iter().filter(|one| *one.key == **name).all(|one| one.event.is_silent())
+            }));
+            if let Some((database, key)) = changed.clone().find(|key| !is_told(key)) {
+                let operations: Vec<_> = syros_commands::operations(&body).collect();
+                let key = key.escape_ascii();
+                panic!("seed {seed}, step {step}: {operations:?} changes {key} of {database:?} silently");
+            }
+            changes += usize::from(changed.next().is_some());
+            before = after;
+        }
+        assert!(changes > 250 && silent > 20, "{changes}, of which only silent events tell {silent}");
+    }
 }
 
 fn test_databases<E: Engine>(make: &impl Fn() -> E) {
@@ -342,7 +451,11 @@ fn test_order_and_silence<E: Engine>(make: &impl Fn() -> E) {
             assert_eq!(replies[0], replies[1], "seed {seed}, step {step}");
             let told = talking.take_notifications();
             let is_of_entry = |one: &Announcement| match one {
-                Announcement::KeyEvent(Notification { event: KeyEvent::Expired, .. }) => true,
+                Announcement::KeyEvent(Notification { event, .. })
+                    if *event == KeyEvent::Expired || event.is_silent() =>
+                {
+                    true
+                }
                 of_entry => of_entry.entry() == step + 1,
             };
             assert!(told.iter().all(is_of_entry));

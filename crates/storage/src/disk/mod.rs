@@ -21,6 +21,7 @@ pub use layout::merged;
 pub use loader::{DiskLoader, LoadError};
 pub use reader::{ReadView, Reader};
 
+use crate::keyspace::DUE_TOLD_MAX;
 use crate::memory::moment;
 use crate::removals::{PLACES, SharedRemovals};
 use crate::stamp::Stamp;
@@ -163,11 +164,53 @@ impl<S: Store> Shared<S> {
     }
 
     /// Lets readers see what was executed at this log time and before.
-    pub fn advance(&self, time: WallTime) {
-        self.time.fetch_max(time.0, Ordering::AcqRel);
+    ///
+    /// Tells, if that is asked, of keys that have expired since: that they have changed, long before their records go; or
+    /// that any key may have, if they are many. Of no log entry.
+    pub fn advance(&self, time: WallTime) -> Vec<Notification> {
+        let before = WallTime(self.time.fetch_max(time.0, Ordering::AcqRel));
         if self.next_expiry.load(Ordering::Acquire) <= self.time().as_millis() {
             self.find_next_expiry();
         }
+        let is_due = self.has_expired() && before.as_millis() < self.time().as_millis();
+        if is_due && self.notifies() { self.due_since(before) } else { Vec::new() }
+    }
+
+    /// What is to be told of keys whose expiry is after this log time and not after the present one, and of hashes of which
+    /// fields have expired that are not removed: which of their fields have expired since nobody knows.
+    fn due_since(&self, before: WallTime) -> Vec<Notification> {
+        let now_ms = self.time().as_millis();
+        let mut due = Vec::new();
+        for (database, space) in self.spaces_in_use() {
+            let from = expiries_from(space, 0);
+            let walked = self.store.walk(None, &from, |key, _| {
+                let Some((ms, position, name)) = parse_expiry_key(space, key) else {
+                    return ControlFlow::Break(());
+                };
+                if ms > now_ms || due.len() > DUE_TOLD_MAX {
+                    return ControlFlow::Break(());
+                }
+                due.push((ms, database, name.to_vec(), named_data_key(space, position, name)));
+                ControlFlow::Continue(())
+            });
+            self.succeeded(walked);
+        }
+        if due.len() > DUE_TOLD_MAX {
+            let (database, key) = (Database::FIRST, Box::default());
+            return vec![Notification { entry: 0, database, key, event: KeyEvent::Flushed }];
+        }
+        let told = due.into_iter().filter_map(|(ms, database, name, data_key)| {
+            let found = self.succeeded(self.store.get(&data_key)).flatten()?;
+            let parsed = parse_record(found.as_ref(), is_long(&name));
+            let moments = parsed.moments(found.as_ref());
+            let has_gone = moments.gone.map(NonZeroU64::get) == Some(ms) && ms > before.as_millis();
+            let has_lost = moments.gone.is_none_or(|gone| gone.get() > now_ms)
+                && moments.first.is_some_and(|first| first.get() <= now_ms);
+            let expired = expiry_of(database, parsed.key(found.as_ref(), &name));
+            let told = expired.filter(|_| has_gone || has_lost);
+            told.map(|expired| Notification { event: KeyEvent::Changed, ..expired })
+        });
+        told.collect()
     }
 
     /// No key expires before this.
@@ -649,7 +692,7 @@ impl<S: Store> Engine for DiskEngine<S> {
     }
 
     fn advance(&mut self, time: WallTime) {
-        self.shared.advance(time);
+        self.notifications.extend(self.shared.advance(time).into_iter().map(Announcement::KeyEvent));
         while self.shared.has_expired() && self.shared.failure().is_none() {
             self.notifications.extend(self.shared.purge().into_iter().map(Announcement::KeyEvent));
         }

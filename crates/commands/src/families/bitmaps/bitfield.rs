@@ -156,9 +156,8 @@ impl<'a> UpdateCommand<'a> for BitField<'a> {
             }
             has_written
         })?;
-        if has_written {
-            keys.notify(KeyEvent::SetBit, self.key);
-        }
+        // The string may be longer than it was.
+        keys.notify(if has_written { KeyEvent::SetBit } else { KeyEvent::Changed }, self.key);
         Ok(())
     }
 }

@@ -27,7 +27,9 @@ const OWN: SubcommandSpec = SubcommandSpec {
 
 const SUBCOMMANDS: &[SubcommandSpec] = &[
     SubcommandSpec { name: "client|blind", arity: 3, ..OWN },
+    SubcommandSpec { name: "client|caching", arity: 3, ..OWN },
     SubcommandSpec { name: "client|getname", arity: 2, ..OWN },
+    SubcommandSpec { name: "client|getredir", arity: 2, ..OWN },
     SubcommandSpec { name: "client|help", arity: 2, flags: &["loading", "stale"], ..OWN },
     SubcommandSpec { name: "client|id", arity: 2, ..OWN },
     SubcommandSpec { name: "client|info", arity: 2, tips: &["nondeterministic_output"], ..OWN },
@@ -63,6 +65,8 @@ const SUBCOMMANDS: &[SubcommandSpec] = &[
     SubcommandSpec { name: "client|reply", arity: 3, ..OWN },
     SubcommandSpec { name: "client|setinfo", arity: 4, ..OWN },
     SubcommandSpec { name: "client|setname", arity: 3, ..OWN },
+    SubcommandSpec { name: "client|tracking", arity: -3, ..OWN },
+    SubcommandSpec { name: "client|trackinginfo", arity: 2, ..OWN },
     SubcommandSpec {
         name: "client|unblock",
         arity: -3,

@@ -1,6 +1,6 @@
 //! FLUSHALL and FLUSHDB.
 
-use crate::access::{DatabasesMut, KeysMut};
+use crate::access::{DatabasesMut, KeyEvent, KeysMut};
 use crate::encoding::fields;
 use crate::error::{CommandError, ExecutionError};
 use crate::families::Command;
@@ -85,6 +85,7 @@ impl<'a> UpdateCommand<'a> for FlushAll {
         reply: &mut Vec<u8>,
     ) -> ExecutionResult {
         databases.clear_all();
+        databases.database_mut(Database::FIRST).notify(KeyEvent::Flushed, b"");
         put_ok(reply);
         Ok(())
     }
@@ -97,6 +98,7 @@ impl<'a> UpdateCommand<'a> for FlushDb {
 
     fn apply<K: KeysMut>(&self, keys: &mut K, _now_ms: u64, reply: &mut Vec<u8>) -> ExecutionResult {
         keys.clear();
+        keys.notify(KeyEvent::Flushed, b"");
         put_ok(reply);
         Ok(())
     }

@@ -1,7 +1,7 @@
 //! SWAPDB.
 
 use super::ROW;
-use crate::access::{DatabasesMut, KeysMut};
+use crate::access::{DatabasesMut, KeyEvent, KeysMut};
 use crate::encoding::{DatabaseNumber, fields};
 use crate::error::{CommandError, ExecutionError};
 use crate::families::definition::{Definition, ExecutionResult, KeyNames, UpdateCommand};
@@ -61,6 +61,7 @@ impl<'a> UpdateCommand<'a> for SwapDb {
         reply: &mut Vec<u8>,
     ) -> ExecutionResult {
         databases.swap(self.first, self.second);
+        databases.database_mut(Database::FIRST).notify(KeyEvent::Flushed, b"");
         put_ok(reply);
         Ok(())
     }

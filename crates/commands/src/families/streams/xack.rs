@@ -2,7 +2,7 @@
 
 use super::ids::parse_ids;
 use super::{FAST_UPDATE, stream_of};
-use crate::access::KeysMut;
+use crate::access::{KeyEvent, KeysMut};
 use crate::arguments::Arguments;
 use crate::encoding::{Elements, Key, Value, fields};
 use crate::error::CommandError;
@@ -70,6 +70,9 @@ impl<'a> UpdateCommand<'a> for XAckParts<'a> {
         let acknowledged = keys.edit_collection(self.key, |stream: &mut Stream| {
             ids.iter().filter(|id| stream.settle(&group, **id)).count()
         })?;
+        if acknowledged > 0 {
+            keys.notify(KeyEvent::Changed, self.key);
+        }
         put_integer(reply, acknowledged as i64);
         Ok(())
     }

@@ -4,7 +4,7 @@ use super::claims::{claim, is_idle};
 use super::ids::{Id, parse_start};
 use super::now::Now;
 use super::{ENTRY_HEAD_BYTES, FAST_UPDATE, notify_consumer, put_id, put_no_key_or_group, stream_of};
-use crate::access::KeysMut;
+use crate::access::{KeyEvent, KeysMut};
 use crate::encoding::{Flag, Key, Unsigned, Value, fields};
 use crate::error::CommandError;
 use crate::families::definition::{COLLECTION_WORK, Definition, ExecutionResult, KeyNames, UpdateCommand};
@@ -189,6 +189,7 @@ impl<'a> UpdateCommand<'a> for XAutoClaimParts<'a> {
         }
         drop(found);
         notify_consumer(keys, self.key, self.group, self.consumer);
+        keys.notify(KeyEvent::Changed, self.key);
         keys.edit_collection(self.key, |stream: &mut Stream| self.claim_some(stream, reply))?;
         Ok(())
     }

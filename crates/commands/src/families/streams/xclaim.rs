@@ -4,7 +4,7 @@ use super::claims::{claim, is_idle};
 use super::ids::{Id, parse_id, parse_ids};
 use super::now::Now;
 use super::{ENTRY_HEAD_BYTES, FAST_UPDATE, notify_consumer, put_no_key_or_group, stream_of};
-use crate::access::KeysMut;
+use crate::access::{KeyEvent, KeysMut};
 use crate::arguments::Arguments;
 use crate::encoding::{Encoding, Field as _, Key, Opcode, OptionalElements, Unsigned, Value};
 use crate::error::{CommandError, ExecutionError};
@@ -294,6 +294,7 @@ impl<'a> UpdateCommand<'a> for XClaimParts<'a> {
         }
         drop(found);
         notify_consumer(keys, self.key, self.group, self.consumer);
+        keys.notify(KeyEvent::Changed, self.key);
         keys.edit_collection(self.key, |stream: &mut Stream| self.claim_all(stream, &ids, reply))?;
         Ok(())
     }

@@ -3,7 +3,7 @@
 use super::now::Now;
 use super::sources::{GroupStarts, Start, parse_words};
 use super::{ENTRY_HEAD_BYTES, FAST_UPDATE, notify_consumer, put_entry, put_no_key_or_group, stream_of};
-use crate::access::KeysMut;
+use crate::access::{KeyEvent, KeysMut};
 use crate::arguments::Arguments;
 use crate::encoding::{Encoding, Field as _, Flag, List, Opcode, Unsigned, Value};
 use crate::error::CommandError;
@@ -129,6 +129,7 @@ impl<'a> UpdateCommand<'a> for XReadGroupParts<'a> {
             let room = Room::new(self.count, UPDATE_REPLY_BYTES_MAX.saturating_sub(parts.len()));
             let before = parts.len();
             notify_consumer(keys, key, self.group, self.consumer);
+            keys.notify(KeyEvent::Changed, key);
             put_bulk(&mut parts, key);
             let has_answered =
                 keys.edit_collection(key, |stream: &mut Stream| self.read(stream, start, room, &mut parts))?;

@@ -24,12 +24,13 @@ fn request(prefixes: &[&str], is_broadcast: bool) -> TrackingRequest {
 }
 
 fn changed(keys: &[&str]) -> Vec<Announcement> {
-    let of = |key: &&str| Notification {
-        entry: 1,
-        database: Database::FIRST,
-        key: key.as_bytes().into(),
-        event: KeyEvent::Set,
-    };
+    happened(KeyEvent::Set, keys)
+}
+
+/// This has happened to keys.
+fn happened(event: KeyEvent, keys: &[&str]) -> Vec<Announcement> {
+    let of =
+        |key: &&str| Notification { entry: 1, database: Database::FIRST, key: key.as_bytes().into(), event };
     keys.iter().map(of).map(Announcement::KeyEvent).collect()
 }
 
@@ -135,8 +136,7 @@ fn what_a_client_writes_itself_is_told_behind_the_reply() {
     tracking.on_submit(1, &body(&["RPUSH a 1"]), Freshness::Current, (true, true));
     tracking.on_changes(&changed(&["a"]), &BTreeMap::new());
     assert_eq!(told(&mut tracking), ["1: a"], "it may wait for long");
-    let mut flushed = changed(&[""]);
-    flushed[0].event = KeyEvent::Flushed;
+    let flushed = happened(KeyEvent::Flushed, &[""]);
     tracking.on_submit(1, &body(&["FLUSHALL"]), Freshness::Current, (true, false));
     tracking.on_changes(&flushed, &BTreeMap::new());
     assert!(told(&mut tracking).is_empty());
@@ -167,8 +167,7 @@ fn a_client_may_be_spared_its_own_updates() {
     assert_eq!(told(&mut tracking), ["1: b", "2: a b"], "it has not said that it writes the other one");
     tracking.on_changes(&changed(&["a"]), &by(id(1)));
     assert_eq!(told(&mut tracking), ["1: a", "2: a"], "an update is executed once");
-    let mut expired = changed(&["b"]);
-    expired[0].event = KeyEvent::Changed;
+    let expired = happened(KeyEvent::Changed, &["b"]);
     tracking.on_changes(&expired, &by(id(2)));
     assert_eq!(told(&mut tracking), ["2: b"], "by the way");
 }
@@ -202,8 +201,7 @@ fn the_table_is_limited_and_emptied() {
     assert_eq!((told(&mut tracking).len(), tracking.counts().keys), (5, 10));
     tracking.set_keys_max(1);
     assert_eq!((told(&mut tracking).len(), tracking.counts().keys), (9, 1));
-    let mut flushed = changed(&[""]);
-    flushed[0].event = KeyEvent::Flushed;
+    let flushed = happened(KeyEvent::Flushed, &[""]);
     tracking.on_changes(&flushed, &BTreeMap::new());
     assert_eq!((told(&mut tracking), tracking.counts().keys), (vec!["1: all".to_owned()], 0));
 }

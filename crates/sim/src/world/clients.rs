@@ -125,7 +125,9 @@ impl World {
 
     /// The replica whose own front end a client is, if it is one.
     pub(crate) fn own_replica_of(&self, slot: usize) -> Option<usize> {
-        self.swarm.own_front_ends.then_some(slot % self.replicas.len())
+        // A node has one front end for Redis clients: their commands that wait are known by its name.
+        let is_of_nobody = self.is_front_end(slot) && slot >= self.replicas.len();
+        (self.swarm.own_front_ends && !is_of_nobody).then_some(slot % self.replicas.len())
     }
 
     /// One end of a broken connection finds out, if nothing keeps it from that.

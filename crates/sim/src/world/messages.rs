@@ -265,7 +265,10 @@ impl World {
         let mut bytes = Vec::new();
         if place == 0 {
             for _ in 0..=self.conversation.dice.below(3) {
-                let may_use_scripts = self.swarm.front_ends.is_some_and(|world| world.scripts_publish);
+                // Between healing and the last second the log has to come to rest, which scripts are in.
+                let is_time = !self.is_healed || self.conversation.ledger.is_quiet;
+                let may_use_scripts =
+                    is_time && self.swarm.front_ends.is_some_and(|world| world.scripts_publish);
                 let by_script = may_use_scripts && self.conversation.dice.chance(1, 3);
                 let (name, now) = (channel_name(channel), self.scheduler.now());
                 let text = self.conversation.ledger.publish((who, by_script), channel, now);

@@ -108,7 +108,8 @@ impl TrackingRequest {
             (false, false) => TrackingChoice::All,
         };
         request.check(present)?;
-        if let Some(present) = present.filter(|_| request.is_broadcast) {
+        // Without a prefix it asks for all keys, whatever it has asked for before.
+        if let Some(present) = present.filter(|_| request.is_broadcast && !request.prefixes.is_empty()) {
             request.prefixes.splice(0..0, present.prefixes.iter().cloned());
         }
         Ok(request)
@@ -140,7 +141,12 @@ impl TrackingRequest {
     fn check_prefixes(&self, present: Option<&Self>) -> Result<(), Vec<u8>> {
         const END: &[u8] = b"'. Prefixes for a single client must not overlap.";
         let overlap = |one: &[u8], two: &[u8]| one.starts_with(two) || two.starts_with(one);
-        let known = present.map_or(&[][..], |present| &present.prefixes);
+        let all = [Vec::new()];
+        let known = match present {
+            Some(present) if present.is_broadcast && present.prefixes.is_empty() => &all[..],
+            Some(present) => &present.prefixes,
+            None => &[],
+        };
         if known.len() + self.prefixes.len() > PREFIXES_MAX
             || known.iter().chain(&self.prefixes).map(Vec::len).sum::<usize>() > PREFIX_BYTES_MAX
         {
@@ -179,7 +185,14 @@ mod tests {
     fn what_is_wrong_is_said_as_by_redis() {
         let broadcast = parse("BCAST PREFIX foo PREFIX bar", None).expect("right");
         let in_by_choice = parse("OPTIN", None).expect("right");
+        let all = parse("BCAST", Some(&broadcast)).expect("right");
+        assert!(all.prefixes.is_empty(), "all keys, not only those that it has asked for before");
         for (words, present, expected) in [
+            (
+                "BCAST PREFIX foo",
+                Some(&all),
+                "ERR Prefix 'foo' overlaps with an existing prefix ''. Prefixes for a single client must not overlap.",
+            ),
             ("PREFIX a", None, "ERR PREFIX option requires BCAST mode to be enabled"),
             ("BCAST OPTIN", None, "ERR OPTIN and OPTOUT are not compatible with BCAST"),
             ("OPTIN OPTOUT", None, "ERR You can't specify both OPTIN mode and OPTOUT mode"),

@@ -95,6 +95,8 @@ struct OwnUpdate {
     id: OperationId,
     written: Vec<Name>,
     writes_all: bool,
+    /// What the names take.
+    bytes: usize,
 }
 
 /// Bytes that the table of keepers may take, and what an entry of it takes besides the name of the key, about.
@@ -107,6 +109,11 @@ const PREFIXES_MAX: usize = 16_384;
 
 /// Updates of its own that are remembered of a client, at most. Of an older one the client is told.
 const OWN_MAX: usize = 64;
+
+/// What the names of keys take that such updates write, with [`OWN_NAME_BYTES`] each: a client that writes many long names is
+/// told of its own changes.
+const OWN_BYTES_MAX: usize = 256 * 1024;
+const OWN_NAME_BYTES: usize = 64;
 
 impl TrackingClient {
     /// True if the client is not to be told of this change, because it is one of its own.
@@ -386,11 +393,17 @@ impl Tracking {
         if client.own.iter().any(|own| own.id == id) {
             return;
         }
-        if client.own.len() == OWN_MAX {
-            client.own.pop_front();
+        let bytes: usize = reading.written.iter().map(|name| name.len() + OWN_NAME_BYTES).sum();
+        if bytes > OWN_BYTES_MAX {
+            return;
         }
         let (written, writes_all) = (reading.written.clone(), reading.writes_all);
-        client.own.push_back(OwnUpdate { id, written, writes_all });
+        client.own.push_back(OwnUpdate { id, written, writes_all, bytes });
+        while client.own.len() > OWN_MAX
+            || client.own.iter().map(|own| own.bytes).sum::<usize>() > OWN_BYTES_MAX
+        {
+            client.own.pop_front();
+        }
     }
 
     /// A part of the answer to what the connection has under way has come from the replica of this process, or from another.

@@ -332,6 +332,7 @@ impl World {
         // Peers that have not answered are told everything anew, as often as it takes.
         self.run_until(self.now() + 3 * SECOND);
         self.conversation.ledger.is_quiet = true;
+        let snapshots = self.tally.count(Occurrence::SnapshotInstalled);
         self.run_until(self.now() + SECOND);
         self.swarm.front_ends = self.swarm.front_ends.map(|mut world| {
             world.talks_on = false;
@@ -340,7 +341,8 @@ impl World {
         self.run_until(self.now() + 3 * SECOND);
         self.violation().map_or(Ok(()), Err)?;
         self.tally.record_times(Occurrence::Delivered, self.conversation.ledger.delivered);
-        self.conversation.ledger.judge()
+        let owes_scripts = self.tally.count(Occurrence::SnapshotInstalled) == snapshots;
+        self.conversation.ledger.judge(owes_scripts)
     }
 
     /// Hands bytes to a client if it is one that publishes and subscribes. False if it is another one.

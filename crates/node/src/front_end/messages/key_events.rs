@@ -138,10 +138,11 @@ impl Messages {
         if self.planted == Some(PlantedBug::AnnouncedAgain) {
             return true;
         }
-        let is_new =
-            self.announced.is_none_or(|(teller, last)| number > last || (number == last && from == teller));
+        let is_new = self
+            .announced
+            .is_none_or(|(teller, last)| number > last || (number == last && Some(from) == teller));
         if is_new {
-            self.announced = Some((from, number));
+            self.announced = Some((Some(from), number));
         }
         is_new
     }

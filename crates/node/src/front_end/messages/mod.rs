@@ -118,7 +118,8 @@ pub(super) struct Messages {
     /// Which events of keys clients are told of.
     key_events: KeyspaceEvents,
     /// The node that has told last of the execution of a log entry, and the entry: of a gateway.
-    announced: Option<(MessagePeer, u64)>,
+    /// The node is `None` if its connection has ended since: it may start anew and execute the entry again.
+    announced: Option<(Option<MessagePeer>, u64)>,
     /// Whether anybody listens to events of keys, as long as that is known.
     wants_key_events: Option<bool>,
     #[cfg(feature = "planted-bugs")]
@@ -328,6 +329,7 @@ impl Messages {
             }
         }
         self.outbox.retain(|(to, _)| *to != peer);
+        self.announced = self.announced.map(|(teller, last)| (teller.filter(|teller| *teller != peer), last));
         for confirmation in &mut self.confirmations {
             confirmation.missing.remove(&peer);
         }

@@ -1,62 +1,16 @@
 //! The same requests of subscribers and publishers to a front end and to a real Redis 7: the same bytes.
 
+#[path = "../../resp/tests/redis_server/process.rs"]
+mod process;
+
+use process::RedisProcess;
 use std::io::{Read, Write};
 use std::os::unix::net::UnixStream;
-use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 use syros_node::front_end::{FrontEndSettings, RedisFrontEnd};
 use syros_protocol::client::Config;
 use syros_resp::{Connection, Context, DebugAccess, Identity, ServerInfo, ServerReport};
 use syros_types::{Configuration, FastQuorum, Group, Instant, Now, WallTime};
-
-const REDIS: &str = "/usr/bin/redis-server";
-
-/// A Redis server, which ends with the test.
-struct Redis {
-    process: Child,
-    directory: PathBuf,
-}
-
-impl Drop for Redis {
-    fn drop(&mut self) {
-        // It may have ended by itself; then there is nothing to be done.
-        let _ = self.process.kill();
-        let _ = self.process.wait();
-        let _ = std::fs::remove_dir_all(&self.directory);
-    }
-}
-
-impl Redis {
-    /// `None`, with a notice, where Redis is not installed.
-    fn start() -> Option<Self> {
-        if !Path::new(REDIS).exists() {
-            eprintln!("skipped: {REDIS} is not installed");
-            return None;
-        }
-        let directory = std::env::temp_dir().join(format!("syros-node-{}", std::process::id()));
-        std::fs::create_dir_all(&directory).unwrap();
-        let process = Command::new(REDIS)
-            .args(["--port", "0", "--save", "", "--appendonly", "no", "--unixsocket"])
-            .arg(directory.join("redis.sock"))
-            .current_dir(&directory)
-            .stdout(Stdio::null())
-            .spawn()
-            .unwrap();
-        let redis = Self { process, directory };
-        for _ in 0..200 {
-            if redis.connect().is_ok() {
-                return Some(redis);
-            }
-            std::thread::sleep(Duration::from_millis(50));
-        }
-        panic!("Redis does not answer");
-    }
-
-    fn connect(&self) -> std::io::Result<UnixStream> {
-        UnixStream::connect(self.directory.join("redis.sock"))
-    }
-}
 
 struct NoServer;
 
@@ -128,7 +82,7 @@ fn read_until(stream: &mut UnixStream, mark: &str) -> Vec<u8> {
 }
 
 /// Sends each line by the connection whose number begins it, to both; all that both connections then get is the same.
-fn compare(redis: &Redis, script: &[&str]) {
+fn compare(redis: &RedisProcess, script: &[&str]) {
     let mut streams = [redis.connect().unwrap(), redis.connect().unwrap()];
     run(&mut streams, &mut FrontEnd::new(), script);
 }
@@ -156,7 +110,7 @@ fn run(streams: &mut [UnixStream; 2], front_end: &mut FrontEnd, script: &[&str])
 
 #[test]
 fn subscribers_are_told_what_redis_tells_them() {
-    let Some(redis) = Redis::start() else { return };
+    let Some(redis) = RedisProcess::start("node", &[]) else { return };
     for protocol in [2, 3] {
         let mut script = vec![
             "0 SUBSCRIBE a b a",
@@ -239,7 +193,7 @@ fn subscribers_are_told_what_redis_tells_them() {
 }
 
 /// As [`compare`], with connections that speak RESP3; the reply to HELLO, which names the connection, is left out.
-fn compare_resp3(redis: &Redis, script: &[&str]) {
+fn compare_resp3(redis: &RedisProcess, script: &[&str]) {
     let mut streams = [redis.connect().unwrap(), redis.connect().unwrap()];
     let mut front_end = FrontEnd::new();
     for (address, stream) in streams.iter_mut().enumerate() {

@@ -19,10 +19,12 @@
 //! numbers alone have an order of their own in Redis. SCAN's cursors and the order of KEYS differ by nature and are compared as sets; RANDOMKEY is only
 //! checked to name a key; answers that depend on the time may differ by [`TOLERANCE_MS`].
 
+#[path = "../../resp/tests/redis_server/process.rs"]
+mod process;
+
+use process::RedisProcess;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::os::unix::net::UnixStream;
-use std::path::PathBuf;
-use std::process::{Child, Command as Process, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use syros_commands::access::{Announcement, Notification};
@@ -41,64 +43,41 @@ use syros_types::{Database, Prng, WallTime};
 /// How far apart the two executions of a command may be; a loaded machine is slow.
 const TOLERANCE_MS: i64 = 5000;
 
+/// A connection to a server, which answers soon.
+fn connection_to(process: &RedisProcess) -> BufReader<UnixStream> {
+    let stream = process.connect().expect("a connection");
+    stream.set_read_timeout(Some(Duration::from_secs(30))).expect("a read timeout");
+    BufReader::new(stream)
+}
+
 /// A redis-server of our own, ended when dropped.
 struct Server {
     /// Of the connection that has started it.
-    process: Option<Child>,
+    process: Option<RedisProcess>,
     connection: BufReader<UnixStream>,
-    socket: PathBuf,
-}
-
-impl Drop for Server {
-    fn drop(&mut self) {
-        let Some(process) = &mut self.process else { return };
-        // It may have ended already; its socket is all that it leaves.
-        let _ = process.kill();
-        let _ = process.wait();
-        let _ = std::fs::remove_file(&self.socket);
-    }
 }
 
 impl Server {
-    /// `None` if redis-server is not installed.
+    /// `None`, with a notice, if redis-server is not installed.
     fn start() -> Option<Self> {
-        // A port that was free a moment ago may have gone to the server of another test, and nobody would notice.
         static SERVERS: AtomicU32 = AtomicU32::new(0);
         let number = SERVERS.fetch_add(1, Ordering::Relaxed);
-        let socket = std::env::temp_dir().join(format!("syros-redis-{}-{number}.socket", std::process::id()));
-        let settings = ["--port", "0", "--databases", "16", "--save", "", "--proto-max-bulk-len", "16777216"];
+        let settings = ["--databases", "16", "--proto-max-bulk-len", "16777216"];
         let limits = [
             ["--hash-max-listpack-entries", "128", "--hash-max-listpack-value", "64"],
             ["--zset-max-listpack-entries", "128", "--zset-max-listpack-value", "64"],
         ];
-        let mut process = Process::new("redis-server")
-            .args(settings)
-            .args(limits.as_flattened())
-            .arg("--unixsocket")
-            .arg(&socket)
-            .stdout(Stdio::null())
-            .current_dir(std::env::temp_dir())
-            .spawn()
-            .ok()?;
-        for _ in 0..200 {
-            if let Ok(stream) = UnixStream::connect(&socket) {
-                stream.set_read_timeout(Some(Duration::from_secs(30))).expect("a read timeout");
-                return Some(Self { process: Some(process), connection: BufReader::new(stream), socket });
-            }
-            std::thread::sleep(Duration::from_millis(50));
-        }
-        let _ = process.kill();
-        let _ = process.wait();
-        panic!("redis-server does not accept connections");
+        let arguments = [&settings[..], limits.as_flattened()].concat();
+        let process = RedisProcess::start(&format!("storage-{number}"), &arguments)?;
+        let connection = connection_to(&process);
+        Some(Self { process: Some(process), connection })
     }
 
     /// Another connection, which gets all events of keys from now on, and messages in a channel of the test.
     fn listen(&mut self) -> Listener {
         self.call(&[b"CONFIG", b"SET", b"notify-keyspace-events", b"AEn"]);
-        let stream = UnixStream::connect(&self.socket).expect("another connection");
-        stream.set_read_timeout(Some(Duration::from_secs(30))).expect("a read timeout");
-        let (process, socket) = (None, PathBuf::new());
-        let mut listener = Listener(Server { process, connection: BufReader::new(stream), socket });
+        let process = self.process.as_ref().expect("the connection that has started the server");
+        let mut listener = Listener(Server { process: None, connection: connection_to(process) });
         listener.0.call(&[b"PSUBSCRIBE", b"__keyevent@*"]);
         listener.0.call(&[b"SUBSCRIBE", Listener::END]);
         listener
@@ -389,10 +368,7 @@ fn is_rank(name: &[u8]) -> bool {
 }
 
 fn compare(seed: u64, steps: usize) {
-    let Some(mut server) = Server::start() else {
-        println!("skipped: redis-server is not installed");
-        return;
-    };
+    let Some(mut server) = Server::start() else { return };
     let mut engine = MemoryEngine::new();
     let mut listener = server.listen();
     engine.set_notifying(true);
@@ -499,10 +475,7 @@ fn random_bytes(prng: &mut Prng, alphabet: &[u8], length_max: u64) -> Vec<u8> {
 
 #[test]
 fn patterns_match_as_in_redis() {
-    let Some(mut server) = Server::start() else {
-        println!("skipped: redis-server is not installed");
-        return;
-    };
+    let Some(mut server) = Server::start() else { return };
     let (mut engine, mut prng) = (MemoryEngine::new(), Prng::new(4));
     for _ in 0..300 {
         let key = random_bytes(&mut prng, b"aabbc-]^[\\*?\xff", 6);
@@ -517,10 +490,7 @@ fn patterns_match_as_in_redis() {
 /// The fields of a small hash have the order that they have in Redis, whatever is done to them.
 #[test]
 fn small_hashes_have_the_order_of_redis() {
-    let Some(mut server) = Server::start() else {
-        println!("skipped: redis-server is not installed");
-        return;
-    };
+    let Some(mut server) = Server::start() else { return };
     let (mut engine, mut prng) = (MemoryEngine::new(), Prng::new(9));
     for step in 0..6_000 {
         if step % 500 == 0 {
@@ -552,10 +522,7 @@ fn small_hashes_have_the_order_of_redis() {
 /// Sets of many sizes, and what becomes of several of them.
 #[test]
 fn intersections_unions_and_differences_are_those_of_redis() {
-    let Some(mut server) = Server::start() else {
-        println!("skipped: redis-server is not installed");
-        return;
-    };
+    let Some(mut server) = Server::start() else { return };
     let (mut engine, mut prng) = (MemoryEngine::new(), Prng::new(12));
     const KEYS: [&[u8]; 6] = [b"a", b"b", b"c", b"d", b"e", b"f"];
     for step in 0..4_000 {
@@ -594,10 +561,7 @@ fn intersections_unions_and_differences_are_those_of_redis() {
 
 #[test]
 fn sums_in_fields_are_those_of_redis() {
-    let Some(mut server) = Server::start() else {
-        println!("skipped: redis-server is not installed");
-        return;
-    };
+    let Some(mut server) = Server::start() else { return };
     let (mut engine, mut prng) = (MemoryEngine::new(), Prng::new(10));
     for _ in 0..10_000 {
         // Some of them hexadecimal.
@@ -622,10 +586,7 @@ fn sums_in_fields_are_those_of_redis() {
 /// Each server takes the HyperLogLogs of the other, finds the same registers and estimates, and adds to them alike.
 #[test]
 fn sketches_are_understood_by_redis() {
-    let Some(mut server) = Server::start() else {
-        println!("skipped: redis-server is not installed");
-        return;
-    };
+    let Some(mut server) = Server::start() else { return };
     let (mut engine, mut prng) = (MemoryEngine::new(), Prng::new(12));
     for step in 0..600 {
         let number = prng.below(3);
@@ -668,10 +629,7 @@ fn exchange(server: &mut Server, engine: &mut MemoryEngine, key: &[u8]) {
 
 #[test]
 fn floats_add_as_in_redis() {
-    let Some(mut server) = Server::start() else {
-        println!("skipped: redis-server is not installed");
-        return;
-    };
+    let Some(mut server) = Server::start() else { return };
     let (mut engine, mut prng) = (MemoryEngine::new(), Prng::new(6));
     let mut number = || {
         let digits = random_bytes(&mut prng, b"00012345679999", 30);
@@ -701,10 +659,7 @@ fn floats_add_as_in_redis() {
 /// Sorted sets that are small, large, and both in turn.
 #[test]
 fn sorted_sets_are_those_of_redis() {
-    let Some(mut server) = Server::start() else {
-        println!("skipped: redis-server is not installed");
-        return;
-    };
+    let Some(mut server) = Server::start() else { return };
     let (mut engine, mut prng) = (MemoryEngine::new(), Prng::new(12));
     for step in 0..12_000 {
         if step % 3000 == 0 {
@@ -771,10 +726,7 @@ fn compare_in_order(server: &mut Server, engine: &mut MemoryEngine, words: &[&st
 /// Scores and bounds are read as Redis reads them, and scores are written as it writes them.
 #[test]
 fn scores_are_those_of_redis() {
-    let Some(mut server) = Server::start() else {
-        println!("skipped: redis-server is not installed");
-        return;
-    };
+    let Some(mut server) = Server::start() else { return };
     let (mut engine, mut prng) = (MemoryEngine::new(), Prng::new(13));
     // A large one keeps the sign of zero.
     compare_any(&mut server, &mut engine, &[b"ZADD", b"large", b"1", &[b'm'; 65]]);
@@ -813,10 +765,7 @@ fn compare_any(server: &mut Server, engine: &mut MemoryEngine, words: &[&[u8]]) 
 /// Places all over the world are found where Redis finds them.
 #[test]
 fn places_are_those_of_redis() {
-    let Some(mut server) = Server::start() else {
-        println!("skipped: redis-server is not installed");
-        return;
-    };
+    let Some(mut server) = Server::start() else { return };
     let (mut engine, mut prng) = (MemoryEngine::new(), Prng::new(14));
     let degrees = |prng: &mut Prng, around: f64, width: f64, max: f64| {
         let offset = (prng.next_u64() as f64 / u64::MAX as f64 - 0.5) * width;
@@ -902,10 +851,7 @@ fn assert_all_are_found(engine: &mut MemoryEngine, radius: &str) {
 /// Each server restores what the other has dumped, and finds the same in it.
 #[test]
 fn payloads_are_understood_by_redis() {
-    let Some(mut server) = Server::start() else {
-        println!("skipped: redis-server is not installed");
-        return;
-    };
+    let Some(mut server) = Server::start() else { return };
     let (mut engine, mut prng) = (MemoryEngine::new(), Prng::new(21));
     for step in 0..1_500_u64 {
         let words = random_value(&mut prng, step);

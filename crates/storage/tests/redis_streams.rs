@@ -8,10 +8,12 @@
 //! - it looks at keys before it looks at some words: of a command that is wrong in two ways both only have to fail;
 //! - times may differ by [`TOLERANCE_MS`].
 
+#[path = "../../resp/tests/redis_server/process.rs"]
+mod process;
+
+use process::RedisProcess;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::os::unix::net::UnixStream;
-use std::path::PathBuf;
-use std::process::{Child, Command as Process, Stdio};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use syros_commands::{Parsed, Reply, parse};
 use syros_storage::conformance::{Generator, STREAM_NAMES};
@@ -22,41 +24,18 @@ use syros_types::WallTime;
 const TOLERANCE_MS: u64 = 100_000;
 
 struct Server {
-    process: Child,
     connection: BufReader<UnixStream>,
-    socket: PathBuf,
-}
-
-impl Drop for Server {
-    fn drop(&mut self) {
-        // It may have ended already; its socket is all that it leaves.
-        let _ = self.process.kill();
-        let _ = self.process.wait();
-        let _ = std::fs::remove_file(&self.socket);
-    }
+    /// It ends with the test.
+    _process: RedisProcess,
 }
 
 impl Server {
-    /// `None` if redis-server is not installed.
+    /// `None`, with a notice, if redis-server is not installed.
     fn start(name: &str) -> Option<Self> {
-        let socket = std::env::temp_dir().join(format!("syros-streams-{}-{name}.socket", std::process::id()));
-        let mut process = Process::new("redis-server")
-            .args(["--port", "0", "--save", "", "--unixsocket"])
-            .arg(&socket)
-            .stdout(Stdio::null())
-            .current_dir(std::env::temp_dir())
-            .spawn()
-            .ok()?;
-        for _ in 0..200 {
-            if let Ok(stream) = UnixStream::connect(&socket) {
-                stream.set_read_timeout(Some(Duration::from_secs(30))).expect("a read timeout");
-                return Some(Self { process, connection: BufReader::new(stream), socket });
-            }
-            std::thread::sleep(Duration::from_millis(50));
-        }
-        let _ = process.kill();
-        let _ = process.wait();
-        panic!("redis-server does not accept connections");
+        let process = RedisProcess::start(&format!("streams-{name}"), &[])?;
+        let stream = process.connect().expect("a connection");
+        stream.set_read_timeout(Some(Duration::from_secs(30))).expect("a read timeout");
+        Some(Self { connection: BufReader::new(stream), _process: process })
     }
 
     fn call(&mut self, words: &[&[u8]]) -> Answer {
@@ -211,10 +190,7 @@ fn execute(engine: &mut MemoryEngine, words: &[&[u8]], now_ms: u64) -> Answer {
 }
 
 fn compare(seed: u64, steps: usize) {
-    let Some(mut server) = Server::start(&seed.to_string()) else {
-        println!("skipped: redis-server is not installed");
-        return;
-    };
+    let Some(mut server) = Server::start(&seed.to_string()) else { return };
     let mut engine = MemoryEngine::new();
     let mut generator = Generator::new(seed, 1..2, 1..2);
     let mut successes = 0;

@@ -1,64 +1,26 @@
 //! A real Redis 7, which is asked what a connection is asked.
 #![allow(dead_code, reason = "every test file uses a part of this")]
 
+mod process;
+
 use crate::common::{TestStore, connection, request, serve};
+use process::RedisProcess;
 use std::io::{Read, Write};
-use std::os::unix::net::UnixStream;
-use std::path::PathBuf;
-use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
-const REDIS: &str = "/usr/bin/redis-server";
-
 /// A Redis server, which ends with the test.
-pub(crate) struct Redis {
-    process: Child,
-    directory: PathBuf,
-}
-
-impl Drop for Redis {
-    fn drop(&mut self) {
-        // It may have ended by itself; then there is nothing to be done.
-        let _ = self.process.kill();
-        let _ = self.process.wait();
-        let _ = std::fs::remove_dir_all(&self.directory);
-    }
-}
+pub(crate) struct Redis(RedisProcess);
 
 impl Redis {
     /// `None`, with a notice, where Redis is not installed.
     pub(crate) fn start(name: &str) -> Option<Self> {
-        if !std::path::Path::new(REDIS).exists() {
-            eprintln!("skipped: {REDIS} is not installed");
-            return None;
-        }
-        let directory = std::env::temp_dir().join(format!("syros-resp-{}-{name}", std::process::id()));
-        std::fs::create_dir_all(&directory).unwrap();
-        let process = Command::new(REDIS)
-            .args(["--port", "0", "--save", "", "--appendonly", "no", "--unixsocket"])
-            .arg(directory.join("redis.sock"))
-            .current_dir(&directory)
-            .stdout(Stdio::null())
-            .spawn()
-            .unwrap();
-        let redis = Self { process, directory };
-        for _ in 0..200 {
-            if redis.connect().is_ok() {
-                return Some(redis);
-            }
-            std::thread::sleep(Duration::from_millis(50));
-        }
-        panic!("Redis does not answer");
-    }
-
-    fn connect(&self) -> std::io::Result<UnixStream> {
-        UnixStream::connect(self.directory.join("redis.sock"))
+        RedisProcess::start(&format!("resp-{name}"), &[]).map(Self)
     }
 
     /// What Redis answers, until it has closed the connection or answered a mark at the end; whether it
     /// closed it; and the connection's id.
     pub(crate) fn ask(&self, input: &[u8]) -> (Vec<u8>, bool, u64) {
-        let mut stream = self.connect().unwrap();
+        let mut stream = self.0.connect().unwrap();
         stream.set_read_timeout(Some(Duration::from_secs(10))).unwrap();
         stream.write_all(b"CLIENT ID\r\n").unwrap();
         let mut buffer = [0; 65536];

@@ -1,0 +1,62 @@
+//! A redis-server that a test has started, for the tests of all crates that compare something with Redis.
+
+use std::os::unix::net::UnixStream;
+use std::path::PathBuf;
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+
+/// How often a server that has just been started is asked whether it takes connections, and how long lies between.
+const ATTEMPTS: u32 = 200;
+const PAUSE: Duration = Duration::from_millis(50);
+
+/// A Redis server, which ends with the test.
+pub(crate) struct RedisProcess {
+    process: Child,
+    directory: PathBuf,
+}
+
+impl Drop for RedisProcess {
+    fn drop(&mut self) {
+        // It may have ended by itself; then there is nothing to be done.
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+        let _ = std::fs::remove_dir_all(&self.directory);
+    }
+}
+
+impl RedisProcess {
+    /// Starts a server with these arguments, beside those that have it write nothing. No other test that may run at the same
+    /// time has the same `name`. `None`, with a notice, where Redis is not installed.
+    pub(crate) fn start(name: &str, arguments: &[&str]) -> Option<Self> {
+        // A port that was free a moment ago may have gone to the server of another test, and nobody would notice.
+        let directory = std::env::temp_dir().join(format!("syros-redis-{}-{name}", std::process::id()));
+        std::fs::create_dir_all(&directory).expect("a directory for the server");
+        let process = Command::new("redis-server")
+            .args(["--port", "0", "--save", "", "--appendonly", "no"])
+            .args(arguments)
+            .arg("--unixsocket")
+            .arg(directory.join("redis.sock"))
+            .current_dir(&directory)
+            .stdout(Stdio::null())
+            .spawn();
+        let Ok(process) = process else {
+            eprintln!("skipped: redis-server is not installed");
+            let _ = std::fs::remove_dir_all(&directory);
+            return None;
+        };
+        let server = Self { process, directory };
+        for _ in 0..ATTEMPTS {
+            if server.connect().is_ok() {
+                return Some(server);
+            }
+            // The server says nowhere else that it is ready.
+            std::thread::sleep(PAUSE);
+        }
+        panic!("redis-server does not accept connections");
+    }
+
+    /// A connection to the server.
+    pub(crate) fn connect(&self) -> std::io::Result<UnixStream> {
+        UnixStream::connect(self.directory.join("redis.sock"))
+    }
+}

@@ -28,6 +28,11 @@ const MARGIN_PART: u64 = 64;
 /// What a node has to spare, and followers may be behind by.
 const MARGIN_BYTES_MAX: u64 = 16 << 20;
 
+/// What a limit of so many bytes leaves to either side.
+fn margin_of(bytes: u64) -> u64 {
+    (bytes / MARGIN_PART).min(MARGIN_BYTES_MAX)
+}
+
 /// While there are keys to be evicted, the data may exceed the limit by this part of it: what is under way takes a round trip.
 const OVERSHOOT_PART: u64 = 8;
 
@@ -46,12 +51,12 @@ impl MemoryLimit {
     /// The limit of a server.
     #[must_use]
     pub fn new(bytes: u64, eviction: EvictionSettings) -> Self {
-        Self { bytes, leader_margin: (bytes / MARGIN_PART).min(MARGIN_BYTES_MAX), eviction }
+        Self { bytes, leader_margin: margin_of(bytes), eviction }
     }
 
     /// Evictions leave no more than this.
     fn low_bytes(&self) -> u64 {
-        self.bytes - (self.bytes / MARGIN_PART).min(MARGIN_BYTES_MAX)
+        self.bytes - margin_of(self.bytes)
     }
 
     /// So many bytes the data may take for now.

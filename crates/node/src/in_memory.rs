@@ -48,7 +48,7 @@ pub trait InMemory {
     /// [`Engine::set_notifying`](syros_storage::Engine::set_notifying).
     fn set_notifying(&mut self, _is_on: bool) {}
     /// What has been done to keys since this was asked last, and what scripts have published.
-    fn take_notifications(&mut self) -> Vec<Announcement> {
+    fn take_announcements(&mut self) -> Vec<Announcement> {
         Vec::new()
     }
     /// No key expires before this.
@@ -141,8 +141,8 @@ impl InMemory for MemoryEngine {
         Engine::set_notifying(self, is_on);
     }
 
-    fn take_notifications(&mut self) -> Vec<Announcement> {
-        Engine::take_notifications(self)
+    fn take_announcements(&mut self) -> Vec<Announcement> {
+        Engine::take_announcements(self)
     }
 
     fn next_expiry(&self) -> Option<WallTime> {

@@ -92,6 +92,14 @@ pub enum Completion {
 }
 
 impl Completion {
+    /// True if the operation took effect, and the client gets its reply.
+    #[must_use]
+    pub const fn is_answer(&self) -> bool {
+        matches!(self, Self::Done | Self::Reply(_))
+    }
+}
+
+impl Completion {
     /// Bytes it holds.
     fn bytes(&self) -> usize {
         match self {

@@ -145,9 +145,9 @@ impl InMemory for AnyMemoryEngine {
         }
     }
 
-    fn take_notifications(&mut self) -> Vec<Announcement> {
+    fn take_announcements(&mut self) -> Vec<Announcement> {
         match self {
-            Self::Keys(keys) => InMemory::take_notifications(keys),
+            Self::Keys(keys) => InMemory::take_announcements(keys),
             Self::Machine(_) => Vec::new(),
         }
     }

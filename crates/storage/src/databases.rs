@@ -127,8 +127,8 @@ impl MemoryDatabases {
         self.in_use_mut().for_each(|keys| keys.events_mut().set(is_on));
     }
 
-    /// See [`Engine::take_notifications`](crate::Engine::take_notifications).
-    pub(crate) fn take_notifications(&mut self) -> Vec<Announcement> {
+    /// See [`Engine::take_announcements`](crate::Engine::take_announcements).
+    pub(crate) fn take_announcements(&mut self) -> Vec<Announcement> {
         let mut events: Vec<_> = self.in_use_mut().flat_map(|keys| keys.events_mut().take()).collect();
         events.sort_by_key(|(turn, _)| *turn);
         without_turns(events)

@@ -115,8 +115,8 @@ impl<B, J> LaneBarrier<B, J> {
 pub struct ChunkResults {
     /// The answers that somebody wants.
     pub replies: Vec<(OpNumber, Vec<u8>)>,
-    /// What has happened to keys, if that is asked.
-    pub notifications: Vec<Announcement>,
+    /// What clients are told of.
+    pub announcements: Vec<Announcement>,
 }
 
 /// What has become of an item.
@@ -191,8 +191,8 @@ impl<S: Store> Worker<S> {
             Item::End(chunk) => {
                 self.lane.commit();
                 let replies = core::mem::take(&mut self.replies);
-                let notifications = self.lane.take_notifications();
-                return ItemProgress::Ended(*chunk, ChunkResults { replies, notifications });
+                let announcements = self.lane.take_announcements();
+                return ItemProgress::Ended(*chunk, ChunkResults { replies, announcements });
             }
             Item::Barrier(barrier) if self.has_arrived => {
                 if !barrier.is_over() {
@@ -254,8 +254,8 @@ pub struct Executed {
     pub time: WallTime,
     /// The answers that somebody wants, in log order.
     pub replies: Vec<(OpNumber, Vec<u8>)>,
-    /// What has happened to keys, if that is asked, in log order.
-    pub notifications: Vec<Announcement>,
+    /// What clients are told of, in log order.
+    pub announcements: Vec<Announcement>,
 }
 
 /// Deals log entries out to lanes, and finds the longest executed prefix.
@@ -408,7 +408,7 @@ impl<B: AsRef<[u8]>, J> Dispatcher<B, J> {
         if let Some(chunk) = chunk {
             chunk.missing -= 1;
             chunk.results.replies.extend(results.replies);
-            chunk.results.notifications.extend(results.notifications);
+            chunk.results.announcements.extend(results.announcements);
         }
     }
 
@@ -416,13 +416,13 @@ impl<B: AsRef<[u8]>, J> Dispatcher<B, J> {
     pub fn next_executed(&mut self) -> Option<Executed> {
         self.chunks.front().filter(|chunk| chunk.missing == 0)?;
         let Chunk { through, time, results, bytes, .. } = self.chunks.pop_front()?;
-        let ChunkResults { mut replies, mut notifications } = results;
+        let ChunkResults { mut replies, mut announcements } = results;
         self.first_chunk += 1;
         self.waiting_bytes -= bytes;
         replies.sort_by_key(|(number, _)| *number);
         // One lane has executed all of an entry, and has told of it in its order.
-        notifications.sort_by_key(Announcement::entry);
-        Some(Executed { through, time, replies, notifications })
+        announcements.sort_by_key(Announcement::entry);
+        Some(Executed { through, time, replies, announcements })
     }
 
     /// Log time of what has been dealt out.

@@ -104,7 +104,7 @@ pub trait Engine {
     /// What has happened to keys since this was asked last, and what scripts have published, in the order in which it has
     /// happened: what was undone has not, and nobody is told of hidden keys. That a key has expired is told once, when its
     /// record goes.
-    fn take_notifications(&mut self) -> Vec<Announcement>;
+    fn take_announcements(&mut self) -> Vec<Announcement>;
 
     /// Log time.
     fn time(&self) -> WallTime;

@@ -144,7 +144,7 @@ fn events_of(engine: &mut MemoryEngine) -> Vec<String> {
     let show = |Notification { database, key, event, .. }: Notification| {
         format!("{}__:{} {}", database.number(), event.name(), key.escape_ascii())
     };
-    let told = engine.take_notifications().into_iter().filter_map(Announcement::into_key_event);
+    let told = engine.take_announcements().into_iter().filter_map(Announcement::into_key_event);
     told.filter(|one| !one.event.is_silent()).map(show).collect()
 }
 
@@ -395,7 +395,7 @@ fn compare(seed: u64, steps: usize) {
         if is_undefined(&mut engine, &words, database) {
             continue;
         }
-        engine.take_notifications();
+        engine.take_announcements();
         let theirs = server.call(&words);
         let their_events = without_expired(listener.events(&mut server));
         let shown = || words.iter().map(|word| word.escape_ascii().to_string()).collect::<Vec<_>>();

@@ -87,7 +87,7 @@ fn announced(commands: &[&str]) -> String {
                 format!("{entry}: {bar}{} {}", channel.escape_ascii(), payload.escape_ascii())
             }
         };
-        engine.take_notifications().into_iter().map(show).collect::<Vec<_>>().join(", ")
+        engine.take_announcements().into_iter().map(show).collect::<Vec<_>>().join(", ")
     }
     let (mut memory, mut disk) = (MemoryEngine::new(), disk());
     let in_memory = of(&mut memory, commands);

@@ -28,7 +28,7 @@ pub enum FrontEndMessage {
     },
     /// Something has been published. It is sent only to those that reach subscribers of it.
     Published {
-        /// The front end where it was published: a number that no other has.
+        /// The front end where it was published: a number that no other has; or [`Self::OF_KEYS`] or [`Self::OF_SCRIPTS`].
         origin: u64,
         /// Of two messages of one origin, the later one has the greater number.
         number: u64,
@@ -39,6 +39,15 @@ pub enum FrontEndMessage {
         /// The message.
         payload: Body,
     },
+}
+
+impl FrontEndMessage {
+    /// The origin of events of keys. Their numbers are those of the log entries whose execution has made them. No front end has
+    /// this number, as good as certainly: they draw theirs from all of 64 bits.
+    pub const OF_KEYS: u64 = 0;
+
+    /// The origin of what scripts publish; the same holds for it.
+    pub const OF_SCRIPTS: u64 = 1;
 }
 
 /// One name that somebody subscribes to.

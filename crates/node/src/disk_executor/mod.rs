@@ -499,7 +499,7 @@ impl<S: Store> DiskExecutor<S> {
                 let entry = executed.through.0;
                 let due = self.shared.advance(executed.time);
                 let due = due.into_iter().map(|one| Notification { entry, ..one });
-                executed.notifications.extend(due.map(Announcement::KeyEvent));
+                executed.announcements.extend(due.map(Announcement::KeyEvent));
                 self.executed = executed.through;
                 self.purge_if_due();
                 return Some(ExecutorEvent::Executed(executed));

@@ -531,10 +531,9 @@ impl<M: InMemory + Send + 'static, S: Store, H> ReplicaDriver<M, S, H> {
     ) {
         let Execution::InMemory(memory) = &mut self.execution else { return };
         let before = memory.executed();
-        memory.engine_mut().set_notifying(self.key_events.is_told());
         if let Some(executed) = memory.apply(&self.replica, through, clock, observer) {
-            let notifications = memory.engine_mut().take_notifications();
-            self.key_events.add_of(notifications, |number| update_of(&self.replica, number, before));
+            let announcements = memory.engine_mut().take_announcements();
+            self.key_events.add_of(announcements, |number| update_of(&self.replica, number, before));
             let executed_through = memory.executed();
             self.note_executed(before, executed_through);
             self.replica.handle(now, executed);
@@ -646,7 +645,7 @@ impl<M: InMemory + Send + 'static, S: Store, H> ReplicaDriver<M, S, H> {
                 self.note_executed(self.seen, executed.through);
                 let before = std::mem::replace(&mut self.seen, executed.through);
                 self.key_events
-                    .add_of(executed.notifications, |number| update_of(&self.replica, number, before));
+                    .add_of(executed.announcements, |number| update_of(&self.replica, number, before));
                 let replies = executed.replies.into_iter();
                 let replies = replies.map(|(number, reply)| (number, Body::from(reply))).collect();
                 self.replica.handle(now, Event::Applied { through: executed.through, replies });

@@ -56,7 +56,9 @@ use syros_protocol::client::{Action, Client, Config, Event, Outcome, Token};
 use syros_protocol::message::{Body, Message};
 #[cfg(feature = "planted-bugs")]
 use syros_protocol::replica::PlantedBug;
-use syros_resp::{Completion, Connection, DebugAccess, Identity, Shared, Unavailable};
+#[cfg(feature = "planted-bugs")]
+use syros_resp::Completion;
+use syros_resp::{Connection, DebugAccess, Identity, Shared, Unavailable};
 use syros_types::{
     Class, ConfigurationEpoch, Footprint, Instant, Now, OpNumber, ReadPolicy, ReplicaId, ReplicaSet, mix,
 };
@@ -309,7 +311,7 @@ impl RedisFrontEnd {
     /// Answers commands that have waited.
     fn end_waits(&mut self, now: Instant, ends: impl IntoIterator<Item = WaitEnd>) {
         for WaitEnd { address, slot, completion } in ends {
-            let is_answered = matches!(completion, Completion::Done | Completion::Reply(_));
+            let is_answered = completion.is_answer();
             self.before_reply(now, address, is_answered);
             if let Some(connection) = self.connections.get_mut(address) {
                 connection.redis.complete(slot, completion);
@@ -489,7 +491,7 @@ impl RedisFrontEnd {
         let Some(completion) = self.waits.on_read(now.instant, from, completion) else {
             return Some(waiter.address);
         };
-        let is_answered = matches!(completion, Completion::Done | Completion::Reply(_));
+        let is_answered = completion.is_answer();
         self.before_reply(now.instant, waiter.address, is_answered);
         let connection = self.connections.get_mut(waiter.address)?;
         let took = now.instant.since(waiter.submitted);

@@ -68,7 +68,10 @@ impl Conversation {
 /// True if a message tells of the execution of the log. All that comes of an entry has one number, so that a front end can
 /// tell one node from another, and not one message from a copy. TCP makes no copies.
 const fn is_of_log(message: &FrontEndMessage) -> bool {
-    matches!(message, FrontEndMessage::Published { origin: 0 | 1, .. })
+    matches!(
+        message,
+        FrontEndMessage::Published { origin: FrontEndMessage::OF_KEYS | FrontEndMessage::OF_SCRIPTS, .. }
+    )
 }
 
 /// A link's name, and the direction from one end.

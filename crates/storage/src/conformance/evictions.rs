@@ -42,11 +42,11 @@ fn test_what_goes<E: Engine>(make: &impl Fn() -> E) {
     let third = Database::new(3).expect("a database");
     apply(&mut engine, ms(1), &body(&["MSET a 1 b 2", "SADD s m n", "SET e 1 PXAT 1000", "RPUSH l 1"]));
     apply(&mut engine, ms(1), &body_if_data(&[b"SET", b"a", b"3"], third).expect("data"));
-    engine.take_notifications();
+    engine.take_announcements();
     assert_eq!(evict(&mut engine, (Database::FIRST, 0), true, &["a", "e", "s", "none"]), "0100");
     assert_eq!(evict(&mut engine, (Database::FIRST, 0), false, &["a", "e", "s", "none", "a"]), "10100");
     assert_eq!(evict(&mut engine, (third, 0), false, &["a"]), "1");
-    let told = engine.take_notifications().into_iter().filter_map(Announcement::into_key_event);
+    let told = engine.take_announcements().into_iter().filter_map(Announcement::into_key_event);
     let told: Vec<_> = told.collect();
     assert!(told.iter().all(|one| one.event == KeyEvent::Evicted));
     let names: Vec<_> = told.iter().map(|one| (one.database.number(), &*one.key)).collect();

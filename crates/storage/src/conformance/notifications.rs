@@ -36,7 +36,7 @@ fn body_in(database: Database, commands: &[&str]) -> Vec<u8> {
 
 /// The events since the last call.
 fn key_events<E: Engine>(engine: &mut E) -> Vec<Notification> {
-    engine.take_notifications().into_iter().filter_map(Announcement::into_key_event).collect()
+    engine.take_announcements().into_iter().filter_map(Announcement::into_key_event).collect()
 }
 
 /// What has been told since the last call: events and keys, and databases but for the first.
@@ -250,7 +250,7 @@ fn test_expiry<E: Engine>(make: &impl Fn() -> E) {
     let mut engine = make();
     engine.set_notifying(true);
     apply(&mut engine, ms(1), &body(&["MSET a 1 b 2 c 3", "SADD d m", "SET e 1 PXAT 1", "SET e 1 EXAT 1"]));
-    engine.take_notifications();
+    engine.take_announcements();
     let expires = ["PEXPIRE a 10", "PEXPIRE b 10", "PEXPIRE c 10", "PEXPIRE d 10", "EXPIRE e 1000"];
     apply(&mut engine, ms(1), &body(&expires));
     assert_eq!(told(&mut engine), "expire a, expire b, expire c, expire d, expire e");
@@ -449,7 +449,7 @@ fn test_order_and_silence<E: Engine>(make: &impl Fn() -> E) {
                 apply(engine, ms(step * 50), &body)
             });
             assert_eq!(replies[0], replies[1], "seed {seed}, step {step}");
-            let told = talking.take_notifications();
+            let told = talking.take_announcements();
             let is_of_entry = |one: &Announcement| match one {
                 Announcement::KeyEvent(Notification { event, .. })
                     if *event == KeyEvent::Expired || event.is_silent() =>
@@ -462,9 +462,9 @@ fn test_order_and_silence<E: Engine>(make: &impl Fn() -> E) {
             events += told.len();
         }
         assert_eq!(quiet.digest(), talking.digest(), "seed {seed}");
-        assert!(events > 500 && quiet.take_notifications().is_empty(), "{events}");
+        assert!(events > 500 && quiet.take_announcements().is_empty(), "{events}");
         talking.set_notifying(false);
-        talking.take_notifications();
+        talking.take_announcements();
         apply(&mut talking, ms(100_000_000), &body(&["SET k 1"]));
         assert_eq!(told(&mut talking), "");
     }

@@ -139,8 +139,8 @@ impl<S: Store> Lane<S> {
         self.bytes
     }
 
-    /// What has happened since this was asked last: to keys as far as it is asked, see [`Shared::set_notifying`].
-    pub fn take_notifications(&mut self) -> Vec<Announcement> {
+    /// What clients are told of since this was asked last: of keys as far as it is asked, see [`Shared::set_notifying`].
+    pub fn take_announcements(&mut self) -> Vec<Announcement> {
         without_turns(self.events.take())
     }
 

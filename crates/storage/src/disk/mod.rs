@@ -595,7 +595,7 @@ pub struct DiskEngine<S: Store> {
     lane: Lane<S>,
     cut: Option<Cut<S>>,
     /// What has happened to keys, and has not been told.
-    notifications: Vec<Announcement>,
+    announcements: Vec<Announcement>,
 }
 
 impl<S: Store> DiskEngine<S> {
@@ -645,7 +645,7 @@ impl<S: Store> DiskEngine<S> {
             return Err(error.clone());
         }
         let lane = Lane::new(Arc::clone(&shared));
-        Ok((Self { shared, lane, cut: None, notifications: Vec::new() }, head))
+        Ok((Self { shared, lane, cut: None, announcements: Vec::new() }, head))
     }
 
     /// Begins to restore an engine from the blocks of a snapshot of any engine of this type, in an empty store.
@@ -674,7 +674,7 @@ impl<S: Store> Engine for DiskEngine<S> {
         self.advance(time);
         self.lane.execute(self.shared.time(), body, reply);
         self.lane.commit();
-        self.notifications.extend(self.lane.take_notifications());
+        self.announcements.extend(self.lane.take_announcements());
     }
 
     fn read(&self, now: WallTime, body: &[u8], reply: &mut Vec<u8>) {
@@ -692,9 +692,9 @@ impl<S: Store> Engine for DiskEngine<S> {
     }
 
     fn advance(&mut self, time: WallTime) {
-        self.notifications.extend(self.shared.advance(time).into_iter().map(Announcement::KeyEvent));
+        self.announcements.extend(self.shared.advance(time).into_iter().map(Announcement::KeyEvent));
         while self.shared.has_expired() && self.shared.failure().is_none() {
-            self.notifications.extend(self.shared.purge().into_iter().map(Announcement::KeyEvent));
+            self.announcements.extend(self.shared.purge().into_iter().map(Announcement::KeyEvent));
         }
     }
 
@@ -702,8 +702,8 @@ impl<S: Store> Engine for DiskEngine<S> {
         self.shared.set_notifying(is_on);
     }
 
-    fn take_notifications(&mut self) -> Vec<Announcement> {
-        core::mem::take(&mut self.notifications)
+    fn take_announcements(&mut self) -> Vec<Announcement> {
+        core::mem::take(&mut self.announcements)
     }
 
     fn time(&self) -> WallTime {

@@ -374,8 +374,8 @@ impl Engine for MemoryEngine {
         self.databases.set_notifying(is_on);
     }
 
-    fn take_notifications(&mut self) -> Vec<Announcement> {
-        self.databases.take_notifications()
+    fn take_announcements(&mut self) -> Vec<Announcement> {
+        self.databases.take_announcements()
     }
 
     fn time(&self) -> WallTime {

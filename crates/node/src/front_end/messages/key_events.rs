@@ -12,11 +12,6 @@ use syros_resp::KeyspaceEvents;
 use syros_types::SubscriptionKind;
 use syros_wire::FrontEndMessage;
 
-/// The origins of events of keys, and of messages of scripts. Their numbers are those of log entries. No front end has these
-/// numbers, as good as certainly: they draw theirs from all of 64 bits.
-pub(super) const KEY_EVENTS: u64 = 0;
-pub(super) const SCRIPTS: u64 = 1;
-
 /// What the names of all channels of events of keys begin with.
 const CHANNELS: &[u8] = b"__key";
 
@@ -84,7 +79,13 @@ impl Messages {
             match announcement {
                 Announcement::KeyEvent(notification) => self.tell_key_event(notification, push),
                 Announcement::Message(ScriptMessage { entry, kind, channel, payload }) => {
-                    self.announce_one((SCRIPTS, *entry), true, (*kind, channel), payload, push);
+                    self.announce_one(
+                        (FrontEndMessage::OF_SCRIPTS, *entry),
+                        true,
+                        (*kind, channel),
+                        payload,
+                        push,
+                    );
                 }
             }
         }
@@ -102,7 +103,7 @@ impl Messages {
             if is_own || has_gateways {
                 let channel = channel(kind, database, subject);
                 let to = (SubscriptionKind::Channel, &*channel);
-                self.announce_one((KEY_EVENTS, *entry), is_own, to, payload, push);
+                self.announce_one((FrontEndMessage::OF_KEYS, *entry), is_own, to, payload, push);
             }
         }
     }

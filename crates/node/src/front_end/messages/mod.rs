@@ -30,7 +30,6 @@ use std::time::Duration;
 
 pub use registry::{SUBSCRIPTION_BYTES_MAX, SUBSCRIPTIONS_MAX, SUBSCRIPTIONS_PER_CONNECTION_MAX};
 
-use key_events::{KEY_EVENTS, SCRIPTS};
 use peer::{Heard, Peer};
 use registry::Registry;
 use syros_commands::glob_matches;
@@ -372,14 +371,14 @@ impl Messages {
             }
             FrontEndMessage::InterestKnown { number } => self.on_known(now, from, number),
             FrontEndMessage::Published {
-                origin: origin @ (KEY_EVENTS | SCRIPTS),
+                origin: origin @ (FrontEndMessage::OF_KEYS | FrontEndMessage::OF_SCRIPTS),
                 number,
                 kind,
                 channel,
                 payload,
             } => {
                 if self.is_announced_first(from, number)
-                    && (origin == SCRIPTS || self.tells_key_event(&channel, &payload))
+                    && (origin == FrontEndMessage::OF_SCRIPTS || self.tells_key_event(&channel, &payload))
                 {
                     self.registry.deliver(kind, &channel, &payload, push);
                 }

@@ -73,7 +73,7 @@ impl Node {
         let mut tracking = Tracking::new(3);
         tracking.planted = planted;
         let mut engine = leader.clone();
-        engine.take_notifications();
+        engine.take_announcements();
         engine.set_notifying(false);
         for client in 0..CLIENTS {
             tracking.begin(client, request(client == 0), None);
@@ -146,14 +146,14 @@ impl Cluster {
             let Some((time, body)) = self.log.get(node.executed) else { break };
             node.engine.apply(*time, body, &mut Vec::new());
             node.executed += 1;
-            node.untold.push_back(node.engine.take_notifications());
+            node.untold.push_back(node.engine.take_announcements());
         }
         while node.untold.len() > lag
             && let Some(happened) = node.untold.pop_front()
         {
             node.tracking.on_changes(&happened, &BTreeMap::new());
         }
-        if !node.engine.take_notifications().is_empty() {
+        if !node.engine.take_announcements().is_empty() {
             panic!("all was taken");
         }
         node.engine.set_notifying(true);
@@ -166,7 +166,7 @@ impl Cluster {
     fn replace_state(&mut self, place: usize) {
         let node = &mut self.nodes[place];
         node.engine = self.leader.clone();
-        node.engine.take_notifications();
+        node.engine.take_announcements();
         node.engine.set_notifying(true);
         node.executed = self.log.len();
         node.untold.clear();

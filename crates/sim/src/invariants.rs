@@ -181,8 +181,8 @@ impl Invariants {
         self.fail(format!("{replica} answers a read though it has no memory"));
     }
 
-    /// A replica that tells what happens to keys, and what scripts publish, has executed the entries behind the first number up to the second, and told
-    /// this. When a record goes whose key has expired is up to each.
+    /// A replica that tells what happens to keys, and what scripts publish, has executed the entries behind the first number up
+    /// to the second, and told this. When a record goes whose key has expired is up to each.
     pub fn told_events(
         &mut self,
         replica: ReplicaId,

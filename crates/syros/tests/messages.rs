@@ -51,6 +51,16 @@ fn wait_until_known(redis: &mut Redis, channel: &str, count: &str) {
     wait_for("the subscribers to be known", || (known(redis, channel) == count).then_some(()));
 }
 
+/// A subscriber of the channel `c` at each of these ports, and publishers there who know of them all.
+fn conversation(ports: &[u16]) -> (Vec<Redis>, Vec<Redis>) {
+    let subscribers: Vec<Redis> = ports.iter().map(|port| subscriber(*port, "c")).collect();
+    let mut publishers: Vec<Redis> = ports.iter().map(|port| Redis::connect(*port)).collect();
+    for publisher in &mut publishers {
+        wait_until_known(publisher, "c", &format!(":{}", ports.len()));
+    }
+    (subscribers, publishers)
+}
+
 /// The next message, which is one of this channel.
 fn message(redis: &mut Redis, channel: &str) -> String {
     assert_eq!(redis.reply().unwrap(), "*3");
@@ -64,11 +74,7 @@ fn messages_reach_every_node_and_gateway_also_after_a_node_has_failed() {
     let scratch = Scratch::new("messages");
     let dev = Dev::start(&scratch.0, free_ports(), &[]);
     let (mut gateway, ports) = with_gateway(&dev);
-    let mut subscribers: Vec<Redis> = ports.iter().map(|port| subscriber(*port, "c")).collect();
-    let mut publishers: Vec<Redis> = ports.iter().map(|port| Redis::connect(*port)).collect();
-    for publisher in &mut publishers {
-        wait_until_known(publisher, "c", ":4");
-    }
+    let (mut subscribers, mut publishers) = conversation(&ports);
     for number in 0..MESSAGES {
         let number = number.to_string();
         for publisher in &mut publishers {
@@ -130,11 +136,7 @@ fn scripts_publish_to_every_node_and_gateway_once() {
     let scratch = Scratch::new("scripts-publish");
     let dev = Dev::start(&scratch.0, free_ports(), &[]);
     let (mut gateway, ports) = with_gateway(&dev);
-    let mut subscribers: Vec<Redis> = ports.iter().map(|port| subscriber(*port, "c")).collect();
-    let mut publishers: Vec<Redis> = ports.iter().map(|port| Redis::connect(*port)).collect();
-    for publisher in &mut publishers {
-        wait_until_known(publisher, "c", ":4");
-    }
+    let (mut subscribers, mut publishers) = conversation(&ports);
     let script = "redis.call('SET', KEYS[1], ARGV[1]) return redis.call('PUBLISH', 'c', ARGV[1])";
     for number in 0..MESSAGES {
         for (place, publisher) in publishers.iter_mut().enumerate() {

@@ -1,7 +1,6 @@
 //! What becomes of keys when the data takes more memory than it may.
 
-use core::fmt;
-use core::str::FromStr;
+use crate::by_name::by_name;
 
 /// Which keys go when the data has reached its limit: the policies of Redis.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -91,32 +90,12 @@ impl EvictionPolicy {
     }
 }
 
-impl fmt::Display for EvictionPolicy {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.name())
-    }
-}
-
-/// A name that no eviction policy has.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct UnknownEvictionPolicy;
-
-impl fmt::Display for UnknownEvictionPolicy {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("an eviction policy is noeviction, or allkeys- or volatile- with lru, lfu or random, or volatile-ttl")
-    }
-}
-
-impl core::error::Error for UnknownEvictionPolicy {}
-
-impl FromStr for EvictionPolicy {
-    type Err = UnknownEvictionPolicy;
-
-    fn from_str(name: &str) -> Result<Self, UnknownEvictionPolicy> {
-        let mut policies = Self::ALL.into_iter();
-        policies.find(|policy| policy.name().eq_ignore_ascii_case(name)).ok_or(UnknownEvictionPolicy)
-    }
-}
+by_name!(
+    EvictionPolicy,
+    /// A name that no eviction policy has.
+    UnknownEvictionPolicy,
+    "an eviction policy is noeviction, or allkeys- or volatile- with lru, lfu or random, or volatile-ttl"
+);
 
 /// How keys are chosen that go.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

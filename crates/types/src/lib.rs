@@ -5,6 +5,7 @@
 
 extern crate alloc;
 
+mod by_name;
 mod class;
 mod configuration;
 mod database;

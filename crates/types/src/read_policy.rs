@@ -1,7 +1,6 @@
 //! How a client wants its reads to be answered.
 
-use core::fmt;
-use core::str::FromStr;
+use crate::by_name::by_name;
 
 /// Which replicas answer a read. All but [`Self::Stale`] are linearizable; they differ in whom they wait for.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -36,28 +35,9 @@ impl ReadPolicy {
     }
 }
 
-impl fmt::Display for ReadPolicy {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.name())
-    }
-}
-
-/// A name that no read policy has.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct UnknownReadPolicy;
-
-impl fmt::Display for UnknownReadPolicy {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("a read policy is one of auto, leader, meta, quorum and stale")
-    }
-}
-
-impl core::error::Error for UnknownReadPolicy {}
-
-impl FromStr for ReadPolicy {
-    type Err = UnknownReadPolicy;
-
-    fn from_str(name: &str) -> Result<Self, UnknownReadPolicy> {
-        Self::ALL.into_iter().find(|policy| policy.name().eq_ignore_ascii_case(name)).ok_or(UnknownReadPolicy)
-    }
-}
+by_name!(
+    ReadPolicy,
+    /// A name that no read policy has.
+    UnknownReadPolicy,
+    "a read policy is one of auto, leader, meta, quorum and stale"
+);

@@ -1,7 +1,6 @@
 //! How a client wants its updates to be sent.
 
-use core::fmt;
-use core::str::FromStr;
+use crate::by_name::by_name;
 
 /// Which way an update goes that the fast quorum could complete. All are as safe; they differ in whom they
 /// wait for. Updates that need the leader go to it whatever the policy.
@@ -36,29 +35,9 @@ impl WritePolicy {
     }
 }
 
-impl fmt::Display for WritePolicy {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.name())
-    }
-}
-
-/// A name that no write policy has.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct UnknownWritePolicy;
-
-impl fmt::Display for UnknownWritePolicy {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("a write policy is one of auto, fast, thrifty and leader")
-    }
-}
-
-impl core::error::Error for UnknownWritePolicy {}
-
-impl FromStr for WritePolicy {
-    type Err = UnknownWritePolicy;
-
-    fn from_str(name: &str) -> Result<Self, UnknownWritePolicy> {
-        let mut policies = Self::ALL.into_iter();
-        policies.find(|policy| policy.name().eq_ignore_ascii_case(name)).ok_or(UnknownWritePolicy)
-    }
-}
+by_name!(
+    WritePolicy,
+    /// A name that no write policy has.
+    UnknownWritePolicy,
+    "a write policy is one of auto, fast, thrifty and leader"
+);

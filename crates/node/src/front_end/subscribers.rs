@@ -181,7 +181,8 @@ impl RedisFrontEnd {
     }
 
     /// Tells what executes the log in this process whether anybody listens to events of keys, and tells clients of those that
-    /// have happened, and of what scripts have published: to be called before [`poll`](Self::poll) whenever something has been executed.
+    /// have happened, and of what scripts have published: to be called before [`poll`](Self::poll) whenever something has been
+    /// executed.
     pub fn exchange_key_events(&mut self, now: Now, key_events: &mut KeyEvents) {
         self.messages.set_key_events(self.shared.keyspace_events());
         let mut happened = key_events.take();

@@ -17,7 +17,7 @@ use syros_types::limits::BODY_BYTES_MAX;
 /// not hold ([`Unchanged`]) nothing is executed, and there are no replies. A malformed body is
 /// answered by a single error and changes nothing.
 pub fn apply<D: DatabasesMut>(databases: &mut D, time: WallTime, body: &[u8], reply: &mut Vec<u8>) {
-    let view = View { shows_uses: false, ..view(time, reply) };
+    let view = View { is_of_member: false, ..view(time, reply) };
     match check(body) {
         Ok((first, false)) => apply_one(databases, view, &first, reply),
         Ok((_, true)) => {
@@ -50,7 +50,7 @@ pub fn read<D: Databases>(databases: &D, now: WallTime, body: &[u8], reply: &mut
 
 /// What the operations of a body see at `now`, whose replies start after `reply`.
 const fn view(now: WallTime, reply: &[u8]) -> View {
-    View { now, draw: now.0, shows_uses: true, reply_end: reply.len() + REPLY_BYTES_MAX }
+    View { now, draw: now.0, is_of_member: true, reply_end: reply.len() + REPLY_BYTES_MAX }
 }
 
 /// The first operation of a body, and whether there are more; fails if any is malformed.

@@ -172,7 +172,7 @@ pub(crate) fn apply<D: DatabasesMut>(
     };
     Some(match run {
         Ok(run) => {
-            let view = View { now, draw: 0, shows_uses: false, reply_end: REPLY_BYTES_MAX };
+            let view = View { now, draw: 0, is_of_member: false, reply_end: REPLY_BYTES_MAX };
             let database = operation.database;
             let writer = Writer { databases, database, changed: BTreeSet::new() };
             start((writer, database), view, &run, false, reply)

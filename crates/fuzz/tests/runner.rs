@@ -69,3 +69,12 @@ fn libfuzzer_has_every_target() {
         assert!(file.contains(&format!("targets::{name}(bytes)")), "fuzz_targets/{name}.rs does not call it");
     }
 }
+
+/// Inputs in which somebody has found something wrong.
+#[test]
+fn what_was_found_stays_mended() {
+    // SETNX k other, SORT l .., MEMORY USAGE k: how much memory a key takes is not known before it is there.
+    let body =
+        b"$\x01k\x05other\x7f\xc0\x01l\x07\x05ALPHA\x04DESC\x05LIMIT\x010\x015\x03GET\x01#\x7f\xbd\x01k";
+    assert!(syros_fuzz::targets::operation_body(body));
+}

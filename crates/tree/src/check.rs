@@ -1,6 +1,7 @@
 //! What has to be true of every tree. Tests ask after each step.
 
 use crate::block::{BLOCK_BYTES_MAX, Block, has_too_much_slack};
+use crate::extent::Extent;
 use crate::node::{CHILDREN_MAX, Child, Inner};
 use crate::order::{Element, Order};
 use crate::separators::Separator;
@@ -104,6 +105,10 @@ impl<'a> Walk<'a> {
             }
             sum += count;
         }
+        // Of children that are well formed.
+        if inner.children.iter().map(Child::extent).sum::<Extent>() != inner.extent {
+            return Err(Flaw::Bytes);
+        }
         Ok(sum)
     }
 
@@ -154,9 +159,6 @@ fn check_shape<O: Order>(inner: &Inner<O>) -> Result<(), Flaw> {
         || inner.counts.len() != length
     {
         return Err(Flaw::Size);
-    }
-    if inner.children.iter().map(Child::bytes).sum::<u64>() != inner.bytes {
-        return Err(Flaw::Bytes);
     }
     let kind = core::mem::discriminant(&inner.children[0]);
     if inner.children.iter().any(|child| core::mem::discriminant(child) != kind) {

@@ -41,10 +41,10 @@ fn leaf<O: Order>(tree: &mut Tree<O>) -> &mut Block<O> {
 fn add_up<O: Order>(tree: &mut Tree<O>) {
     let inner = lowest(tree);
     inner.counts = inner.children.iter().map(Child::count).collect();
-    inner.bytes = inner.children.iter().map(Child::bytes).sum();
+    inner.extent = inner.children.iter().map(Child::extent).sum();
     let inner = root(tree);
     inner.counts = inner.children.iter().map(Child::count).collect();
-    inner.bytes = inner.children.iter().map(Child::bytes).sum();
+    inner.extent = inner.children.iter().map(Child::extent).sum();
     tree.count = tree.root.as_ref().map_or(0, Child::count);
 }
 
@@ -61,8 +61,8 @@ fn wrong_numbers_are_found() {
     assert_found(Flaw::Count, |tree| root(tree).counts[0] += 1);
     assert_found(Flaw::Count, |tree| lowest(tree).counts[3] -= 1);
     assert_found(Flaw::Count, |tree| tree.root = None);
-    assert_found(Flaw::Bytes, |tree| root(tree).bytes += 1);
-    assert_found(Flaw::Bytes, |tree| lowest(tree).bytes -= 1);
+    assert_found(Flaw::Bytes, |tree| root(tree).extent.memory += 1);
+    assert_found(Flaw::Bytes, |tree| lowest(tree).extent.elements -= 1);
 }
 
 #[test]

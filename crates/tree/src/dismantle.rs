@@ -26,7 +26,7 @@ impl<O: Order> Default for Dismantle<O> {
 impl<O: Order> Dismantle<O> {
     /// Gives back these nodes and all that is below them and nobody else holds.
     pub(crate) fn new(nodes: Vec<Child<O>>) -> Self {
-        let bytes = nodes.iter().map(Child::bytes).sum();
+        let bytes = nodes.iter().map(|node| node.extent().memory).sum();
         Self { nodes, bytes }
     }
 
@@ -55,7 +55,10 @@ impl<O: Order> Dismantle<O> {
             && let Some(node) = self.nodes.pop()
         {
             let (bytes, cost) = match node {
-                Child::Leaf(_) => (node.bytes(), 1 + node.bytes() / BYTES_PER_NODE),
+                Child::Leaf(_) => {
+                    let bytes = node.extent().memory;
+                    (bytes, 1 + bytes / BYTES_PER_NODE)
+                }
                 Child::Inner(inner) => (self.open(inner), 1),
             };
             self.bytes -= bytes;
@@ -65,7 +68,7 @@ impl<O: Order> Dismantle<O> {
 
     /// Gives back a node, and takes its children; the bytes that have gone with it.
     fn open(&mut self, node: Arc<Inner<O>>) -> u64 {
-        let (all, own) = (node.bytes + node.own_bytes(), node.own_bytes());
+        let (all, own) = (node.extent.memory + node.own_bytes(), node.own_bytes());
         match Arc::into_inner(node) {
             Some(inner) => {
                 self.nodes.extend(inner.children);

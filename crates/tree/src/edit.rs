@@ -62,10 +62,10 @@ pub(crate) fn edit<O: Order, S: Seek<O>, F: FnMut(Element<'_>)>(
         Child::Inner(inner) => Arc::make_mut(inner),
     };
     let index = seek.child(inner);
-    let (bytes, size) = (inner.children[index].bytes(), inner.children[index].size());
+    let (extent, size) = (inner.children[index].extent(), inner.children[index].size());
     let outcome = edit(&mut inner.children[index], seek, action, grown, see);
     inner.counts[index] = outcome.applied_to(inner.counts[index]);
-    inner.bytes = inner.bytes - bytes + inner.children[index].bytes();
+    inner.extent = inner.extent - extent + inner.children[index].extent();
     if !grown.is_empty() {
         absorb(inner, index, grown);
     } else if inner.counts[index] == 0 {

@@ -22,6 +22,10 @@ pub(crate) const HEADER_BYTES: usize = 8;
 /// Bytes of the place where a rest begins.
 pub(crate) const START_BYTES: usize = 2;
 
+/// As how many bytes more an element counts where what elements take is told without a look at where they lie: as many as
+/// a short one takes besides its own in a tree, about. It takes as long to read, too.
+pub(crate) const EACH_BYTES: usize = 16;
+
 /// The elements of one block.
 pub struct Elements<'a, O> {
     pub(crate) bytes: &'a [u8],
@@ -98,6 +102,12 @@ impl<'a, O: Order> Elements<'a, O> {
     #[inline]
     pub(crate) fn used(self) -> usize {
         used_bytes::<O>(self.len(), self.rests_length())
+    }
+
+    /// Bytes of the elements alone, wherever they are, and [`EACH_BYTES`] for each.
+    #[inline]
+    pub(crate) fn element_bytes(self) -> usize {
+        self.len() * (O::FIXED + EACH_BYTES) + self.rests_length()
     }
 
     /// Bytes of all rests.

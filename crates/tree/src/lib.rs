@@ -40,6 +40,7 @@ mod dismantle;
 mod draft;
 mod edit;
 mod elements;
+mod extent;
 mod iter;
 mod key_order;
 #[cfg(test)]

@@ -2,6 +2,7 @@
 
 use crate::block::{ALLOCATION_BYTES, Block, MERGED_BYTES_MAX, Part};
 use crate::elements::HEADER_BYTES;
+use crate::extent::Extent;
 use crate::order::{Element, Order};
 use crate::separators::{Separator, Separators};
 use crate::tail::Tail;
@@ -42,8 +43,8 @@ pub(crate) struct Sibling<O: Order> {
 
 /// A node above others. The three lists have equal lengths, and apart from each other because searches read only one.
 pub(crate) struct Inner<O: Order> {
-    /// Bytes of memory of all nodes below.
-    pub(crate) bytes: u64,
+    /// Of all nodes below.
+    pub(crate) extent: Extent,
     /// For each child, what is greater than the elements before it and not greater than its own. Nothing is known of
     /// the first one, and nothing compared with it.
     pub(crate) separators: Separators<O::Head>,
@@ -71,12 +72,15 @@ impl<O: Order> Child<O> {
         }
     }
 
-    /// Bytes of memory of this node and all below it.
+    /// Of this node and all below it.
     #[inline]
-    pub(crate) fn bytes(&self) -> u64 {
+    pub(crate) fn extent(&self) -> Extent {
         match self {
-            Self::Leaf(block) => (block.allocated() + ALLOCATION_BYTES) as u64,
-            Self::Inner(inner) => inner.bytes + inner.own_bytes(),
+            Self::Leaf(block) => Extent {
+                memory: (block.allocated() + ALLOCATION_BYTES) as u64,
+                elements: block.elements().element_bytes() as u64,
+            },
+            Self::Inner(inner) => inner.extent + Extent { memory: inner.own_bytes(), elements: 0 },
         }
     }
 
@@ -118,7 +122,7 @@ impl<O: Order> Child<O> {
 impl<O: Order> Clone for Inner<O> {
     fn clone(&self) -> Self {
         Self {
-            bytes: self.bytes,
+            extent: self.extent,
             separators: self.separators.clone(),
             counts: self.counts.clone(),
             children: self.children.clone(),
@@ -129,7 +133,12 @@ impl<O: Order> Clone for Inner<O> {
 impl<O: Order> Inner<O> {
     /// A node without children, which is to get some.
     pub(crate) const fn empty() -> Self {
-        Self { bytes: 0, separators: Separators::new(), counts: Vec::new(), children: Vec::new() }
+        Self {
+            extent: Extent { memory: 0, elements: 0 },
+            separators: Separators::new(),
+            counts: Vec::new(),
+            children: Vec::new(),
+        }
     }
 
     /// A node above one child.
@@ -159,7 +168,7 @@ impl<O: Order> Inner<O> {
             self.counts.reserve_exact(ROOM_STEP);
             self.children.reserve_exact(ROOM_STEP);
         }
-        self.bytes += new.child.bytes();
+        self.extent += new.child.extent();
         self.counts.insert(index, new.child.count());
         self.separators.insert(index, new.separator);
         self.children.insert(index, new.child);
@@ -170,7 +179,7 @@ impl<O: Order> Inner<O> {
         self.separators.remove(index..index + 1);
         self.counts.remove(index);
         let child = self.children.remove(index);
-        self.bytes -= child.bytes();
+        self.extent -= child.extent();
         child
     }
 
@@ -178,7 +187,7 @@ impl<O: Order> Inner<O> {
     pub(crate) fn remove_range(&mut self, range: Range<usize>, out: &mut Vec<Child<O>>) {
         self.separators.remove(range.clone());
         self.counts.drain(range.clone());
-        self.bytes -= self.children[range.clone()].iter().map(Child::bytes).sum::<u64>();
+        self.extent -= self.children[range.clone()].iter().map(Child::extent).sum();
         out.extend(self.children.drain(range));
     }
 
@@ -206,7 +215,7 @@ impl<O: Order> Inner<O> {
         let count = self.counts[left + 1];
         let next = self.remove(left + 1);
         let child = &mut self.children[left];
-        self.bytes -= child.bytes();
+        self.extent -= child.extent();
         match (&mut *child, next) {
             (Child::Leaf(block), Child::Leaf(next)) => {
                 let (a, b) = (block.elements(), next.elements());
@@ -217,7 +226,7 @@ impl<O: Order> Inner<O> {
             }
             _ => unreachable!("all children of a node are of one kind"),
         }
-        self.bytes += child.bytes();
+        self.extent += child.extent();
         self.counts[left] += count;
     }
 
@@ -228,7 +237,7 @@ impl<O: Order> Inner<O> {
         self.separators.append(&mut next.separators);
         self.counts.append(&mut next.counts);
         self.children.append(&mut next.children);
-        self.bytes += next.bytes;
+        self.extent += next.extent;
         // The last child of one and the first of the other were no neighbours until now.
         self.settle(seam..seam);
     }
@@ -236,11 +245,11 @@ impl<O: Order> Inner<O> {
     /// Splits off the children from `at` on.
     pub(crate) fn split_off(&mut self, at: usize) -> Sibling<O> {
         let children = self.children.split_off(at);
-        let bytes = children.iter().map(Child::bytes).sum();
-        self.bytes -= bytes;
+        let extent = children.iter().map(Child::extent).sum();
+        self.extent -= extent;
         let separators = self.separators.split_off(at);
         let separator = separators.get(0);
-        let inner = Self { bytes, separators, counts: self.counts.split_off(at), children };
+        let inner = Self { extent, separators, counts: self.counts.split_off(at), children };
         Sibling { separator, child: Child::Inner(Arc::new(inner)) }
     }
 }

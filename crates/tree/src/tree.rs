@@ -4,6 +4,7 @@ use crate::block::{Block, Part};
 use crate::dismantle::Dismantle;
 use crate::draft::Draft;
 use crate::edit::{Action, Outcome, edit};
+use crate::elements::EACH_BYTES;
 use crate::iter::{Blocks, Iter};
 use crate::key_order::KeyOrder;
 use crate::node::{Child, Inner, lowest};
@@ -70,7 +71,19 @@ impl<O: Order> Tree<O> {
     /// depends on how the elements came to be where they are.
     #[must_use]
     pub fn bytes(&self) -> u64 {
-        self.root.as_ref().map_or(0, Child::bytes)
+        self.root.as_ref().map_or(0, |root| root.extent().memory)
+    }
+
+    /// About how many bytes the elements take: a function of the elements alone, wherever they are.
+    #[must_use]
+    pub fn element_bytes(&self) -> u64 {
+        self.root.as_ref().map_or(0, |root| root.extent().elements)
+    }
+
+    /// How many of [these bytes](Self::element_bytes) are those of the element of this rank, in O(log n); 0 if there is none.
+    #[must_use]
+    pub fn element_bytes_at(&self, rank: u64) -> u64 {
+        self.element(rank).map_or(0, |element| (element.fixed.len() + element.rest.len() + EACH_BYTES) as u64)
     }
 
     /// The element of this rank, in O(log n).
@@ -345,10 +358,10 @@ fn cut<O: Order>(child: &mut Child<O>, ranks: Range<u64>, removed: &mut Vec<Chil
             whole = whole.start.min(index)..index + 1;
             continue;
         }
-        let bytes = inner.children[index].bytes();
+        let extent = inner.children[index].extent();
         cut(&mut inner.children[index], start - here.start..end - here.start, removed);
         inner.counts[index] -= end - start;
-        inner.bytes = inner.bytes - bytes + inner.children[index].bytes();
+        inner.extent = inner.extent - extent + inner.children[index].extent();
     }
     let mut end = touched.end;
     if whole.start < whole.end {

@@ -13,10 +13,6 @@ pub(crate) trait Element<const STRINGS: usize>: syros_tree::Form + Sized {
     /// The kind of collections of such elements.
     const KIND: Kind;
 
-    /// What an element takes in a tree, about: for what has to be the same on all replicas, which the bytes of blocks are
-    /// not.
-    const WEIGHT: usize;
-
     /// The element of these strings.
     fn of_strings(strings: [&[u8]; STRINGS]) -> Self::Item<'_>;
 
@@ -165,13 +161,11 @@ impl<const STRINGS: usize, E: Element<STRINGS>> Form<STRINGS, E> {
             }
     }
 
-    /// See [`Value::weight`](crate::Value::weight).
-    pub(crate) fn weight(&self) -> usize {
+    /// See [`Value::element_bytes`](crate::Value::element_bytes).
+    pub(crate) fn element_bytes(&self) -> usize {
         match self {
             Self::Packed(packed) => packed.bytes(),
-            Self::Tree(large) => {
-                usize::try_from(large.tree.len()).unwrap_or(usize::MAX).saturating_mul(E::WEIGHT)
-            }
+            Self::Tree(large) => usize::try_from(large.tree.element_bytes()).unwrap_or(usize::MAX),
         }
     }
 

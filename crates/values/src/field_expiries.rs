@@ -79,11 +79,6 @@ impl FieldExpiries {
         size_of::<Self>() + self.0.memory_bytes()
     }
 
-    /// See [`Value::weight`](crate::Value::weight).
-    pub(crate) fn weight(&self) -> usize {
-        self.0.weight()
-    }
-
     /// The sorted set that they are.
     pub(crate) fn into_sorted_set(self) -> SortedSet {
         self.0

@@ -18,6 +18,9 @@ use syros_types::varint::{put_varint, take_varint};
 #[derive(Clone, Debug, Default)]
 pub struct Hash(pub(crate) Form<2, Pairs>);
 
+/// About how many bytes the expiry of a field is.
+const EXPIRY_BYTES: u64 = 64;
+
 /// When something of a value expires, whether that moment has come or not.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Moments {
@@ -62,7 +65,6 @@ impl Moments {
 
 impl Element<2> for Pairs {
     const KIND: Kind = Kind::Hash;
-    const WEIGHT: usize = 64;
 
     /// Of which fields it is known that they expire; `None` if there are none.
     type Beside = Option<Box<FieldExpiries>>;
@@ -253,12 +255,6 @@ impl Hash {
         self.0.memory_bytes() + self.expiries().map_or(0, FieldExpiries::memory_bytes)
     }
 
-    /// See [`Value::weight`](crate::Value::weight).
-    #[must_use]
-    pub fn weight(&self) -> usize {
-        self.0.weight() + self.expiries().map_or(0, FieldExpiries::weight)
-    }
-
     /// See [`Value::fingerprint`](crate::Value::fingerprint).
     #[must_use]
     pub fn fingerprint(&self) -> u64 {
@@ -360,10 +356,23 @@ impl<'a> LiveHash<'a> {
         self.hash.scan(cursor, count).map(|all| self.live(all))
     }
 
-    /// See [`Hash::memory_bytes`].
+    /// See [`Value::element_bytes`](crate::Value::element_bytes). Looks up each field that has expired and was not dropped.
     #[must_use]
-    pub fn memory_bytes(&self) -> usize {
-        self.hash.memory_bytes()
+    pub fn element_bytes(&self) -> usize {
+        let all = self.hash.0.element_bytes();
+        let Form::Tree(large) = &self.hash.0 else { return all };
+        let expiring = self.hash.expiries().map_or(0, FieldExpiries::len);
+        let (mut due, mut hidden_bytes) = (0, 0);
+        if let Some((expiries, _, hidden)) = self.hidden {
+            due = hidden;
+            hidden_bytes = expiries
+                .first_fields(hidden)
+                .filter_map(|field| large.tree.rank(<Map>::position(field)).ok())
+                .map(|rank| large.tree.element_bytes_at(rank))
+                .sum();
+        }
+        let bytes = all as u64 - hidden_bytes + (expiring - due) * EXPIRY_BYTES;
+        usize::try_from(bytes).unwrap_or(usize::MAX)
     }
 }
 

@@ -186,17 +186,17 @@ impl Value {
         }
     }
 
-    /// About how many bytes have to be given back when it goes: a function of what is in it alone, so that replicas
-    /// agree in it.
+    /// About how many bytes its elements are that are there at this time. Unlike its memory this follows from what is in it
+    /// alone, so replicas agree in it.
     #[must_use]
-    pub fn weight(&self) -> usize {
+    pub fn element_bytes(&self, now_ms: u64) -> usize {
         match self {
             Self::String(bytes) => bytes.len(),
-            Self::Hash(hash) => hash.weight(),
-            Self::List(list) => list.weight(),
-            Self::Set(set) => set.weight(),
-            Self::SortedSet(set) => set.weight(),
-            Self::Stream(stream) => stream.weight(),
+            Self::Hash(hash) => hash.at(now_ms).element_bytes(),
+            Self::List(list) => list.element_bytes(),
+            Self::Set(set) => set.element_bytes(),
+            Self::SortedSet(set) => set.element_bytes(),
+            Self::Stream(stream) => stream.element_bytes(),
         }
     }
 

@@ -26,9 +26,6 @@ pub enum ListEnd {
     Right,
 }
 
-/// What an element takes in a tree, about: for what has to be the same on all replicas, which the bytes of blocks are not.
-const ELEMENT_WEIGHT: usize = 32;
-
 /// Of the elements of a tree, one in so many can be removed one by one in the time in which the tree can be built anew
 /// without them.
 const REMOVED_ONE_BY_ONE: u64 = 10;
@@ -162,14 +159,12 @@ impl List {
             }
     }
 
-    /// See [`Value::weight`](crate::Value::weight).
+    /// See [`Value::element_bytes`](crate::Value::element_bytes).
     #[must_use]
-    pub fn weight(&self) -> usize {
+    pub fn element_bytes(&self) -> usize {
         match &self.0 {
             Form::Packed(packed) => packed.bytes(),
-            Form::Tree(tree) => {
-                usize::try_from(tree.len()).unwrap_or(usize::MAX).saturating_mul(ELEMENT_WEIGHT)
-            }
+            Form::Tree(tree) => usize::try_from(tree.element_bytes()).unwrap_or(usize::MAX),
         }
     }
 

@@ -11,7 +11,6 @@ pub struct Set(pub(crate) Form<1, Members>);
 
 impl Element<1> for Members {
     const KIND: Kind = Kind::Set;
-    const WEIGHT: usize = 32;
 
     type Beside = ();
 
@@ -109,10 +108,10 @@ impl Set {
         self.0.memory_bytes()
     }
 
-    /// See [`Value::weight`](crate::Value::weight).
+    /// See [`Value::element_bytes`](crate::Value::element_bytes).
     #[must_use]
-    pub fn weight(&self) -> usize {
-        self.0.weight()
+    pub fn element_bytes(&self) -> usize {
+        self.0.element_bytes()
     }
 
     /// See [`Value::fingerprint`](crate::Value::fingerprint).

@@ -34,10 +34,6 @@ pub(crate) struct Trees {
 /// The bytes of a score.
 pub(crate) type ScoreBytes = [u8; size_of::<f64>()];
 
-/// What a member takes in both trees, about: for what has to be the same on all replicas, which the bytes of blocks are
-/// not.
-const MEMBER_WEIGHT: usize = 128;
-
 impl Default for SortedSet {
     fn default() -> Self {
         Self(Form::Packed(Packed::default()))
@@ -205,13 +201,14 @@ impl SortedSet {
             }
     }
 
-    /// See [`Value::weight`](crate::Value::weight).
+    /// See [`Value::element_bytes`](crate::Value::element_bytes).
     #[must_use]
-    pub fn weight(&self) -> usize {
+    pub fn element_bytes(&self) -> usize {
         match &self.0 {
             Form::Packed(packed) => packed.bytes(),
             Form::Tree(trees) => {
-                usize::try_from(trees.by_score.len()).unwrap_or(usize::MAX).saturating_mul(MEMBER_WEIGHT)
+                let bytes = trees.by_score.element_bytes() + trees.members.element_bytes();
+                usize::try_from(bytes).unwrap_or(usize::MAX)
             }
         }
     }

@@ -128,7 +128,7 @@ fn lists_do_what_the_model_does() {
                 assert_equal(&again, &model, &context);
                 assert_eq!(again, list);
                 assert_eq!(again.fingerprint(), list.fingerprint());
-                assert_eq!(again.weight(), list.weight());
+                assert_eq!(again.element_bytes(), list.element_bytes());
                 assert_eq!(encoded(&Value::List(again.clone())), bytes, "{context}");
                 list = again;
             }

@@ -89,7 +89,7 @@ fn sets_do_what_the_model_does() {
                 assert_equal(&again, &model, &context);
                 assert_eq!(again, set);
                 assert_eq!(again.fingerprint(), set.fingerprint());
-                assert_eq!(again.weight(), set.weight());
+                assert_eq!(again.element_bytes(), set.element_bytes());
                 assert_eq!(encoded(&Value::Set(again.clone())), bytes, "{context}");
                 set = again;
             }

@@ -88,6 +88,11 @@ pub trait EntryRef {
     fn memory_bytes(&self) -> usize {
         KEY_BYTES + self.string().map_or_else(|_| self.to_value().memory_bytes(), <[u8]>::len)
     }
+
+    /// About the same, but a function of what the value is at this time.
+    fn element_bytes(&self, now_ms: u64) -> usize {
+        KEY_BYTES + self.string().map_or_else(|_| self.to_value().element_bytes(now_ms), <[u8]>::len)
+    }
 }
 
 /// What a key takes beside its name and its value, about.

@@ -165,9 +165,9 @@ pub(crate) struct View {
     pub(crate) now: WallTime,
     /// What RANDOMKEY and its like draw from.
     pub(crate) draw: u64,
-    /// It is a read, which may show how keys are used. Each member knows of other uses, and updates answer everywhere the
-    /// same.
-    pub(crate) shows_uses: bool,
+    /// It is a read, which may show what this member knows: how its keys are used, and how much memory they take. What every
+    /// member executes has to answer everywhere the same, and a script may keep the answer.
+    pub(crate) is_of_member: bool,
     /// How long the reply buffer may become.
     pub(crate) reply_end: usize,
 }

@@ -24,7 +24,8 @@ pub(super) fn work_of_some(elements: u64, length: u64, bytes: usize) -> usize {
 /// The work of reading all elements of the collections that these keys have.
 pub(super) fn work_of_all<'a, K: Keys>(keys: &K, names: impl Iterator<Item = &'a [u8]>) -> usize {
     let found = names.filter_map(|name| keys.get(name)).filter(|entry| entry.kind() != Kind::String);
-    found.fold(0, |work: usize, entry| work.saturating_add(entry.to_value().memory_bytes()))
+    let bytes = found.map(|entry| entry.to_value().element_bytes(keys.time_ms()));
+    bytes.fold(0, usize::saturating_add)
 }
 
 /// Appends a value that may be there, or nil.

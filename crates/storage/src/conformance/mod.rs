@@ -61,6 +61,21 @@ pub fn test_part<E: Engine>(make: impl Fn() -> E, load: impl Fn(&[Vec<u8>]) -> E
     }
 }
 
+/// A script that answers what it learns of a key, and of the time that this takes, by all commands that look at much. Replicas
+/// have to agree in it, however they got the key: a script may keep what it learns.
+pub const LEARNING: &str = "local learnt = {} \
+    local key = KEYS[1] \
+    for _, words in ipairs({{'smembers', key}, {'srandmember', key, '-3'}, {'sinter', key, key}, \
+            {'hgetall', key}, {'hrandfield', key, '-3'}, {'hscan', key, '0'}, {'lrange', key, '0', '-1'}, \
+            {'lpos', key, 'x'}, {'zrange', key, '0', '99'}, {'zunion', '2', key, key}, {'zscan', key, '0'}, \
+            {'xrange', key, '-', '+'}, {'sort', key, 'alpha'}, {'dump', key}, {'object', 'encoding', key}, \
+            {'xinfo', 'stream', key}, {'xinfo', 'stream', key, 'full'}, {'object', 'idletime', key}}) do \
+        redis.pcall(unpack(words)) \
+        learnt[#learnt + 1] = string.format('%.9f', os.clock()) \
+    end \
+    learnt[#learnt + 1] = redis.call('memory', 'usage', key) \
+    return learnt";
+
 /// The encoded operation of a command in words.
 ///
 /// # Panics

@@ -101,6 +101,9 @@ impl Updates {
             });
             return if flush { vec![b"DBSIZE".to_vec()] } else { words };
         }
+        if self.prng.chance(1, 100) {
+            return self.generator.learning();
+        }
         let [key, other] = [self.key(), self.key()];
         let command = match self.prng.below(20) {
             0 => format!("DEL {key} {other}"),

@@ -134,7 +134,8 @@ impl Keyspace {
                 self.remove_clock(position);
                 self.content_bytes -= key.len() + entry.value.memory_bytes();
                 self.index_first_field(&key, entry.moments().first, None);
-                left = left.saturating_sub((entry.value.weight() / self.pace.bytes_each) as u64);
+                // At the beginning of time no field has expired: all of them have to be given back.
+                left = left.saturating_sub((entry.value.element_bytes(0) / self.pace.bytes_each) as u64);
                 self.garbage.add(entry.value);
             }
             self.look_for_due();

@@ -45,9 +45,6 @@ pub(crate) struct State {
     exists: bool,
 }
 
-/// What an element takes in a tree, about: for what has to be the same on all replicas, which the bytes of blocks are not.
-const ELEMENT_WEIGHT: usize = 64;
-
 impl Stream {
     /// Number of entries.
     #[must_use]
@@ -163,10 +160,12 @@ impl Stream {
         ALLOCATION_BYTES + size_of::<State>() + usize::try_from(bytes).unwrap_or(usize::MAX)
     }
 
-    /// See [`Value::weight`](crate::Value::weight).
+    /// See [`Value::element_bytes`](crate::Value::element_bytes).
     #[must_use]
-    pub fn weight(&self) -> usize {
-        usize::try_from(self.elements_len()).unwrap_or(usize::MAX).saturating_mul(ELEMENT_WEIGHT)
+    pub fn element_bytes(&self) -> usize {
+        let State { entries, records, index, .. } = &*self.0;
+        let bytes = entries.element_bytes() + records.element_bytes() + index.element_bytes();
+        usize::try_from(bytes).unwrap_or(usize::MAX)
     }
 
     /// See [`Value::fingerprint`](crate::Value::fingerprint): all elements in their order.

@@ -12,7 +12,8 @@ use crate::reply::{put_integer, put_nil};
 use crate::words::{Words, integer, is};
 
 /// MEMORY USAGE: about how many bytes a key and its value take at the member that answers; nil if there is no key. It adds up
-/// what is known of each block and guesses nothing, so SAMPLES changes nothing.
+/// what is known of each block and guesses nothing, so SAMPLES changes nothing. What every member executes is told an estimate
+/// instead, which follows from the value alone: a script may keep it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MemoryUsage<'a> {
     /// The key.
@@ -104,9 +105,13 @@ fn parse(words: Words<'_>) -> Result<Command<'_>, CommandError> {
 }
 
 impl ReadCommand for MemoryUsage<'_> {
-    fn read<K: Keys>(&self, keys: &K, _view: View, reply: &mut Vec<u8>) -> ExecutionResult {
+    fn read<K: Keys>(&self, keys: &K, view: View, reply: &mut Vec<u8>) -> ExecutionResult {
         match keys.get(self.key) {
-            Some(found) => put_integer(reply, (self.key.len() + found.memory_bytes()) as i64),
+            Some(found) => {
+                let of_all = || found.element_bytes(keys.time_ms());
+                let bytes = if view.is_of_member { found.memory_bytes() } else { of_all() };
+                put_integer(reply, (self.key.len() + bytes) as i64);
+            }
             None => put_nil(reply),
         }
         Ok(())

@@ -106,7 +106,8 @@ impl ReadCommand for Object<'_> {
             put_nil(reply);
             return Ok(());
         };
-        let uses = || if view.shows_uses { keys.uses(self.key, view.now.as_millis()) } else { Uses::Unknown };
+        let uses =
+            || if view.is_of_member { keys.uses(self.key, view.now.as_millis()) } else { Uses::Unknown };
         match self.aspect {
             ObjectAspect::Encoding => put_bulk(reply, encoding(&found)?.as_bytes()),
             ObjectAspect::Frequency => match uses() {

@@ -62,7 +62,7 @@ const GROWING_UPDATE: CommandSpec = CommandSpec {
 fn work_of_fields<K: Keys>(keys: &K, key: &[u8], fields: u64) -> usize {
     let found = keys.get(key);
     let hash = hash_of(keys, found.as_ref()).ok().flatten();
-    hash.map_or(0, |hash| work_of_some(fields, hash.len(), hash.memory_bytes()))
+    hash.map_or(0, |hash| work_of_some(fields, hash.len(), hash.element_bytes()))
 }
 
 /// The hash of a key that may have been found, without the fields that have expired.

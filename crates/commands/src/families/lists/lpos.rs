@@ -129,6 +129,6 @@ impl ReadCommand for LPosParts<'_> {
         let found = keys.get(self.key);
         let Ok(Some(list)) = list_of(found.as_ref()) else { return 0 };
         let compared_max = if self.compared_max == 0 { u64::MAX } else { self.compared_max };
-        work_of_some(compared_max, list.len(), list.memory_bytes())
+        work_of_some(compared_max, list.len(), list.element_bytes())
     }
 }

@@ -65,6 +65,6 @@ impl ReadCommand for LRange<'_> {
         let found = keys.get(self.key);
         let Ok(Some(list)) = list_of(found.as_ref()) else { return 0 };
         let ranks = ranks_of(self.start, self.stop, list.len());
-        work_of_some(ranks.end - ranks.start, list.len(), list.memory_bytes())
+        work_of_some(ranks.end - ranks.start, list.len(), list.element_bytes())
     }
 }

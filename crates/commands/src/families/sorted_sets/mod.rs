@@ -75,7 +75,7 @@ const SLOW_UPDATE: CommandSpec =
 fn work_of_members<K: Keys>(keys: &K, key: &[u8], members: u64) -> usize {
     let found = keys.get(key);
     let set = sorted_set_of(found.as_ref()).ok().flatten();
-    set.map_or(0, |set| work_of_some(members, set.len(), set.memory_bytes()))
+    set.map_or(0, |set| work_of_some(members, set.len(), set.element_bytes()))
 }
 
 /// The sorted set of a key that may have been found.

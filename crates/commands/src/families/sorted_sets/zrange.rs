@@ -127,6 +127,6 @@ impl ReadCommand for ZRangeParts<'_> {
         let found = keys.get(self.key);
         let Ok(Some(set)) = sorted_set_of(found.as_ref()) else { return 0 };
         let ranks = self.selection.ranks(set);
-        work_of_some(ranks.end - ranks.start, set.len(), set.memory_bytes())
+        work_of_some(ranks.end - ranks.start, set.len(), set.element_bytes())
     }
 }

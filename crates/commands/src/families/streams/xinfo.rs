@@ -199,10 +199,10 @@ impl ReadCommand for XInfo<'_> {
         let Ok(Some(stream)) = stream_of(found.as_ref()) else { return 0 };
         match self.subject {
             StreamSubject::Stream => 0,
-            StreamSubject::Full { count: 0 } => stream.memory_bytes(),
+            StreamSubject::Full { count: 0 } => stream.element_bytes(),
             StreamSubject::Full { count } => {
                 // As many entries, and of what is pending at each consumer.
-                let some = work_of_some(count, stream.len(), stream.memory_bytes());
+                let some = work_of_some(count, stream.len(), stream.element_bytes());
                 some.saturating_add(stream.groups().map(|(_, group)| consumers_work(stream, &group)).sum())
             }
             StreamSubject::Groups => {

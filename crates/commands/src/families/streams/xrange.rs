@@ -108,6 +108,6 @@ impl ReadCommand for XRangeParts<'_> {
         let found = keys.get(self.key);
         let Ok(Some(stream)) = stream_of(found.as_ref()) else { return 0 };
         let count = (stream.range(self.from, self.to).len() as u64).min(self.count.unwrap_or(u64::MAX));
-        work_of_some(count, stream.len(), stream.memory_bytes())
+        work_of_some(count, stream.len(), stream.element_bytes())
     }
 }

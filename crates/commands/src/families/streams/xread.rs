@@ -162,7 +162,7 @@ impl ReadCommand for XReadParts<'_> {
             let Ok(Some(stream)) = stream_of(found.as_ref()) else { continue };
             let Ok(start) = Start::of_read(start) else { continue };
             let count = self.count_of(&entries_from(stream, start)) as u64;
-            work = work.saturating_add(work_of_some(count, stream.len(), stream.memory_bytes()));
+            work = work.saturating_add(work_of_some(count, stream.len(), stream.element_bytes()));
         }
         work
     }

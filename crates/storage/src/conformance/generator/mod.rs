@@ -12,7 +12,7 @@ mod hyperloglog;
 
 pub use streams::NAMES as STREAM_NAMES;
 
-use super::body_if_data;
+use super::{LEARNING, body_if_data};
 use core::ops::Range;
 use syros_types::{Database, Prng};
 
@@ -239,6 +239,12 @@ impl Generator {
         let template =
             if self.prng.chance(1, 100) { self.pick(RARE_TEMPLATES) } else { self.pick_of_all(FAMILIES) };
         self.of_template(template)
+    }
+
+    /// The words that run [`LEARNING`] on a key of some type.
+    pub(super) fn learning(&mut self) -> Vec<Vec<u8>> {
+        let keys = [KEYS, hashes::KEYS, lists::KEYS, sets::KEYS, sorted_sets::KEYS, streams::KEYS];
+        vec![b"EVAL".to_vec(), LEARNING.into(), b"1".to_vec(), self.pick_of_all(&keys).to_vec()]
     }
 
     /// The words of a command of a template.

@@ -64,6 +64,10 @@ pub(crate) fn parse(text: &str, base: &Path, bootstrap: bool) -> Result<ServerCo
 
     let mut core = syros_runtime::replica_config(group, replica);
     core.configuration.mode = root.choice("fast-quorum", &quorums, protocol.fast_quorum)?;
+    if group.size() == 1 {
+        // There is no other member that could lack what has been applied.
+        core.settings.log_keep_bytes = 0;
+    }
     core.settings.batch_max = protocol.batch.map_or(core.settings.batch_max, usize::from);
     core.durability = root.choice("durability", &durabilities, core.durability)?;
     let mut engine = EngineConfig::default();

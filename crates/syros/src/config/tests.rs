@@ -174,6 +174,20 @@ fn a_protocol_decides_defaults_and_nothing_else() {
 }
 
 #[test]
+fn a_replica_alone_keeps_no_log_for_others() {
+    let kept = |replicas: &str, more: &str| {
+        let text = format!(
+            "cluster = 1\nreplicas = [{replicas}]\nreplica = 0\ndirectory = \"d\"\n\
+             listen.replicas = \"127.0.0.1:1\"\n{more}"
+        );
+        parse(&text, Path::new(""), false).unwrap().node.replica.settings.log_keep_bytes
+    };
+    assert_eq!(kept("\"a:1\"", ""), 0);
+    assert_eq!(kept("\"a:1\"", "limits.log-keep = \"1MiB\"\n"), 1 << 20);
+    assert!(kept("\"a:1\", \"b:2\", \"c:3\"", "") > 1 << 20);
+}
+
+#[test]
 fn missing_keys_are_named() {
     for key in ["cluster", "replicas", "replica", "directory"] {
         let mut table = uncommented().parse::<toml::Table>().unwrap();

@@ -103,9 +103,13 @@ struct OwnUpdate {
 const BYTES_MAX: usize = 256 * 1024 * 1024;
 const COPY_BYTES: usize = 128;
 
-/// Prefixes of all clients of a node, at most; each key that changes is compared with all of them. A client that is told of
-/// all keys has one.
+/// Prefixes of all clients of a node, at most. A client that is told of all keys has one.
 const PREFIXES_MAX: usize = 16_384;
+
+/// Of so many changes, multiplied by the clients that have asked for prefixes, such clients are told one by one at most: a
+/// MSET for thousands of clients would stop the node for seconds. Of more they are told at once, that anything may have
+/// changed.
+const BROADCAST_MAX: usize = 1 << 20;
 
 /// Updates of its own that are remembered of a client, at most. Of an older one the client is told.
 const OWN_MAX: usize = 64;
@@ -131,7 +135,11 @@ impl TrackingClient {
         let prefixes = &self.request.prefixes;
         match self.request.is_broadcast {
             true if prefixes.is_empty() => Some(0),
-            true => prefixes.iter().position(|prefix| key.starts_with(prefix)),
+            true => {
+                // They are in order, and none begins with another: what is between a prefix and the key begins with it, too.
+                let place = prefixes.partition_point(|prefix| **prefix <= *key).checked_sub(1)?;
+                key.starts_with(&prefixes[place]).then_some(place)
+            }
             false => None,
         }
     }
@@ -258,7 +266,9 @@ impl Tracking {
     }
 
     /// The connection tracks from now on, or in another way, and has that client told.
-    pub(super) fn begin(&mut self, address: u64, request: TrackingRequest, target: Option<Target>) {
+    pub(super) fn begin(&mut self, address: u64, mut request: TrackingRequest, target: Option<Target>) {
+        request.prefixes.sort_unstable();
+        request.prefixes.dedup_by(|longer, prefix| longer.starts_with(prefix));
         if request.is_broadcast {
             self.broadcasts.insert(address);
         }
@@ -501,13 +511,19 @@ impl Tracking {
             Announcement::KeyEvent(notification) => Some(notification),
             Announcement::Message(_) => None,
         });
+        let is_one_by_one = happened.len().saturating_mul(self.broadcasts.len()) <= BROADCAST_MAX;
+        if !is_one_by_one {
+            let all = self.broadcasts.iter().map(|address| Invalidation { address: *address, keys: None });
+            self.invalidations.extend(all);
+        }
         for Notification { key, event, entry, .. } in events {
             if *event == KeyEvent::Flushed {
                 told.clear();
                 self.flush();
             } else if *event != KeyEvent::Expired {
                 // That a key changes by expiring has been told when it did, before its record goes.
-                self.on_change((key, *event, updates.get(entry).copied()), &mut told);
+                let told = is_one_by_one.then_some(&mut told);
+                self.on_change((key, *event, updates.get(entry).copied()), told);
             }
         }
         for client in self.clients.values_mut().filter(|client| !client.own.is_empty()) {
@@ -518,8 +534,13 @@ impl Tracking {
         }
     }
 
-    /// A key has changed, by this update if it is known. `told`: what clients are told of that have asked for prefixes.
-    fn on_change(&mut self, (key, event, update): (&Name, KeyEvent, Option<OperationId>), told: &mut Told) {
+    /// A key has changed, by this update if it is known. `told`: what clients are told of that have asked for prefixes, unless
+    /// they have been told to drop everything.
+    fn on_change(
+        &mut self,
+        (key, event, update): (&Name, KeyEvent, Option<OperationId>),
+        told: Option<&mut Told>,
+    ) {
         let mut keepers = self.keepers.remove(key).unwrap_or_default();
         let before = keepers.len();
         keepers.retain(|address| {
@@ -543,10 +564,12 @@ impl Tracking {
         if !keepers.is_empty() {
             self.keepers.insert(key.clone(), keepers);
         }
-        for address in &self.broadcasts {
-            let Some(client) = self.clients.get(address) else { continue };
-            if let Some(prefix) = client.prefix_of(key).filter(|_| !client.is_own(key, event, update)) {
-                told.entry((*address, prefix)).or_default().insert(key.clone());
+        if let Some(told) = told {
+            for address in &self.broadcasts {
+                let Some(client) = self.clients.get(address) else { continue };
+                if let Some(prefix) = client.prefix_of(key).filter(|_| !client.is_own(key, event, update)) {
+                    told.entry((*address, prefix)).or_default().insert(key.clone());
+                }
             }
         }
         for address in self.readers.get(key).into_iter().flatten() {

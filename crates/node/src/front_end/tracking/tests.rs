@@ -1,7 +1,7 @@
 use super::*;
 use syros_commands::{Parsed, parse};
 use syros_resp::TrackingChoice;
-use syros_types::{Database, SessionId};
+use syros_types::{Database, Prng, SessionId};
 
 fn body(commands: &[&str]) -> Vec<u8> {
     let mut body = Vec::new();
@@ -178,7 +178,7 @@ fn all_that_begins_with_a_prefix_is_told_of() {
     tracking.begin(1, request(&["user:", "item:"], true), None);
     tracking.begin(2, request(&[], true), None);
     tracking.on_changes(&changed(&["item:1", "other", "user:2", "item:1"]), &BTreeMap::new());
-    let expected = ["1: user:2", "1: item:1", "2: item:1 other user:2"];
+    let expected = ["1: item:1", "1: user:2", "2: item:1 other user:2"];
     assert_eq!(told(&mut tracking), expected, "one message for each prefix");
     let counts = TrackingCounts { clients: 2, keys: 0, items: 0, prefixes: 3 };
     assert_eq!(tracking.counts(), counts);
@@ -189,6 +189,44 @@ fn all_that_begins_with_a_prefix_is_told_of() {
     tracking.before_reply(1);
     tracking.after_reply(1, true);
     assert_eq!(told(&mut tracking), ["1: user:1"], "once more, behind the reply");
+}
+
+/// Prefixes are looked up by halves: any of them has to be found, and no other.
+#[test]
+fn the_prefix_of_a_key_is_found_among_many() {
+    let mut prng = Prng::new(1);
+    for _ in 0..2_000 {
+        let mut word = |letters: u64| -> String {
+            (0..letters).map(|_| if prng.chance(1, 2) { 'a' } else { 'b' }).collect()
+        };
+        let prefixes: Vec<String> = (0..6).map(|number| word(1 + number % 4)).collect();
+        let prefixes: Vec<&str> = prefixes.iter().map(String::as_str).collect();
+        let key = word(3);
+        let mut tracking = tracking();
+        tracking.begin(1, request(&prefixes, true), None);
+        tracking.on_changes(&changed(&[&key]), &BTreeMap::new());
+        let expected = prefixes.iter().any(|prefix| key.starts_with(prefix)).then(|| format!("1: {key}"));
+        assert_eq!(told(&mut tracking), Vec::from_iter(expected), "{key} of {prefixes:?}");
+    }
+}
+
+#[test]
+fn too_many_changes_for_too_many_prefixes_are_told_at_once() {
+    let mut tracking = tracking();
+    for address in 1..=2 {
+        tracking.begin(address, request(&["user:"], true), None);
+    }
+    tracking.begin(3, request(&[], false), None);
+    read(&mut tracking, 3, &["GET user:7"]);
+    let keys: Vec<String> = (0..BROADCAST_MAX / 2).map(|key| format!("user:{key}")).collect();
+    let mut keys: Vec<&str> = keys.iter().map(String::as_str).collect();
+    tracking.on_changes(&changed(&keys), &BTreeMap::new());
+    let told_of_each = told(&mut tracking);
+    assert!(told_of_each.len() == 3 && told_of_each[1].starts_with("1: user:0 user:1 "));
+    read(&mut tracking, 3, &["GET user:7"]);
+    keys.push("other");
+    tracking.on_changes(&changed(&keys), &BTreeMap::new());
+    assert_eq!(told(&mut tracking), ["1: all", "2: all", "3: user:7"]);
 }
 
 #[test]

@@ -375,10 +375,6 @@ impl<T: Target> Host for Runner<'_, T> {
                 if self.is_read && !operation.command.is_read() {
                     return refused(READ_ONLY);
                 }
-                if spec.group == "stream" && operation.may_wait() {
-                    let text = b" command is not allowed with BLOCK option from scripts";
-                    return refused(&[b"ERR ", words[0], text].concat());
-                }
                 operation = operation.in_database(self.database);
                 if !operation.command.is_read() && !concerns_only(&operation, self.database) {
                     return refused(NOT_ALLOWED);

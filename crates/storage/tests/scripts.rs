@@ -234,6 +234,18 @@ fn commands_that_wait_do_not_wait_in_scripts() {
     let pop = "eval|return redis.call('blpop', KEYS[1], 0)|1|l";
     assert_eq!(both(&["rpush|l|a|b", pop]), "[l a]");
     assert_eq!(both(&["rpush|l|a|b", pop, "lrange|l|0|-1"]), "[b]");
+    let group = ["xgroup|create|s|g|$|mkstream", "xadd|s|1-1|f|v"];
+    let xread = |start: &str| {
+        format!("eval|return redis.call('xread', 'block', 0, 'streams', KEYS[1], '{start}')|1|s")
+    };
+    let next =
+        "eval|return redis.call('xreadgroup', 'group', 'g', 'c', 'block', 0, 'streams', KEYS[1], '>')|1|s";
+    assert_eq!(both(&[group[0], &xread("$")]), "nil");
+    assert_eq!(both(&[group[0], next]), "nil");
+    assert_eq!(both(&[group[0], group[1], &xread("0")]), "[[s [[1-1 [f v]]]]]");
+    assert_eq!(both(&[group[0], group[1], &xread("$")]), "nil");
+    assert_eq!(both(&[group[0], group[1], next]), "[[s [[1-1 [f v]]]]]");
+    assert_eq!(both(&[group[0], group[1], next, next]), "nil");
 }
 
 #[test]

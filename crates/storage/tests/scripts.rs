@@ -457,7 +457,7 @@ fn with_a_past(kind: &str) -> Vec<Vec<String>> {
     let add = |index: usize| match kind {
         "set" => words(&["sadd", "k", &number(index)]),
         "hash" => words(&["hset", "k", &number(index), &"v".repeat(index % 90)]),
-        "expiring" if index % 2 == 0 => {
+        "expiring" if index.is_multiple_of(2) => {
             words(&["hsetex", "k", "px", &(3000 + index).to_string(), "fields", "1", &number(index), "v"])
         }
         "expiring" => words(&["hset", "k", &number(index), "v"]),
@@ -472,7 +472,7 @@ fn with_a_past(kind: &str) -> Vec<Vec<String>> {
         "list" => words(&["lrem", "k", "0", &number(index)]),
         _ => words(&["xdel", "k", &id(index)]),
     };
-    (0..4000).map(add).chain((0..4000).filter(|index| index % 3 > 0).map(remove)).collect()
+    (0..4000).map(add).chain((0..4000).filter(|index: &usize| !index.is_multiple_of(3)).map(remove)).collect()
 }
 
 /// What a script may learn of a key but its elements must follow from these alone, or replicas would part: one of them may

@@ -99,9 +99,13 @@ struct OwnUpdate {
     bytes: usize,
 }
 
-/// Bytes that the table of keepers may take, and what an entry of it takes besides the name of the key, about.
+/// Bytes that the table of keepers may take, with what is known of each client.
 const BYTES_MAX: usize = 256 * 1024 * 1024;
-const COPY_BYTES: usize = 128;
+
+/// About how many bytes it takes to know that a client keeps a key. The table and the client have its name each.
+const fn copy_bytes(key: &Name) -> usize {
+    2 * key.len() + 128
+}
 
 /// Prefixes of all clients of a node, at most. A client that is told of all keys has one.
 const PREFIXES_MAX: usize = 16_384;
@@ -319,7 +323,7 @@ impl Tracking {
     /// So many clients do not keep a key any more.
     const fn uncount(&mut self, key: &Name, times: usize) {
         self.items -= times;
-        self.bytes -= times * (key.len() + COPY_BYTES);
+        self.bytes -= times * copy_bytes(key);
     }
 
     /// The connection has nothing under way any more. What it had.
@@ -460,7 +464,7 @@ impl Tracking {
             changed.extend(touched);
             for key in kept {
                 if client.kept.insert(key.clone()) {
-                    (self.items, self.bytes) = (self.items + 1, self.bytes + key.len() + COPY_BYTES);
+                    (self.items, self.bytes) = (self.items + 1, self.bytes + copy_bytes(&key));
                     self.keepers.entry(key).or_default().insert(address);
                 }
             }

@@ -1,6 +1,7 @@
 //! `syros-lab sim`: the deterministic simulation of a whole cluster.
 
 use std::process::ExitCode;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use clap::Args;
@@ -146,31 +147,39 @@ fn run_many(options: &Options, settings: &SimOptions) -> Summary {
     summary
 }
 
-/// Runs these planted bugs, or every one; each must be found.
+/// Runs these planted bugs, or every one, on as many cores as there are; each must be found.
 fn find_planted(only: &[PlantedBug], protocol: Option<Protocol>, seeds_max: u64) -> ExitCode {
-    let (mut passed, mut failed) = (0, 0);
-    for bug in if only.is_empty() { PlantedBug::ALL } else { only } {
-        let started = Instant::now();
-        let found = run_planted(*bug, protocol, seeds_max);
-        let seconds = started.elapsed().as_secs_f64();
-        match found {
-            Some(Shown::Seed(seed)) => {
-                passed += 1;
-                println!("{:28} found by seed {seed} ({seconds:.1} s)", bug.name());
-            }
-            Some(Shown::Tests(file)) => println!("{:28} shown by the tests in {file}", bug.name()),
-            Some(Shown::Story(name)) => {
-                passed += 1;
-                println!("{:28} shown by the story {name} ({seconds:.1} s)", bug.name());
-            }
-            None => {
-                failed += 1;
-                println!("{:28} NOT found within {seeds_max} seeds ({seconds:.1} s)", bug.name());
-            }
+    let bugs = if only.is_empty() { PlantedBug::ALL } else { only };
+    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    let [next, passed, failed] = [0; 3].map(AtomicUsize::new);
+    std::thread::scope(|scope| {
+        for _ in 0..cores.min(bugs.len()) {
+            scope.spawn(|| {
+                while let Some(bug) = bugs.get(next.fetch_add(1, Ordering::Relaxed)) {
+                    let count = if find_one(*bug, protocol, seeds_max) { &passed } else { &failed };
+                    count.fetch_add(1, Ordering::Relaxed);
+                }
+            });
         }
-    }
+    });
+    let (passed, failed) = (passed.into_inner(), failed.into_inner());
     println!("{passed} passed, {failed} failed");
     if failed == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+}
+
+/// Runs a planted bug, and says how it was found. False if it was not.
+fn find_one(bug: PlantedBug, protocol: Option<Protocol>, seeds_max: u64) -> bool {
+    let started = Instant::now();
+    let found = run_planted(bug, protocol, seeds_max);
+    let seconds = started.elapsed().as_secs_f64();
+    let name = bug.name();
+    match &found {
+        Some(Shown::Seed(seed)) => println!("{name:28} found by seed {seed} ({seconds:.1} s)"),
+        Some(Shown::Tests(file)) => println!("{name:28} shown by the tests in {file}"),
+        Some(Shown::Story(story)) => println!("{name:28} shown by the story {story} ({seconds:.1} s)"),
+        None => println!("{name:28} NOT found within {seeds_max} seeds ({seconds:.1} s)"),
+    }
+    found.is_some()
 }
 
 /// Tells of a violation, and how to see it again.

@@ -97,9 +97,7 @@ impl Completion {
     pub const fn is_answer(&self) -> bool {
         matches!(self, Self::Done | Self::Reply(_))
     }
-}
 
-impl Completion {
     /// Bytes it holds.
     fn bytes(&self) -> usize {
         match self {

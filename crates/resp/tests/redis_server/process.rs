@@ -1,13 +1,12 @@
 //! A redis-server that a test has started, for the tests of all crates that compare something with Redis.
 
+use std::io::{BufRead as _, BufReader};
 use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
-use std::time::Duration;
 
-/// How often a server that has just been started is asked whether it takes connections, and how long lies between.
-const ATTEMPTS: u32 = 200;
-const PAUSE: Duration = Duration::from_millis(50);
+/// What the log of a server says, in all versions, once it takes connections.
+const READY: &str = "eady to accept connections";
 
 /// A Redis server, which ends with the test.
 pub(crate) struct RedisProcess {
@@ -37,22 +36,19 @@ impl RedisProcess {
             .arg("--unixsocket")
             .arg(directory.join("redis.sock"))
             .current_dir(&directory)
-            .stdout(Stdio::null())
+            .stdout(Stdio::piped())
             .spawn();
-        let Ok(process) = process else {
+        let Ok(mut process) = process else {
             eprintln!("skipped: redis-server is not installed");
             let _ = std::fs::remove_dir_all(&directory);
             return None;
         };
+        let log = process.stdout.take().expect("its output is piped");
         let server = Self { process, directory };
-        for _ in 0..ATTEMPTS {
-            if server.connect().is_ok() {
-                return Some(server);
-            }
-            // The server says nowhere else that it is ready.
-            std::thread::sleep(PAUSE);
-        }
-        panic!("redis-server does not accept connections");
+        // Nobody reads the log from then on. Redis does not mind.
+        let is_ready = BufReader::new(log).lines().map_while(Result::ok).any(|line| line.contains(READY));
+        assert!(is_ready, "redis-server ended before it accepted connections");
+        Some(server)
     }
 
     /// A connection to the server.

@@ -108,8 +108,11 @@ impl ReadCommand for MemoryUsage<'_> {
     fn read<K: Keys>(&self, keys: &K, view: View, reply: &mut Vec<u8>) -> ExecutionResult {
         match keys.get(self.key) {
             Some(found) => {
-                let of_all = || found.element_bytes(keys.time_ms());
-                let bytes = if view.is_of_member { found.memory_bytes() } else { of_all() };
+                let bytes = if view.is_of_member {
+                    found.memory_bytes()
+                } else {
+                    found.element_bytes(keys.time_ms())
+                };
                 put_integer(reply, (self.key.len() + bytes) as i64);
             }
             None => put_nil(reply),

@@ -337,10 +337,10 @@ fn translate(history: &History, invariants: &Invariants) -> Result<Vec<Translate
     let translated = history.operations().iter().enumerate().map(|(number, invocation)| {
         match invocation.steps.as_slice() {
             [ClientCommand::Wait(wait)] => {
-                return told_apart(invocation, number, invariants, |reply| wait.judged(reply, key_name));
+                return told_apart(history, number, invariants, |reply| wait.judged(reply, key_name));
             }
             [ClientCommand::PopMember(key)] => {
-                return told_apart(invocation, number, invariants, |reply| member_popped(*key as u32, reply));
+                return told_apart(history, number, invariants, |reply| member_popped(*key as u32, reply));
             }
             _ => {}
         }
@@ -390,11 +390,12 @@ fn member_popped(key: u32, reply: Reply) -> Option<(Input, Output)> {
 /// An operation of which only its answer says what it was to the checker: what has it taken, and of which key? If its client was
 /// told nothing, the log says that.
 fn told_apart(
-    invocation: &Invocation,
+    history: &History,
     number: usize,
     invariants: &Invariants,
     judged: impl Fn(Reply) -> Option<(Input, Output)>,
 ) -> Result<Translated, String> {
+    let invocation = &history.operations()[number];
     let finished = invocation.finished.as_ref();
     let outcome = finished.map(|finished| &finished.outcome);
     let nothing = (Input::Batch(Vec::new()), Told::Nothing);
@@ -409,15 +410,29 @@ fn told_apart(
         // What it had asked for before took nothing, or it would have been told of that.
         (_, Some(outcome)) if has_failed(outcome) => nothing,
         _ => {
-            let answer = invocation.id.and_then(|id| invariants.answer(id));
-            let reply = answer.and_then(|it| Reply::decode_all(it).ok()?.pop());
-            let taken = reply.and_then(judged);
+            let taken = reply_in_log(history, number, invariants).and_then(judged);
             taken.map_or(nothing, |(input, _)| (input, Told::Nothing))
         }
     };
     let (client, invoked) = (invocation.client, 2 * invocation.invoked);
     let sent = invocation.connection.map(|connection| (connection, number));
     Ok(Translated { client, invoked, input, told, sent, ends_at: None })
+}
+
+/// What the log says that an operation was answered, if it was sent and executed.
+fn reply_in_log(history: &History, number: usize, invariants: &Invariants) -> Option<Reply> {
+    let operations = history.operations();
+    let id = operations[number].id?;
+    let mut replies = Reply::decode_all(invariants.answer(id)?).ok()?;
+    // Commands that a client sends behind each other may travel as one.
+    let steps = |part: &[Invocation]| -> usize {
+        part.iter().filter(|other| other.id == Some(id)).map(|other| other.steps.len()).sum()
+    };
+    if replies.len() == steps(operations) {
+        return Some(replies.swap_remove(steps(&operations[..number])));
+    }
+    // What waits is sent with what its process has to ask before.
+    replies.pop()
 }
 
 /// What a transaction with a condition is to the checker: if it was executed, one that began with reads; if it was not, nothing.

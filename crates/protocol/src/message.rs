@@ -639,6 +639,13 @@ pub enum Message {
         /// Durable up to this op number.
         op_number: OpNumber,
     },
+    /// Leader to followers: every member's log is durable up to here. Nobody will ask for these entries again.
+    HeldByAll {
+        /// The leader's view.
+        view: View,
+        /// Durable with all members up to this op number.
+        op_number: OpNumber,
+    },
     /// Leader to follower: a majority has another digest than you, and your state is not theirs.
     Diverged {
         /// The leader's view.
@@ -775,6 +782,7 @@ impl Message {
             Self::PrepareOk { .. } => "PrepareOk",
             Self::Digest { .. } => "Digest",
             Self::Diverged { .. } => "Diverged",
+            Self::HeldByAll { .. } => "HeldByAll",
             Self::WatchLog { .. } => "WatchLog",
             Self::LogDurable { .. } => "LogDurable",
             Self::FetchBodies { .. } => "FetchBodies",

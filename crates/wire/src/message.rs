@@ -107,6 +107,9 @@ fn encode_between_replicas<'a>(writer: Writer<'a>, message: &Message) -> Writer<
         Message::Digest { view, op_number, digest } => {
             writer.byte(tag::DIGEST).number(view.0).number(op_number.0).fixed(*digest)
         }
+        Message::HeldByAll { view, op_number } => {
+            writer.byte(tag::HELD_BY_ALL).number(view.0).number(op_number.0)
+        }
         Message::WatchLog { view } => writer.byte(tag::WATCH_LOG).number(view.0),
         Message::LogDurable { view, op_number } => {
             writer.byte(tag::LOG_DURABLE).number(view.0).number(op_number.0)
@@ -371,6 +374,9 @@ fn decode_between_replicas(
             digest: reader.fixed()?,
         },
         tag::WATCH_LOG => Message::WatchLog { view: View(reader.number()?) },
+        tag::HELD_BY_ALL => {
+            Message::HeldByAll { view: View(reader.number()?), op_number: OpNumber(reader.number()?) }
+        }
         tag::LOG_DURABLE => {
             Message::LogDurable { view: View(reader.number()?), op_number: OpNumber(reader.number()?) }
         }
@@ -525,6 +531,7 @@ pub fn version_of(message: &Message) -> u16 {
         | Message::FastRule { .. }
         | Message::Advise { of: Advised::Reads, .. } => 9,
         Message::AnswerDirectly { .. } => 10,
+        Message::HeldByAll { .. } => 13,
         _ => VERSION_MIN,
     }
 }

@@ -94,6 +94,8 @@ pub mod message {
     pub const WATCH_LOG: u8 = 49;
     /// `LogDurable`: since version 6.
     pub const LOG_DURABLE: u8 = 50;
+    /// `HeldByAll`: since version 13.
+    pub const HELD_BY_ALL: u8 = 53;
     /// `DoViewChange` with the rule of the sender's last normal view: since version 7.
     pub const DO_VIEW_CHANGE_OF_RULE: u8 = 51;
     /// `StartView` with a rule: since version 7.

@@ -73,8 +73,9 @@ pub struct Settings {
     pub log_bytes_max: usize,
     /// Most bytes of the history of changes: beyond, readers are told to wait for more than they need.
     pub history_bytes_max: usize,
-    /// Bytes of the log that stay in memory after they are applied: what a member that was away for a
-    /// moment lacks. One that lacks more gets a snapshot. Less than `log_bytes_max`.
+    /// Most bytes of the log that stay in memory after they are applied: what a member that was away for a
+    /// moment lacks. One that lacks more gets a snapshot. Of what all members hold a 64th of it stays. Less than
+    /// `log_bytes_max`.
     pub log_keep_bytes: usize,
     /// A snapshot is taken when the log has grown by this many bytes, or by as many as the last snapshot
     /// has, whichever is more: restarts replay no more than that. Only with durability `fsync`.

@@ -63,6 +63,7 @@ impl Replica {
             }
             Message::Digest { view, op_number, .. }
             | Message::Diverged { view, op_number, .. }
+            | Message::HeldByAll { view, op_number }
             | Message::LogDurable { view, op_number } => possible(*view) && numbers(&[*op_number]),
             Message::FetchBodies { view, .. }
             | Message::Bodies { view, .. }

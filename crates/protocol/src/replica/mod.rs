@@ -430,6 +430,7 @@ impl Replica {
             Message::GetStartView { view, commit: _ } => self.on_get_start_view(from, view),
             Message::Rejoin { view } => self.on_rejoin(from, view),
             Message::DiskShort { view } => self.on_disk_short(from, view),
+            Message::HeldByAll { view, op_number } => self.on_held_by_all(from, view, op_number),
             Message::WatchLog { view } => self.on_watch_log(from, view),
             Message::LogDurable { view, op_number } => self.on_log_durable(from, view, op_number),
             Message::SnapshotOffer { view, op_number, bytes } => {

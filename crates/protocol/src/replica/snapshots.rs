@@ -27,6 +27,10 @@ const RETRY: Duration = Duration::from_secs(1);
 /// replica that has more to execute takes none; it does just after a restart.
 const CHECKPOINT_LOG_BYTES_MAX: usize = 128 << 20;
 
+/// A replica keeps this share of `log-keep` even of what every member holds: a member whose memory or disk is lost needs no
+/// snapshot then where all is small. The leader tells what all hold whenever it has dropped so much.
+pub(super) const HELD_SHARE: usize = 64;
+
 /// A member is taken to be reading a snapshot for this many times `resend` after it last asked.
 const READER_RESENDS: u32 = 40;
 
@@ -53,6 +57,10 @@ pub(super) struct Snapshots {
     due_after: usize,
     /// When each member last asked for a part.
     readers: Vec<Option<Instant>>,
+    /// The log of every member is durable up to here.
+    held_by_all: OpNumber,
+    /// Leader: bytes of log that it has dropped because all members hold them, since it last told the others.
+    dropped_untold: usize,
     /// The one being received.
     pub(super) download: Option<Download>,
 }
@@ -99,6 +107,8 @@ impl Snapshots {
             bytes_since: 0,
             due_after: config.settings.snapshot_log_bytes,
             readers: vec![None; members],
+            held_by_all: OpNumber(0),
+            dropped_untold: 0,
             download: None,
         }
     }
@@ -262,10 +272,19 @@ impl Replica {
 
     // ---- Dropping log entries.
 
-    /// Drops applied entries beyond what the log should keep.
+    /// Drops applied entries that every member holds, and of others those beyond what the log should keep.
     pub(super) fn trim_log(&mut self) {
         let most = self.config.settings.log_keep_bytes;
-        if self.log.bytes() <= most {
+        let least = most / HELD_SHARE;
+        if self.log.bytes() <= least {
+            return;
+        }
+        if let Some(held) = self.held_by_followers() {
+            self.snapshots.held_by_all = self.snapshots.held_by_all.max(held);
+        }
+        let held = self.snapshots.held_by_all;
+        let before = self.log.bytes();
+        if before <= most && held <= self.log.base() {
             return;
         }
         // A member that reads a snapshot needs what follows it; but not at the price of refusing updates.
@@ -273,9 +292,42 @@ impl Replica {
         let taking = self.snapshots.taking.filter(|taking| taking.is_file);
         let newest = self.snapshots.newest.or(taking.map(|taking| (taking.op_number, 0)));
         let keep_after = newest.filter(|_| reading).map_or(self.applied, |(op_number, _)| op_number);
-        while self.log.bytes() > most && self.log.base() < keep_after.min(self.applied) {
+        let keep_after = keep_after.min(self.applied);
+        while self.log.base() < keep_after
+            && (self.log.bytes() > most || (self.log.base() < held && self.log.bytes() > least))
+        {
             self.log.pop_front();
         }
+        self.tell_what_all_hold(before - self.log.bytes(), least);
+    }
+
+    /// Leader: the last entry that the logs of all others have on disk.
+    fn held_by_followers(&self) -> Option<OpNumber> {
+        let Role::Leader(leader) = &self.role else { return None };
+        self.others().map(|other| leader.progress[other.index()].op_number).min()
+    }
+
+    /// Leader: has dropped so many bytes of log, and tells the others of it now and then.
+    fn tell_what_all_hold(&mut self, dropped: usize, least: usize) {
+        if !self.is_leader() {
+            return;
+        }
+        self.snapshots.dropped_untold += dropped;
+        let op_number = self.snapshots.held_by_all.min(self.log.base());
+        if op_number > OpNumber(0) && least > 0 && self.snapshots.dropped_untold >= least {
+            self.snapshots.dropped_untold = 0;
+            let view = self.view;
+            self.broadcast(&Message::HeldByAll { view, op_number });
+        }
+    }
+
+    /// Follower: all members hold the log up to this entry, so nobody needs it of this one.
+    pub(super) fn on_held_by_all(&mut self, from: ReplicaId, view: View, op_number: OpNumber) {
+        if view != self.view || from != self.leader() || !self.is_normal() {
+            return;
+        }
+        self.snapshots.held_by_all = self.snapshots.held_by_all.max(op_number.min(self.applied));
+        self.trim_log();
     }
 
     // ---- Sending.

@@ -247,6 +247,7 @@ fn of_replicas() -> Vec<(Message, String)> {
             Message::Diverged { view, op_number: OpNumber(300), digest: 0x0102 },
             "3d 07 ac02 0201000000000000".into(),
         ),
+        (Message::HeldByAll { view, op_number: OpNumber(300) }, "35 07 ac 02".into()),
         (Message::WatchLog { view }, "31 07".into()),
         (Message::LogDurable { view, op_number: OpNumber(300) }, "32 07 ac 02".into()),
         (Message::Rejoin { view }, "2c 07".into()),

@@ -167,7 +167,7 @@ fn status(prng: &mut Prng) -> StatusReport {
 }
 
 /// Kinds of messages that [`message`] makes.
-pub(crate) const MESSAGE_KINDS: u64 = 43;
+pub(crate) const MESSAGE_KINDS: u64 = 44;
 
 /// A random message of the given kind.
 pub(crate) fn message(prng: &mut Prng, kind: u64) -> Message {
@@ -301,6 +301,7 @@ fn between_replicas(prng: &mut Prng, kind: u64) -> Message {
             nonce: prng.next_u64(),
             lasting: Duration::from_micros(number(prng)),
         },
+        43 => Message::HeldByAll { view: view(prng), op_number: op_number(prng) },
         _ => panic!("there are {MESSAGE_KINDS} kinds of messages, not {kind}"),
     }
 }

@@ -158,7 +158,7 @@ fn random_message(prng: &mut Prng, replica: &Replica) -> Message {
             },
         })
         .collect();
-    match prng.below(16) {
+    match prng.below(17) {
         0 => Message::StartViewChange { view, reason: ViewChangeReason::Moved },
         1 => Message::StartViewChange { view, reason: ViewChangeReason::Suspicion },
         2 => Message::NewState { view, first, commit, entries },
@@ -199,6 +199,7 @@ fn random_message(prng: &mut Prng, replica: &Replica) -> Message {
         12 => Message::Bodies { view, requests: (0..prng.below(4)).map(|_| request(prng)).collect() },
         13 => Message::FetchBodies { view, ids: (0..prng.below(4)).map(|_| request(prng).id).collect() },
         14 => Message::WrongView { view },
+        15 => Message::HeldByAll { view, op_number: first },
         _ => Message::Rejoin { view },
     }
 }

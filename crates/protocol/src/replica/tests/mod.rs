@@ -11,9 +11,11 @@ mod hostile;
 mod liveness;
 mod reads;
 mod sessions;
+mod trimming;
 mod updates;
 mod view_changes;
 
+use super::snapshots::HELD_SHARE;
 use super::*;
 use crate::message::{Asked, Body, Path, Payload, Prepared, Request, ViewChangeReason};
 use crate::record::Checkpoint;

@@ -1,0 +1,77 @@
+//! How much of the log stays in memory.
+
+use super::*;
+
+const KEEP: usize = 64_000;
+
+impl Cluster {
+    /// As many updates, one after the other, all executed by whoever is there.
+    fn update_times(&mut self, session: SessionId, sequences: core::ops::RangeInclusive<u64>) {
+        for sequence in sequences {
+            let update =
+                self.request(session, sequence, self.now.wall.0, Path::Ordered, "uA-twenty-bytes-long");
+            let leader = self.leader();
+            self.send(&[leader], &update);
+            self.deliver_all();
+            self.pass(1);
+        }
+        self.pass(20);
+        self.inbox.clear();
+    }
+
+    fn log_bytes(&self) -> Vec<usize> {
+        self.replicas.iter().map(|replica| replica.log.bytes()).collect()
+    }
+}
+
+/// All that is kept is for members that lack it: the leader tells what none does.
+#[test]
+fn what_all_members_hold_goes_and_what_one_lacks_stays() {
+    let keep = |config: &mut Config| config.settings.log_keep_bytes = KEEP;
+    let mut cluster = Cluster::with(3, FastQuorum::Majority, keep);
+    let session = cluster.register();
+    cluster.update_times(session, 1..=200);
+    let all_hold = 3 * KEEP / HELD_SHARE;
+    assert!(cluster.log_bytes().iter().all(|bytes| *bytes <= all_hold), "{:?}", cluster.log_bytes());
+
+    cluster.down.insert(2);
+    cluster.update_times(session, 201..=400);
+    let lacking = cluster.log_bytes()[0];
+    assert!(lacking > 10 * all_hold && lacking < KEEP, "{lacking}");
+    assert_eq!(cluster.executed[2].len(), 200);
+
+    // Nobody offers it a snapshot: that would be an action which these tests do not know.
+    cluster.down.remove(&2);
+    cluster.pass(2_000);
+    cluster.update_times(session, 401..=420);
+    assert_eq!(cluster.executed[2].len(), 420);
+    assert!(cluster.log_bytes().iter().all(|bytes| *bytes <= all_hold), "{:?}", cluster.log_bytes());
+
+    // Where more is lacking than the limit, the limit holds.
+    cluster.down.insert(2);
+    cluster.update_times(session, 421..=1_200);
+    assert!(cluster.log_bytes()[0] <= KEEP && cluster.log_bytes()[1] <= KEEP, "{:?}", cluster.log_bytes());
+}
+
+/// Only the leader of the view is believed, and nothing goes that has not been executed.
+#[test]
+fn followers_take_no_more_for_held_than_they_have_executed() {
+    let keep = |config: &mut Config| config.settings.log_keep_bytes = KEEP;
+    let mut cluster = Cluster::with(3, FastQuorum::Majority, keep);
+    let session = cluster.register();
+    cluster.down.insert(2);
+    cluster.update_times(session, 1..=50);
+    let before = cluster.log_bytes()[1];
+    let told = |view| Message::HeldByAll { view, op_number: OpNumber(1_000_000) };
+    let view = cluster.replicas[0].view();
+    for (from, message) in [(2, told(view)), (0, told(View(view.0 + 3)))] {
+        cluster.event(1, Event::Message { from: Peer::Replica(ReplicaId(from)), message });
+        assert_eq!(cluster.log_bytes()[1], before);
+    }
+    cluster.event(1, Event::Message { from: Peer::Replica(ReplicaId(0)), message: told(view) });
+    let applied = cluster.replicas[1].applied();
+    assert!(cluster.log_bytes()[1] <= KEEP / HELD_SHARE && cluster.replicas[1].log.base() < applied);
+    cluster.update_times(session, 51..=60);
+    assert!(cluster.replicas[1].log.base() < cluster.replicas[1].applied());
+    assert_eq!(cluster.executed[1].len(), 60);
+}

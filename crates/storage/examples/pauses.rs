@@ -1,5 +1,5 @@
-//! How long a large hash keeps whoever drives an engine in memory from doing other things: `cargo run --release -p
-//! syros-storage --example pauses [FIELDS]`. Of everything that is done in steps, the longest step is shown; of each step,
+//! How long a large collection keeps whoever drives an engine in memory from doing other things: `cargo run --release -p
+//! syros-storage --example pauses [ELEMENTS] [TYPES]`, types being of `hash,set,zset,list,stream`. Of everything that is done in steps, the longest step is shown; of each step,
 //! the shortest of several runs, so that what other programs do on the machine does not show.
 
 use std::hint::black_box;
@@ -21,15 +21,51 @@ fn apply(engine: &mut MemoryEngine, words: &[&[u8]]) {
     engine.apply(WallTime(1), &body_of(words), &mut Vec::new());
 }
 
-/// An engine with a hash of so many fields at `h`, and a string at `s`.
-fn filled(fields: u64) -> MemoryEngine {
-    let mut engine = MemoryEngine::new();
-    apply(&mut engine, &[b"SET", b"s", b"value"]);
-    for number in 0..fields {
-        let field = format!("field:{number:08}");
-        apply(&mut engine, &[b"HSET", b"h", field.as_bytes(), b"value:0000000"]);
+/// What is kept in the collection.
+#[derive(Clone, Copy)]
+struct Collection {
+    name: &'static str,
+    /// What adds an element, but for the element.
+    add: [&'static str; 2],
+    /// What reads all of it.
+    read: &'static [&'static str],
+}
+
+const COLLECTIONS: [Collection; 5] = [
+    Collection { name: "hash", add: ["HSET", "c"], read: &["HGETALL", "c"] },
+    Collection { name: "set", add: ["SADD", "c"], read: &["SMEMBERS", "c"] },
+    Collection { name: "zset", add: ["ZADD", "c"], read: &["ZRANGE", "c", "0", "-1", "WITHSCORES"] },
+    Collection { name: "list", add: ["RPUSH", "c"], read: &["LRANGE", "c", "0", "-1"] },
+    Collection { name: "stream", add: ["XADD", "c"], read: &["XRANGE", "c", "-", "+"] },
+];
+
+impl Collection {
+    /// What adds the elements, each of 12 bytes, in another order than they are kept in.
+    fn addition(self, numbers: std::ops::Range<u64>) -> Vec<Vec<u8>> {
+        let mut words: Vec<Vec<u8>> = self.add.iter().map(|word| word.as_bytes().to_vec()).collect();
+        for number in numbers {
+            let element = format!("{:012x}", number.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 16).into_bytes();
+            match self.name {
+                "hash" => words.extend([element, b"value:000000".to_vec()]),
+                "zset" => words.extend([(number * 7919 % 1_000_000_007).to_string().into_bytes(), element]),
+                "stream" => words.extend([format!("{}-1", number + 1).into_bytes(), b"field".to_vec(), element]),
+                _ => words.push(element),
+            }
+        }
+        words
     }
-    engine
+
+    /// An engine with the collection at `c`, and a string at `s`.
+    fn filled(self, elements: u64) -> MemoryEngine {
+        let mut engine = MemoryEngine::new();
+        apply(&mut engine, &[b"SET", b"s", b"value"]);
+        let each = if self.name == "stream" { 1 } else { 64 };
+        for first in (0..elements).step_by(each as usize) {
+            let words = self.addition(first..elements.min(first + each));
+            apply(&mut engine, &words.iter().map(Vec::as_slice).collect::<Vec<_>>());
+        }
+        engine
+    }
 }
 
 /// Times of steps, each the shortest of all runs.
@@ -51,11 +87,18 @@ impl Steps {
     }
 }
 
+/// A collection of so many elements.
+#[derive(Clone, Copy)]
+struct Case {
+    collection: Collection,
+    elements: u64,
+}
+
 /// Prints what `step` takes on new engines, called until it answers false.
-fn measure(what: &str, fields: u64, mut step: impl FnMut(&mut MemoryEngine, usize) -> bool) {
+fn measure(what: &str, case: Case, mut step: impl FnMut(&mut MemoryEngine, usize) -> bool) {
     let mut steps = Steps::default();
     for _ in 0..RUNS {
-        let mut engine = filled(fields);
+        let mut engine = case.collection.filled(case.elements);
         for number in 0.. {
             let start = Instant::now();
             let more = step(&mut engine, number);
@@ -69,9 +112,9 @@ fn measure(what: &str, fields: u64, mut step: impl FnMut(&mut MemoryEngine, usiz
 }
 
 /// Prints what a command takes and what is given back behind it.
-fn measure_command(what: &str, fields: u64, words: &[&[u8]]) {
+fn measure_command(what: &str, case: Case, words: &[&[u8]]) {
     let body = body_of(words);
-    measure(what, fields, |engine, number| {
+    measure(what, case, |engine, number| {
         if number == 0 {
             engine.apply(WallTime(1), black_box(&body), &mut Vec::new());
             return engine.garbage_bytes() > 0;
@@ -80,22 +123,22 @@ fn measure_command(what: &str, fields: u64, words: &[&[u8]]) {
     });
 }
 
-fn main() {
-    let fields = std::env::args().nth(1).and_then(|number| number.parse().ok()).unwrap_or(1_000_000);
-    let bytes = filled(fields).memory_bytes() - MemoryEngine::new().memory_bytes();
-    println!("{fields} fields of {:.1} bytes", bytes as f64 / fields as f64);
-    measure_command("DEL", fields, &[b"DEL", b"h"]);
-    measure_command("SET", fields, &[b"SET", b"h", b"v"]);
-    measure_command("RENAME", fields, &[b"RENAME", b"s", b"h"]);
-    measure("expiry", fields, |engine, number| {
+fn measure_collection(case: Case) {
+    let Case { collection, elements } = case;
+    let bytes = collection.filled(elements).memory_bytes() - MemoryEngine::new().memory_bytes();
+    println!("\n{} of {elements} elements, {:.1} bytes each", collection.name, bytes as f64 / elements as f64);
+    measure_command("DEL", case, &[b"DEL", b"c"]);
+    measure_command("SET", case, &[b"SET", b"c", b"v"]);
+    measure_command("RENAME", case, &[b"RENAME", b"s", b"c"]);
+    measure("expiry", case, |engine, number| {
         if number == 0 {
-            apply(engine, &[b"PEXPIREAT", b"h", b"1"]);
+            apply(engine, &[b"PEXPIREAT", b"c", b"1"]);
             engine.advance(WallTime(1_000_000));
         }
         engine.give_back(NODES_PER_TURN)
     });
     let mut leftovers = Vec::new();
-    measure("FLUSHALL", fields, |engine, _| {
+    measure("FLUSHALL", case, |engine, _| {
         apply(engine, &[b"FLUSHALL"]);
         leftovers.extend(engine.take_leftover());
         false
@@ -104,31 +147,40 @@ fn main() {
     drop(leftovers);
     let each = start.elapsed() / u32::try_from(RUNS).unwrap_or(1);
     println!("{:<44} {:>9.3} ms", "  its table, by another thread", each.as_secs_f64() * 1e3);
-    measure("a snapshot and DEL", fields, |engine, number| {
+    measure("a snapshot and DEL", case, |engine, number| {
         if number == 0 {
             engine.begin_snapshot();
         }
         if number == 3 {
-            apply(engine, &[b"DEL", b"h"]);
+            apply(engine, &[b"DEL", b"c"]);
         }
         engine.give_back(NODES_PER_TURN);
         engine.snapshot_block(BLOCK_BYTES, &mut Vec::with_capacity(2 * BLOCK_BYTES))
             || engine.garbage_bytes() > 0
     });
-    measure("HGETALL", fields, |engine, _| {
-        let body = body_of(&[b"HGETALL", b"h"]);
+    let read: Vec<&[u8]> = collection.read.iter().map(|word| word.as_bytes()).collect();
+    measure("all of it is read", case, |engine, _| {
+        let body = body_of(&read);
         black_box(engine.long_read(&body).map(|_| engine.detach(WallTime(1), &body)));
         false
     });
-    measure("  its reply, by another thread", fields, |engine, _| {
-        engine.detach(WallTime(1), &body_of(&[b"HGETALL", b"h"])).put(&mut Vec::new());
+    measure("  its reply, by another thread", case, |engine, _| {
+        engine.detach(WallTime(1), &body_of(&read)).put(&mut Vec::new());
         false
     });
-    let field = |number: u64| format!("new:{number:08}").into_bytes();
-    let new: Vec<Vec<u8>> = (0..65_536).flat_map(|number| [field(number), b"value".to_vec()]).collect();
-    let words: Vec<&[u8]> = [&b"HSET"[..], b"h"].into_iter().chain(new.iter().map(Vec::as_slice)).collect();
-    measure_command("HSET of 65,536 fields", fields, &words);
-    let names = new.iter().step_by(2).map(Vec::as_slice);
-    let words: Vec<&[u8]> = [&b"HDEL"[..], b"h"].into_iter().chain(names).collect();
-    measure_command("HDEL of 65,536 fields", fields, &words);
+    if collection.name != "stream" {
+        let words = collection.addition(elements..elements + 65_536);
+        let words: Vec<&[u8]> = words.iter().map(Vec::as_slice).collect();
+        measure_command("65,536 new ones in one command", case, &words);
+    }
+}
+
+fn main() {
+    let elements = std::env::args().nth(1).and_then(|number| number.parse().ok()).unwrap_or(1_000_000);
+    let names = std::env::args().nth(2).unwrap_or_else(|| "hash,set,zset,list,stream".to_owned());
+    for collection in COLLECTIONS {
+        if names.split(',').any(|name| name == collection.name) {
+            measure_collection(Case { collection, elements });
+        }
+    }
 }

@@ -1,6 +1,7 @@
 """Clusters of real processes, Redis clients and raw peers, for the cases of tests/operator/run."""
 
 import os
+import random
 import resource
 import shutil
 import signal
@@ -31,6 +32,19 @@ class Closed(Exception):
 
 class Error(str):
     """An error reply."""
+
+
+def free_ports(count):
+    """The first of so many ports that nobody listens on, below those that the system gives to outgoing connections."""
+    while True:
+        first = random.randrange(10_000, 32_000)
+        try:
+            for offset in range(count):
+                with socket.socket() as listener:
+                    listener.bind(("127.0.0.1", first + offset))
+            return first
+        except OSError:
+            continue
 
 
 class Settings:

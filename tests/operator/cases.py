@@ -311,17 +311,18 @@ def a6(context):
             began = time.time()
             reads.append((words[0], node.ask(*words, timeout=13), time.time() - began))
         flushed = node.ask("FLUSHALL", timeout=13)
-        end, again = time.time() + 8, None
+        # Where the disk is short, a snapshot is tried every ten seconds.
+        end, again = time.time() + 40, None
         while flushed == "OK" and time.time() < end and again != "OK":
             again = node.ask("SET", "after", "all", timeout=5)
         seen = ", ".join(f"{name} {str(value)[:24]!r} in {took:.1f} s" for name, value, took in reads)
         good = all(not isinstance(value, Error) and took < 3 for _, value, took in reads)
         is_refused = "was not executed" in str(last)
         is_clear = small == "OK" or "was not executed" in str(small) or str(small).startswith("UNKNOWN")
-        mended = good and slowest < 5 and unknown < 3 and is_refused and is_clear and flushed == "OK"
+        mended = good and slowest < 5 and unknown < 3 and is_refused and is_clear and flushed == again == "OK"
         return (
             mended,
-            f"a write took {slowest:.1f} s and ended {str(last)[:60]!r}; {seen}; FLUSHALL {str(flushed)[:30]!r}",
+            f"a write took {slowest:.1f} s and ended {str(last)[:60]!r}; {seen}; FLUSHALL {str(flushed)[:30]!r}, then {str(again)[:60]!r}",
         )
 
     return on_small_disks(context, "40m", play)
@@ -852,6 +853,30 @@ def large_value(context):
             return after == "PONG", f"{str(answer)[:80]!r}, and the connection goes on"
 
 
+def gone_clients(context):
+    """Clients that close their connection just after they have sent a command that waits."""
+    with Cluster(context) as cluster:
+        cluster.start().ready()
+        commands = (
+            request("BLPOP", "jobs", "0"),
+            request("BLPOP", "none", "0.01") + request("BLPOP", "jobs", "0") + request("PING"),
+            request("XREADGROUP", "GROUP", "g", "c", "BLOCK", "0", "STREAMS", "s", ">") + request("WAIT", "3", "0"),
+        )
+        for node in cluster.nodes:
+            for index in range(200):
+                with socket.create_connection(("127.0.0.1", node.redis_port), 3) as client:
+                    client.sendall(commands[index % len(commands)])
+        end, waiting = time.time() + 10, None
+        while time.time() < end and waiting != 0:
+            lists = [str(node.ask("CLIENT", "LIST")) for node in cluster.nodes]
+            waiting = sum(text.count("flags=b") + text.count("cmd=wait") for text in lists)
+            time.sleep(0.1)
+        pushed = cluster.nodes[0].ask("RPUSH", "jobs", "a", "b", "c")
+        time.sleep(0.5)
+        left = cluster.nodes[1].ask("LLEN", "jobs")
+        return waiting == 0 and left == 3, f"{waiting} of 600 clients that have gone wait; of {pushed} jobs {left} are left"
+
+
 # In the order in which they are played; names are those of the rows of FOUND.md.
 CASES = {
     "A1": a1,
@@ -883,4 +908,5 @@ CASES = {
     "B5-idle": idle_peers,
     "B6": http_post,
     "D3": large_value,
+    "gone-clients": gone_clients,
 }

@@ -3,7 +3,9 @@
 use crate::database_key::DatabaseKey;
 use crate::encoding::Encoding as _;
 use crate::families::{Get, HGet, StrLen, Type};
-use crate::limits::{OPERATIONS_PER_BODY_MAX, WHOLE_KEYSPACE_OPERATIONS_MAX};
+use crate::limits::{
+    OPERATIONS_PER_BODY_MAX, SCRIPTS_FUEL_MAX, SCRIPTS_PER_BODY_MAX, WHOLE_KEYSPACE_OPERATIONS_MAX,
+};
 use crate::operation::Operation;
 use crate::primitive::Malformed;
 use syros_types::limits::BODY_BYTES_MAX;
@@ -21,6 +23,9 @@ pub fn describe(body: &[u8]) -> Result<Description, Malformed> {
     let mut rest = body;
     let first = Operation::decode(&mut rest)?;
     if rest.is_empty() {
+        if first.fuel().is_some_and(|fuel| fuel > SCRIPTS_FUEL_MAX) {
+            return Err(Malformed::Scripts);
+        }
         return Ok(Description {
             class: first.class(),
             footprint: first.footprint(),
@@ -114,7 +119,7 @@ fn describe_packed(body: &[u8], first: Operation<'_>) -> Result<Description, Mal
 /// without operations is one.
 #[must_use]
 pub const fn operations(body: &[u8]) -> Operations<'_> {
-    Operations { rest: body, taken: 0, of_all_keys: 0, failed: false }
+    Operations { rest: body, taken: 0, of_all_keys: 0, scripts: 0, fuel: 0, failed: false }
 }
 
 /// Iterator over the [`operations`] of a body.
@@ -122,8 +127,11 @@ pub const fn operations(body: &[u8]) -> Operations<'_> {
 pub struct Operations<'a> {
     rest: &'a [u8],
     taken: usize,
-    /// Those taken that concern all keys.
+    /// Those taken that concern all keys and are no scripts.
     of_all_keys: usize,
+    /// Scripts taken, and the fuel that they may use.
+    scripts: usize,
+    fuel: u64,
     failed: bool,
 }
 
@@ -141,9 +149,18 @@ impl<'a> Iterator for Operations<'a> {
             Operation::decode(&mut self.rest)
         };
         let result = result.and_then(|operation| {
-            self.of_all_keys += usize::from(operation.concerns_all_keys());
+            match operation.fuel() {
+                Some(fuel) => {
+                    self.scripts += 1;
+                    self.fuel = self.fuel.saturating_add(fuel);
+                }
+                None => self.of_all_keys += usize::from(operation.concerns_all_keys()),
+            }
             if self.of_all_keys > WHOLE_KEYSPACE_OPERATIONS_MAX {
                 return Err(Malformed::WholeKeyspace);
+            }
+            if self.scripts > SCRIPTS_PER_BODY_MAX || self.fuel > SCRIPTS_FUEL_MAX {
+                return Err(Malformed::Scripts);
             }
             Ok(operation)
         });

@@ -2,6 +2,7 @@
 
 use crate::describe::operations;
 use crate::families::{Command, Condition};
+use crate::limits::WHOLE_KEYSPACE_OPERATIONS_MAX;
 use crate::operation::Operation;
 
 /// Operations that came into being with the same version of the wire format. While a cluster is upgraded, one node after the
@@ -15,11 +16,13 @@ pub enum Generation {
     Collections,
     /// Streams, scripts, commands that wait, databases, and what else came with those.
     Programs,
+    /// Transactions of more scripts than eight.
+    ManyScripts,
 }
 
 impl Generation {
     /// The newest one.
-    pub const NEWEST: Self = Self::Programs;
+    pub const NEWEST: Self = Self::ManyScripts;
 
     /// The newest generation that a node knows which speaks this version of the wire format.
     #[must_use]
@@ -27,7 +30,8 @@ impl Generation {
         match version {
             ..11 => Self::Strings,
             11 => Self::Collections,
-            _ => Self::Programs,
+            12 => Self::Programs,
+            _ => Self::ManyScripts,
         }
     }
 
@@ -50,7 +54,12 @@ impl Generation {
     /// says so.
     #[must_use]
     pub fn of_body(body: &[u8]) -> Self {
-        let known = operations(body).map_while(Result::ok);
-        known.map(Self::of_operation).max().unwrap_or(Self::Strings)
+        let known = || operations(body).map_while(Result::ok);
+        let newest = known().map(Self::of_operation).max().unwrap_or(Self::Strings);
+        // Builds before took each script for an operation on all keys, of which a body has few.
+        let is_script = |operation: &Operation<'_>| operation.fuel().is_some();
+        let has_many = newest == Self::Programs
+            && known().filter(is_script).nth(WHOLE_KEYSPACE_OPERATIONS_MAX).is_some();
+        if has_many { Self::ManyScripts } else { newest }
     }
 }

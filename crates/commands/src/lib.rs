@@ -106,6 +106,13 @@ pub mod limits {
     /// second. An operation carries its own number, so that replicas of different builds agree.
     pub const SCRIPT_FUEL: u64 = 10_000_000;
 
+    /// Units of fuel that all scripts of one body may use together: nothing else is executed meanwhile. Whoever makes a
+    /// transaction of more than eight scripts gives each an equal share.
+    pub const SCRIPTS_FUEL_MAX: u64 = 8 * SCRIPT_FUEL;
+
+    /// Most scripts and functions in one body: each takes some tenths of a millisecond before it takes fuel.
+    pub const SCRIPTS_PER_BODY_MAX: usize = 2_048;
+
     /// Bytes of the messages that one script publishes, each with its channel and [`MESSAGE_BYTES`] more. Each node
     /// keeps them until the script has ended, and compares each channel with the patterns of all subscribers.
     pub const SCRIPT_MESSAGES_BYTES_MAX: usize = 1 << 20;

@@ -4,7 +4,9 @@ use crate::access::Databases;
 use crate::database_key::DatabaseKey;
 use crate::encoding::{IN_DATABASE, put_head, take_opcode};
 use crate::families::definition::KeyNames;
-use crate::families::{Command, Eval, EvalRo, EvalSha, EvalShaRo, FCall, FCallRo, XAwaitParts};
+use crate::families::{
+    Command, Eval, EvalRo, EvalSha, EvalShaRo, FCall, FCallRo, LibraryChange, XAwaitParts,
+};
 use crate::limits::WAITED_KEYS_MAX;
 use crate::primitive::{Malformed, take_u8};
 use syros_scripts::Flags;
@@ -258,6 +260,35 @@ impl<'a> Operation<'a> {
             }
             Command::EvalSha(_) | Command::FCall(_) => true,
             _ => false,
+        }
+    }
+
+    /// Units of fuel that a script, a function or a library may use; `None` of everything else.
+    #[must_use]
+    pub const fn fuel(&self) -> Option<u64> {
+        match &self.command {
+            Command::Eval(Eval { fuel, .. })
+            | Command::EvalRo(EvalRo { fuel, .. })
+            | Command::EvalSha(EvalSha { fuel, .. })
+            | Command::EvalShaRo(EvalShaRo { fuel, .. })
+            | Command::FCall(FCall { fuel, .. })
+            | Command::FCallRo(FCallRo { fuel, .. })
+            | Command::LibraryChange(LibraryChange { fuel, .. }) => Some(*fuel),
+            _ => None,
+        }
+    }
+
+    /// Lets a script, a function or a library use no more than so many units of fuel.
+    pub fn limit_fuel(&mut self, most: u64) {
+        if let Command::Eval(Eval { fuel, .. })
+        | Command::EvalRo(EvalRo { fuel, .. })
+        | Command::EvalSha(EvalSha { fuel, .. })
+        | Command::EvalShaRo(EvalShaRo { fuel, .. })
+        | Command::FCall(FCall { fuel, .. })
+        | Command::FCallRo(FCallRo { fuel, .. })
+        | Command::LibraryChange(LibraryChange { fuel, .. }) = &mut self.command
+        {
+            *fuel = most.min(*fuel);
         }
     }
 

@@ -30,6 +30,9 @@ pub enum Malformed {
     /// More operations on all keys than [`WHOLE_KEYSPACE_OPERATIONS_MAX`](crate::limits::WHOLE_KEYSPACE_OPERATIONS_MAX)
     /// are in one body: it could ask for unlimited work.
     WholeKeyspace,
+    /// The scripts of one body may use more fuel than [`SCRIPTS_FUEL_MAX`](crate::limits::SCRIPTS_FUEL_MAX), or are more than
+    /// [`SCRIPTS_PER_BODY_MAX`](crate::limits::SCRIPTS_PER_BODY_MAX).
+    Scripts,
     /// There is no database of this number, or the operation does not say where it is executed like this.
     Database(u8),
     /// Replies nested deeper than any command answers.
@@ -50,6 +53,7 @@ impl fmt::Display for Malformed {
             Self::TooLong { length, limit } => write!(f, "length {length} exceeds the limit of {limit}"),
             Self::Count(count) => write!(f, "a list of {count} strings is not allowed here"),
             Self::WholeKeyspace => f.write_str("too many operations on all keys in one body"),
+            Self::Scripts => f.write_str("too many scripts in one body, or too much fuel for them"),
             Self::Database(number) => write!(f, "database {number} is not allowed here"),
             Self::TooDeep => f.write_str("replies are nested too deep"),
             Self::HiddenKey => f.write_str("a key is the store's own"),

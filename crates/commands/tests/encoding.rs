@@ -7,6 +7,7 @@ use syros_commands::families::{
     Append, Evict, FlushAll, Get, Keys, Leave, Persist, RecordVersions, Rename, SetRange, Turns, Unchanged,
     Versions, WaiterId, XNews,
 };
+use syros_commands::limits::{SCRIPT_FUEL, SCRIPTS_FUEL_MAX, SCRIPTS_PER_BODY_MAX};
 use syros_commands::{
     Arguments, Command, Generation, Malformed, Operation, Parsed, ScriptUse, describe, limits, operations,
     overwrites, parse,
@@ -594,4 +595,24 @@ fn the_present_is_a_part_of_the_body() {
         assert_eq!(of_words, again, "{command}");
         assert_eq!(Ok(operation), Operation::decode(&mut &again[..]), "{command}");
     }
+}
+
+/// Scripts stop everything else while they run: together, those of one body may not do so for longer than eight may.
+#[test]
+fn scripts_of_one_body_share_their_fuel() {
+    let body_of = |count: usize, fuel: u64| {
+        let Ok(Parsed::Data(mut one)) = parse(&[b"EVAL", b"return 0", b"0"]) else { panic!("a script") };
+        let mut body = Vec::new();
+        one.limit_fuel(fuel);
+        (0..count).for_each(|_| one.encode(&mut body));
+        body
+    };
+    assert!(describe(&body_of(8, SCRIPT_FUEL)).is_ok());
+    assert_eq!(describe(&body_of(9, SCRIPT_FUEL)), Err(Malformed::Scripts));
+    assert_eq!(Generation::of_body(&body_of(8, SCRIPT_FUEL)), Generation::Programs);
+    let share = SCRIPTS_FUEL_MAX / SCRIPTS_PER_BODY_MAX as u64;
+    let most = body_of(SCRIPTS_PER_BODY_MAX, share);
+    assert!(describe(&most).is_ok());
+    assert_eq!(Generation::of_body(&most), Generation::ManyScripts);
+    assert_eq!(describe(&body_of(SCRIPTS_PER_BODY_MAX + 1, 1)), Err(Malformed::Scripts));
 }

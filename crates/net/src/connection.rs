@@ -122,6 +122,12 @@ impl Connection {
         self.is_readable
     }
 
+    /// True if an event said that the other end sends no more: what it has sent may not have been read yet.
+    #[must_use]
+    pub const fn is_read_closed(&self) -> bool {
+        self.is_read_closed
+    }
+
     /// Bytes by which the next read will let the input buffer grow first: whoever has a budget for that looks before.
     #[must_use]
     pub fn growth_ahead(&mut self) -> usize {

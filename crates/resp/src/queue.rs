@@ -3,7 +3,9 @@
 use crate::limits::{TRANSACTION_COMMANDS_MAX, TRANSACTION_KEYS_MAX, TRANSACTION_WORK_MAX};
 use crate::schedule::Load;
 use core::fmt;
-use syros_commands::limits::WHOLE_KEYSPACE_OPERATIONS_MAX;
+use syros_commands::limits::{
+    SCRIPT_FUEL, SCRIPTS_FUEL_MAX, SCRIPTS_PER_BODY_MAX, WHOLE_KEYSPACE_OPERATIONS_MAX,
+};
 use syros_commands::{ConnectionCommand, Operation, parse_database};
 use syros_types::Database;
 use syros_types::limits::BODY_BYTES_MAX;
@@ -40,8 +42,10 @@ pub(crate) struct Queue {
     keys: usize,
     /// Bytes that the watched keys take.
     watched_bytes: usize,
-    /// Operations on all keys.
+    /// Operations on all keys, without scripts.
     of_all_keys: usize,
+    /// Scripts and functions.
+    scripts: usize,
     /// Bytes of what the connection answers by itself.
     local_bytes: usize,
     /// A command was refused: EXEC will execute none of them.
@@ -55,6 +59,7 @@ pub(crate) enum TransactionTooLarge {
     Bytes(usize),
     Keys,
     WholeKeyspace,
+    Scripts,
     Work,
 }
 
@@ -72,6 +77,7 @@ impl fmt::Display for TransactionTooLarge {
                 let max = WHOLE_KEYSPACE_OPERATIONS_MAX;
                 write!(f, "ERR a transaction has at most {max} commands on all keys")
             }
+            Self::Scripts => write!(f, "ERR a transaction has at most {SCRIPTS_PER_BODY_MAX} scripts"),
             Self::Work => f.write_str("ERR the transaction would take too long to execute"),
         }
     }
@@ -108,17 +114,40 @@ impl Queue {
         operation.encode(&mut self.body);
         self.load.add(&operation);
         operation.each_key(|_| self.keys += 1);
-        self.of_all_keys += usize::from(operation.concerns_all_keys());
+        if operation.fuel().is_some() {
+            self.scripts += 1;
+        } else {
+            self.of_all_keys += usize::from(operation.concerns_all_keys());
+        }
         self.push(number, QueuedKind::Operation { gives_up_count })?;
         if self.keys > TRANSACTION_KEYS_MAX {
             Err(TransactionTooLarge::Keys)
         } else if self.of_all_keys > WHOLE_KEYSPACE_OPERATIONS_MAX {
             Err(TransactionTooLarge::WholeKeyspace)
+        } else if self.scripts > SCRIPTS_PER_BODY_MAX {
+            Err(TransactionTooLarge::Scripts)
         } else if self.load.work > TRANSACTION_WORK_MAX {
             Err(TransactionTooLarge::Work)
         } else {
             Ok(())
         }
+    }
+
+    /// Nothing more comes: scripts that together could use more fuel than one body may get equal shares of it.
+    pub(crate) fn share_fuel(&mut self) {
+        let share = SCRIPTS_FUEL_MAX / self.scripts.max(1) as u64;
+        if share >= SCRIPT_FUEL {
+            return;
+        }
+        let mut body = Vec::with_capacity(self.body.len());
+        // The limit of all scripts does not hold yet, so operations are decoded one by one.
+        let mut rest = self.body.as_slice();
+        while let Ok(mut operation) = Operation::decode(&mut rest) {
+            operation.limit_fuel(share);
+            operation.encode(&mut body);
+        }
+        debug_assert!(rest.is_empty(), "what was encoded here is decoded");
+        self.body = body;
     }
 
     /// Adds a command that the connection answers by itself.

@@ -138,7 +138,9 @@ fn local_commands_are_those_of_redis() {
         "CONFIG SET maxmemory-policy noeviction",
         "CONFIG SET maxmemory-policy allkeys-ttl",
         "CONFIG GET maxmemory-policy",
-        "CONFIG GET lfu-*",
+        // Of several settings that one pattern names, redis-server has the order of a table with a seed.
+        "CONFIG GET lfu-l*",
+        "CONFIG GET lfu-d*",
         "CONFIG SET notify-keyspace-events KEq",
         "CONFIG GET notify-keyspace-events",
         "INFO nosuch",

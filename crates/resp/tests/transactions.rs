@@ -330,6 +330,7 @@ fn transactions_have_limits() {
     after(&["MULTI", &exists, "GET k", "GET k"], "-ERR a transaction names at most 65536 keys");
     after(&begun("DBSIZE", 8), "");
     after(&begun("DBSIZE", 9), "-ERR a transaction has at most 8 commands on all keys");
+    after(&begun("EVAL_RO return 0", 2_049), "-ERR a transaction has at most 2048 scripts");
     after(&begun("SETRANGE k 16000000 x", 68), "-ERR the transaction would take too long to execute");
     let value = "v".repeat(9 << 20);
     for line in [format!("SET k {value}"), format!("ECHO {value}")] {

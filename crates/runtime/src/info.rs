@@ -18,6 +18,8 @@ pub(crate) struct ProcessDescription {
     pub(crate) run_id: String,
     pub(crate) redis_port: u16,
     pub(crate) configuration: Configuration,
+    /// When the cluster acknowledges updates.
+    pub(crate) durability: Durability,
     /// Where the replicas listen.
     pub(crate) replicas: Vec<String>,
     /// Most Redis clients: no more than there may be connections, and fewer if a client says so.
@@ -69,7 +71,7 @@ pub(crate) struct ProcessState<'a> {
 
 impl ServerInfo for ProcessState<'_> {
     fn report(&self) -> ServerReport {
-        let ProcessDescription { run_id, redis_port, configuration, replicas, clients_max } =
+        let ProcessDescription { run_id, redis_port, configuration, durability, replicas, clients_max } =
             self.description;
         let statistics = self.statistics;
         let (view, reads) = (self.client.view(), self.client.read_counts());
@@ -98,6 +100,7 @@ impl ServerInfo for ProcessState<'_> {
             memory_total_bytes: kilobytes("/proc/meminfo", "MemTotal:").unwrap_or(0),
             cpu_millis: cpu_millis().unwrap_or_default(),
             os: operating_system(),
+            fsync: *durability == Durability::Fsync,
             role: "gateway".to_owned(),
             status: "normal".to_owned(),
             fast_quorum: self.client.rule().mode.to_string(),
@@ -137,7 +140,6 @@ impl ServerInfo for ProcessState<'_> {
                 .census()
                 .map(|census| DatabaseReport { keys: census.keys, keys_with_expiry: census.expiring });
             report.keys_expired = local.expired_keys();
-            report.fsync = local.durability == Durability::Fsync;
             (report.role, report.status) = match status.role {
                 RoleName::Leader | RoleName::Follower if status.no_quorum => {
                     (status.role.to_string(), "no-quorum".to_owned())

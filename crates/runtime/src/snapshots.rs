@@ -18,8 +18,12 @@ use syros_wal::{Cause, DiskError, DiskOperation, FileDisk};
 use crate::disk_engine::StoreFiles;
 use crate::memory_engine::{AnyMemoryEngine, MemoryEngineFiles, MemoryEngineLoader};
 
-/// Bytes of the disk that a snapshot leaves free: a segment of the log.
+/// Bytes of the disk that a snapshot leaves free: as many as it takes itself, but no more than a segment of the log has.
+/// A small one may be all that a full disk needs, to let the log go.
 const FREE_BYTES_MIN: u64 = 64 << 20;
+
+/// Bytes of the disk that the smallest snapshot leaves free.
+const FREE_BYTES_LEAST: u64 = 1 << 20;
 
 /// What the thread has done.
 type Report = SnapshotReport<AnyMemoryEngine, DiskStore>;
@@ -87,7 +91,8 @@ fn room_for(path: &Path, bytes: usize) -> Result<(), SnapshotStoreError> {
         // Then writing will tell.
         Err(_) => return Ok(()),
     };
-    let needed = (bytes as u64).saturating_add(FREE_BYTES_MIN);
+    let bytes = bytes as u64;
+    let needed = bytes.saturating_add(bytes.clamp(FREE_BYTES_LEAST, FREE_BYTES_MIN));
     if free >= needed {
         return Ok(());
     }

@@ -8,4 +8,4 @@ mod reader;
 mod units;
 
 pub use reader::{ConfigError, Reader};
-pub use units::{BytesText, parse_bytes, parse_duration};
+pub use units::{BytesText, DurationText, parse_bytes, parse_duration};

@@ -1,7 +1,7 @@
 //! A TOML table read key by key: every value has a type and a range, every error names the key, and a key that the
 //! program does not know is an error too.
 
-use crate::units::{BytesText, parse_bytes, parse_duration};
+use crate::units::{BytesText, DurationText, parse_bytes, parse_duration};
 use std::collections::BTreeSet;
 use std::fmt;
 use std::ops::RangeInclusive;
@@ -250,8 +250,8 @@ impl Reader {
     ) -> Result<Duration, ConfigError> {
         let Some(value) = self.take(key) else { return Ok(default) };
         let duration = value.as_str().and_then(parse_duration).filter(|d| range.contains(d));
-        let allowed =
-            format!("a duration from {:?} to {:?}, such as \"{default:?}\"", range.start(), range.end());
+        let [from, to, such] = [*range.start(), *range.end(), default].map(DurationText);
+        let allowed = format!("a duration from {from} to {to}, such as \"{such}\"");
         duration.ok_or_else(|| self.wrong(key, &value, &allowed))
     }
 

@@ -1,5 +1,6 @@
 //! The liveness phase: faults end, and the group has to get going again within a bounded time.
 
+use crate::client::ClientProcess;
 use crate::history::OperationIndex;
 use crate::swarm::{MICRO, MILLI, SECOND};
 use crate::tally::Occurrence;
@@ -80,7 +81,28 @@ impl World {
         self.serve_everybody()?;
         self.serve_waiters()?;
         self.serve_in_order()?;
+        self.let_clients_go()?;
         self.become_equal()
+    }
+
+    /// Waits until no process holds a connection whose client has gone: whatever it still did for it would be lost.
+    fn let_clients_go(&mut self) -> Result<(), String> {
+        let held = |world: &mut Self| -> usize {
+            let processes = world.clients.iter_mut().filter_map(|slot| slot.process.as_mut());
+            processes.filter_map(ClientProcess::host).map(|host| host.ending()).sum()
+        };
+        let deadline = self.now() + self.liveness_bound();
+        while held(self) > 0 {
+            if self.now() >= deadline {
+                return Err(format!(
+                    "{} connections are not closed though their clients have gone; {}",
+                    held(self),
+                    self.statuses()
+                ));
+            }
+            self.advance(MILLI / u64::from(self.swarm.protocol.speed))?;
+        }
+        Ok(())
     }
 
     /// Longest time until every client has been served, and until replicas are equal.

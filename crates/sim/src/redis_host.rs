@@ -101,6 +101,8 @@ struct Socket {
     is_prepared: bool,
     /// The client has gone.
     is_abandoned: bool,
+    /// The process has heard that the client has gone. It closes the connection when all of it is answered.
+    is_ending: bool,
     /// The process has closed it, and does nothing for it any more.
     is_hung_up: bool,
     /// When the last bytes arrive that have left for the process, and for the client.
@@ -327,9 +329,32 @@ impl RedisHost {
                 socket.received.extend_from_slice(&bytes);
                 self.feed(now, address);
             }
-            Some(None) => self.close(address),
+            Some(None) => {
+                socket.is_ending = true;
+                self.feed(now, address);
+                self.front_end.on_input_end(now, address);
+                self.close_if_ended(now, address);
+            }
             None => {}
         }
+    }
+
+    /// Closes a connection whose client has gone, if nothing of it is unanswered. What is answered it does not get.
+    fn close_if_ended(&mut self, now: Now, address: u64) {
+        let Some(socket) = self.sockets.get(&address).filter(|socket| socket.is_ending) else { return };
+        let has_input = !socket.received.is_empty();
+        let output = self.front_end.output(address).len();
+        self.front_end.sent(address, output);
+        self.front_end.on_sent(now, address);
+        let outstanding = self.front_end.connection(address).map_or(0, Connection::outstanding);
+        if outstanding == 0 && !has_input {
+            self.close(address);
+        }
+    }
+
+    /// How many connections there are whose clients have gone.
+    pub(crate) fn ending(&self) -> usize {
+        self.sockets.values().filter(|socket| socket.is_ending && !socket.is_hung_up).count()
     }
 
     /// Hands over what a connection has received, unless it is paused.
@@ -529,6 +554,11 @@ impl RedisHost {
         let addresses: Vec<u64> = self.sockets.keys().copied().collect();
         for address in addresses {
             let Some(socket) = self.sockets.get_mut(&address).filter(|it| !it.is_hung_up) else { continue };
+            if socket.is_ending {
+                self.feed(now, address);
+                self.close_if_ended(now, address);
+                continue;
+            }
             let output = self.front_end.output(address);
             let portion = output.len().min(self.world.window.saturating_sub(socket.untaken));
             if portion > 0 {

@@ -288,7 +288,8 @@ fn hunt(bug: PlantedBug) -> Option<Hunt> {
 fn has_what_it_takes(bug: PlantedBug, swarm: &Swarm) -> bool {
     let world = swarm.front_ends;
     match bug {
-        PlantedBug::WaiterNotWoken
+        PlantedBug::GoneClientWaits
+        | PlantedBug::WaiterNotWoken
         | PlantedBug::TakenForNothing
         | PlantedBug::PlaceNotKept
         | PlantedBug::DepartureForgotten => world.is_some_and(|world| world.waiters > 0),

@@ -48,7 +48,9 @@ impl Collection {
             match self.name {
                 "hash" => words.extend([element, b"value:000000".to_vec()]),
                 "zset" => words.extend([(number * 7919 % 1_000_000_007).to_string().into_bytes(), element]),
-                "stream" => words.extend([format!("{}-1", number + 1).into_bytes(), b"field".to_vec(), element]),
+                "stream" => {
+                    words.extend([format!("{}-1", number + 1).into_bytes(), b"field".to_vec(), element])
+                }
                 _ => words.push(element),
             }
         }
@@ -126,7 +128,11 @@ fn measure_command(what: &str, case: Case, words: &[&[u8]]) {
 fn measure_collection(case: Case) {
     let Case { collection, elements } = case;
     let bytes = collection.filled(elements).memory_bytes() - MemoryEngine::new().memory_bytes();
-    println!("\n{} of {elements} elements, {:.1} bytes each", collection.name, bytes as f64 / elements as f64);
+    println!(
+        "\n{} of {elements} elements, {:.1} bytes each",
+        collection.name,
+        bytes as f64 / elements as f64
+    );
     measure_command("DEL", case, &[b"DEL", b"c"]);
     measure_command("SET", case, &[b"SET", b"c", b"v"]);
     measure_command("RENAME", case, &[b"RENAME", b"s", b"c"]);

@@ -19,7 +19,8 @@ pub const VERSION: u16 = 13;
 /// node says of its life and configuration; its frames are those of the first configuration. Versions 5 to 9 and 12 lack messages: see
 /// [`version_of`](crate::version_of); no version before 7 knows the mixed mode, so that such a process and a node of a mixed
 /// cluster refuse each other. Versions before 11 know no operations but those on strings,
-/// and those before 12 neither streams nor scripts nor what else `Generation::Programs` names.
+/// those before 12 neither streams nor scripts nor what else `Generation::Programs` names, and those before 13 no
+/// transactions of many scripts.
 pub const VERSION_MIN: u16 = 4;
 
 /// What every handshake starts with.

@@ -15,6 +15,8 @@ pub(super) struct RedisConnection {
     pub(super) answered_at: Option<Instant>,
     /// Since when more messages wait for its client than should.
     pub(super) lags_since: Option<Instant>,
+    /// Its client has closed its end, and waits for replies at most: for nothing that others have to do first.
+    pub(super) has_input_ended: bool,
     /// It is about to be closed, because too many messages wait for its client.
     pub(super) is_overrun: bool,
 }
@@ -44,6 +46,7 @@ impl RedisConnections {
             waits_for_room: false,
             answered_at: None,
             lags_since: None,
+            has_input_ended: false,
             is_overrun: false,
         };
         self.places[place] = Some((address, Box::new(connection)));

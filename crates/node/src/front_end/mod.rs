@@ -56,9 +56,7 @@ use syros_protocol::client::{Action, Client, Config, Event, Outcome, Token};
 use syros_protocol::message::{Body, Message};
 #[cfg(feature = "planted-bugs")]
 use syros_protocol::replica::PlantedBug;
-#[cfg(feature = "planted-bugs")]
-use syros_resp::Completion;
-use syros_resp::{Connection, DebugAccess, Identity, Shared, Unavailable};
+use syros_resp::{Completion, Connection, DebugAccess, Identity, Shared, Unavailable};
 use syros_types::{
     Class, ConfigurationEpoch, Footprint, Instant, Now, OpNumber, ReadPolicy, ReplicaId, ReplicaSet, mix,
 };
@@ -292,8 +290,17 @@ impl RedisFrontEnd {
         has_asked && self.connection(address).is_some_and(|redis| !redis.is_paused())
     }
 
-    /// The client has closed its end of the connection: it waits for no elements any more.
+    /// The client has closed its end of the connection: it waits for no elements any more, nor for followers, and no command
+    /// that is behind what it waits for begins to.
     pub fn on_input_end(&mut self, now: Now, address: u64) {
+        #[cfg(feature = "planted-bugs")]
+        let is_noted = self.planted != Some(PlantedBug::GoneClientWaits);
+        #[cfg(not(feature = "planted-bugs"))]
+        let is_noted = true;
+        if let Some(connection) = self.connections.get_mut(address) {
+            connection.has_input_ended = is_noted;
+        }
+        self.end_request(now, address);
         let end = self.waits.give_up(now.instant, address);
         self.end_waits(now.instant, end);
     }
@@ -403,6 +410,14 @@ impl RedisFrontEnd {
             let Some(submission) = submission else { break };
             has_submitted = true;
             has_turn &= reserved == 0;
+            if submission.waits && connection.has_input_ended {
+                // Whatever it took would be lost.
+                group.room.release(reserved);
+                let mut nothing = Vec::new();
+                syros_commands::put_nil_array(&mut nothing);
+                connection.redis.complete(submission.slot, Completion::Reply(nothing.into()));
+                continue;
+            }
             if tracks {
                 let keeps = (connection.redis.keeps_copies(), *read_policy);
                 Self::note_submission(tracking, address, &submission, keeps);

@@ -171,8 +171,21 @@ impl RedisFrontEnd {
         if known >= followers && (is_local || !is_local_wanted) {
             return self.answer_request(now, address, &answer, Duration::ZERO);
         }
-        if let Some(timeout) = timeout {
-            self.answer_at(now.instant.after(timeout), address, Timed { answer, since: None });
+        if self.connections.get(address).is_some_and(|connection| connection.has_input_ended) {
+            self.answer_request(now, address, &answer, Duration::ZERO);
+        } else {
+            let at = timeout.map_or(Instant::NEVER, |timeout| now.instant.after(timeout));
+            self.answer_at(at, address, Timed { answer, since: None });
+        }
+    }
+
+    /// WAIT and WAITAOF of a client that has gone end.
+    pub(super) fn end_request(&mut self, now: Now, address: u64) {
+        let Self { requests, connections, .. } = self;
+        let Some(at) = connections.get(address).and_then(|connection| connection.answered_at) else { return };
+        let is_wait = requests.timed.get(&(at, address)).is_some_and(|timed| timed.since.is_none());
+        if is_wait && let Some(Timed { answer, .. }) = requests.timed.remove(&(at, address)) {
+            self.answer_request(now, address, &answer, Duration::ZERO);
         }
     }
 
@@ -609,6 +622,26 @@ mod tests {
         clients.send(0, "WAIT 3 0");
         clients.front_end.close(0);
         clients.pass(1_000_000);
+    }
+
+    #[test]
+    fn a_client_that_has_gone_waits_for_nothing() {
+        let mut clients = Clients::new(3);
+        let outstanding =
+            |clients: &Clients, client| clients.front_end.connection(client).unwrap().outstanding();
+        for (client, line) in [(0, "WAIT 3 0\r\nWAITAOF 1 3 0"), (1, "WAIT 3 60000\r\nBLPOP k 0")] {
+            clients.send(client, line);
+            assert!(outstanding(&clients, client) > 0, "{line}");
+            clients.front_end.on_input_end(clients.now(), client);
+            clients.pass(0);
+            assert_eq!(outstanding(&clients, client), 0, "{line}");
+        }
+        // What begins to wait when its client is gone already.
+        clients.front_end.on_input_end(clients.now(), 2);
+        clients
+            .send(2, "BLPOP k 0\r\nBRPOPLPUSH k l 0\r\nXREADGROUP GROUP g c BLOCK 0 STREAMS s >\r\nWAIT 3 0");
+        clients.pass(0);
+        assert_eq!(outstanding(&clients, 2), 0);
     }
 
     #[test]

@@ -181,6 +181,7 @@ planted_bugs! {
     TakenForNothing = "taken-for-nothing": "A command that waits is submitted again when nobody knows whether it has taken an element.";
     PlaceNotKept = "place-not-kept": "A command that waits goes to the end of the queue each time it is submitted again.";
     DepartureForgotten = "departure-forgotten": "A command that has waited long enough is not taken out of the queue.";
+    GoneClientWaits = "gone-client-waits": "A command that waits is begun for a client that has closed its connection.";
     UnknownIsDone = "unknown-is-done": "A Redis client is told OK for an update of which nobody knows whether it was executed.";
     FormationByQuorum = "formation-by-quorum": "A group is formed when a quorum of new directories have heard of each other.";
 }

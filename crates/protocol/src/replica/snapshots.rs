@@ -23,6 +23,9 @@ use syros_types::{Instant, OpNumber, OperationId, ReplicaId, View};
 /// A snapshot that could not be written or installed is tried again after this long.
 const RETRY: Duration = Duration::from_secs(1);
 
+/// Where the disk is short, a snapshot is tried at most so often: one that has room lets the log go.
+const URGENT: Duration = Duration::from_secs(10);
+
 /// Bytes of log entries after a snapshot that a checkpoint may repeat: a record is written in one piece. A
 /// replica that has more to execute takes none; it does just after a restart.
 const CHECKPOINT_LOG_BYTES_MAX: usize = 128 << 20;
@@ -51,6 +54,8 @@ pub(super) struct Snapshots {
     wanted: bool,
     /// None is taken or asked for before this.
     retry_at: Instant,
+    /// Where the disk is short, none is taken for the sake of space before this.
+    urgent_at: Instant,
     /// Bytes of log entries applied since the newest one.
     bytes_since: usize,
     /// Bytes after which the next one is taken.
@@ -107,6 +112,7 @@ impl Snapshots {
             bytes_since: 0,
             due_after: config.settings.snapshot_log_bytes,
             readers: vec![None; members],
+            urgent_at: Instant(0),
             held_by_all: OpNumber(0),
             dropped_untold: 0,
             download: None,
@@ -132,16 +138,19 @@ impl Replica {
 
     /// True if a snapshot of what is applied should be taken.
     fn snapshot_is_due(&self) -> bool {
-        let Snapshots { newest, checkpoint, taking, wanted, retry_at, bytes_since, due_after, .. } =
-            &self.snapshots;
+        let Snapshots {
+            newest, checkpoint, taking, wanted, retry_at, bytes_since, due_after, urgent_at, ..
+        } = &self.snapshots;
         let newest = newest.map_or(OpNumber(0), |(op_number, _)| op_number);
         // While a member reads one, it should not be replaced; but the write-ahead log has to end, and the engine
         // has to get what it keeps in memory to disk. A checkpoint of the engine replaces none.
         let undisturbed = self.config.engine_is_durable || !self.has_readers();
         let has_end = self.config.durability == super::Durability::Fsync || self.config.engine_is_durable;
+        // Updates are refused until there is space, so the log does not grow to where one is due.
+        let is_urgent = self.resources.disk_is_short && self.now.instant >= *urgent_at;
         let due = has_end
             && self.applied > newest.max(*checkpoint)
-            && bytes_since >= due_after
+            && (bytes_since >= due_after || is_urgent)
             && (undisturbed || *bytes_since >= due_after.saturating_mul(4));
         let wanted = *wanted && self.applied > newest;
         (due || wanted)
@@ -162,6 +171,9 @@ impl Replica {
     pub(super) fn take_due_snapshot(&mut self) {
         if self.apply_requested != self.applied || !self.snapshot_is_due() || !self.has_short_tail() {
             return;
+        }
+        if self.resources.disk_is_short {
+            self.snapshots.urgent_at = self.now.instant.after(URGENT);
         }
         let is_file = self.snapshots.wanted || !self.config.engine_is_durable;
         let ticket = self.persist_checkpoint();

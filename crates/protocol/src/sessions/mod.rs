@@ -143,10 +143,14 @@ impl Sessions {
         }
     }
 
-    /// Sessions without an update for `timeout` at log time `time`, oldest id first, at most `max`.
+    /// Sessions without an update for `timeout` at log time `time`, oldest id first, at most `max`. One that was registered
+    /// before its group had a time, and never used, is none of them: nobody knows when that was.
     #[must_use]
     pub fn idle(&self, time: WallTime, timeout: Duration, max: usize) -> Vec<SessionId> {
-        let idle = self.table.iter().filter(|(_, s)| s.last_active.after(timeout) <= time);
+        let idle = self
+            .table
+            .iter()
+            .filter(|(_, s)| s.last_active > WallTime(0) && s.last_active.after(timeout) <= time);
         idle.map(|(id, _)| *id).take(max).collect()
     }
 
@@ -340,10 +344,18 @@ mod tests {
     #[test]
     fn idle_sessions_are_found_by_log_time() {
         let mut sessions = Sessions::default();
-        sessions.register(SessionId(1), 1, WallTime(0));
-        sessions.register(SessionId(2), 2, WallTime(0));
+        sessions.register(SessionId(1), 1, WallTime(1));
+        sessions.register(SessionId(2), 2, WallTime(1));
         sessions.complete(id(2, 1), 1, None, WallTime(900), REPLY_BYTES_MAX);
-        assert_eq!(sessions.idle(WallTime(1000), Duration::from_micros(1000), 10), [SessionId(1)]);
+        // One that was registered when its group had no time yet, as the first of each node is.
+        sessions.register(SessionId(3), 3, WallTime(0));
+        assert_eq!(sessions.idle(WallTime(1001), Duration::from_micros(1000), 10), [SessionId(1)]);
+        sessions.complete(id(3, 1), 1, None, WallTime(900), REPLY_BYTES_MAX);
+        assert_eq!(sessions.idle(WallTime(1901), Duration::from_micros(1000), 1).len(), 1);
+        assert_eq!(
+            sessions.idle(WallTime(1900), Duration::from_micros(1000), 10),
+            [SessionId(1), SessionId(2), SessionId(3)]
+        );
         sessions.expire(&[SessionId(1)]);
         assert_eq!(sessions.lookup(id(1, 1)), OperationStatus::UnknownSession);
     }

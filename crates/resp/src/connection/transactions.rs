@@ -172,9 +172,10 @@ impl CommandPipeline {
 
     /// EXEC.
     fn execute(&mut self, number: usize, context: &Context<'_>) {
-        let Some(queue) = self.queue.take() else {
+        let Some(mut queue) = self.queue.take() else {
             return self.reply(|_, out| write_error(out, b"ERR EXEC without MULTI"));
         };
+        queue.share_fuel();
         let condition = std::mem::take(&mut self.watched).condition();
         if queue.is_doomed {
             let text = b"EXECABORT Transaction discarded because of previous errors.";

@@ -11,12 +11,15 @@ const OBJECT: [Subcommand; 4] = [
     Subcommand {
         name: "freq",
         arity: 3,
-        help: &["FREQ <key>", "    Refused: how often a <key> is used is not tracked."],
+        help: &["FREQ <key>", "    Return how often a <key> is used, if an LFU maxmemory policy is set."],
     },
     Subcommand {
         name: "idletime",
         arity: 3,
-        help: &["IDLETIME <key>", "    Return 0: when a <key> was used last is not tracked."],
+        help: &[
+            "IDLETIME <key>",
+            "    Return the seconds since a <key> was used; 0 where no policy records it.",
+        ],
     },
     Subcommand {
         name: "refcount",

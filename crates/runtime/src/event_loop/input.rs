@@ -56,6 +56,12 @@ impl EventLoop {
             }
             let Some(open) = self.table.open_mut(index) else { return };
             open.charge(&self.front_end, &mut self.memory);
+            if open.is_stalled && open.is_redis() && open.net.is_read_closed() {
+                // It is not read to its end before the command that waits has ended, which nobody waits for any more.
+                let address = open.address;
+                self.front_end.on_input_end(self.now, address);
+                return;
+            }
             if !open.net.is_readable() || open.is_stalled || open.is_closing {
                 return;
             }

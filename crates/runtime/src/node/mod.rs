@@ -184,6 +184,7 @@ impl Node {
         let cluster = ClusterSettings {
             introduction,
             configuration: Configuration::first(group, identity.fast_quorum),
+            durability: config.replica.durability,
             replicas: config.replicas.clone(),
             connects_below: identity.replica.index(),
             descriptors,
@@ -198,7 +199,7 @@ impl Node {
         match &redis {
             Some(redis) => {
                 log_address(&identity, redis.address, "Redis clients");
-                warn_if_exposed(redis.address);
+                warn_if_exposed(redis.address, "listen.redis");
             }
             None => log_address(&identity, replicas.address, "the other nodes and Syros clients"),
         }
@@ -309,7 +310,7 @@ impl GatewayNode {
     ///
     /// # Errors
     /// [`StartError`] names what is in the way.
-    pub fn start(config: GatewayConfig) -> Result<Self, StartError> {
+    pub fn start(mut config: GatewayConfig) -> Result<Self, StartError> {
         let group = Group::new(config.replicas.len()).map_err(StartError::Group)?;
         let demand = Demand {
             members: config.replicas.len(),
@@ -321,7 +322,7 @@ impl GatewayNode {
         let base = ProcessBase::new()?;
         let registry = base.poll.registry();
         let redis = Listener::open(config.listen_redis, "Redis clients", registry, REDIS_LISTENER)?;
-        warn_if_exposed(redis.address);
+        warn_if_exposed(redis.address, "--bind");
         let (cluster, settings) = discover(&config.replicas, config.cluster, config.connect_timeout)
             .map_err(StartError::Discover)?;
         tracing::info!(
@@ -331,9 +332,13 @@ impl GatewayNode {
             address = %redis.address,
             "this gateway listens for Redis clients"
         );
+        // The cluster ends sessions that nobody has used for so long: this process takes a new one before that.
+        let idle_max = &mut config.front.client.session_idle_max;
+        *idle_max = settings.session_timeout.min(2 * *idle_max) / 2;
         let cluster = ClusterSettings {
             introduction: Introduction { cluster, member: None, secret: None },
             configuration: Configuration::first(group, settings.fast_quorum),
+            durability: settings.durability,
             connects_below: config.replicas.len(),
             descriptors,
             replicas: config.replicas,

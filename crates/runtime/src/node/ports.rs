@@ -23,20 +23,20 @@ pub(super) fn warn_without_secret(node: u8, address: SocketAddr) {
 }
 
 /// Logs a warning if other machines may reach the port for Redis clients.
-pub(super) fn warn_if_exposed(address: SocketAddr) {
-    if let Some(warning) = exposure(address) {
+pub(super) fn warn_if_exposed(address: SocketAddr, setting: &str) {
+    if let Some(warning) = exposure(address, setting) {
         tracing::warn!(address = %address, "{warning}");
     }
 }
 
 /// What is wrong with this address of a port for Redis clients, if other machines may reach it.
-fn exposure(address: SocketAddr) -> Option<String> {
+fn exposure(address: SocketAddr, setting: &str) -> Option<String> {
     let ip = address.ip().to_canonical();
     let networks = if ip.is_unspecified() { "on all networks of this machine " } else { "" };
     (!ip.is_loopback()).then(|| {
         format!(
             "{address} is open {networks}to everybody who reaches it, without a password: anybody may read, change and \
-             delete all data. Set listen.redis to a loopback address, with applications or a gateway on this machine, or \
+             delete all data. Set {setting} to a loopback address, with applications or a gateway on this machine, or \
              let a firewall admit your applications only"
         )
     })
@@ -48,7 +48,7 @@ mod tests {
 
     #[test]
     fn an_exposed_port_is_warned_of() {
-        let warning = |address: &str| exposure(address.parse().expect("an address"));
+        let warning = |address: &str| exposure(address.parse().expect("an address"), "listen.redis");
         for loopback in ["127.0.0.1:6379", "127.9.9.9:1", "[::1]:6379", "[::ffff:127.0.0.1]:6379"] {
             assert_eq!(warning(loopback), None, "{loopback}");
         }

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use mio::{Poll, Waker};
 use syros_node::front_end::{FrontEndSettings, RedisFrontEnd};
 use syros_protocol::client;
+use syros_protocol::replica::Durability;
 use syros_types::{Configuration, Prng};
 
 use crate::clock::Clock;
@@ -30,6 +31,7 @@ pub(super) struct Process {
 pub(super) struct ClusterSettings {
     pub(super) introduction: Introduction,
     pub(super) configuration: Configuration,
+    pub(super) durability: Durability,
     pub(super) replicas: Vec<String>,
     /// It connects to the replicas with ids below this.
     pub(super) connects_below: usize,
@@ -72,7 +74,14 @@ impl ProcessBase {
         node: Option<(Listener, NodeState)>,
         stopper: Option<Stopper>,
     ) -> Result<Process, StartError> {
-        let ClusterSettings { introduction, configuration, replicas, connects_below, descriptors } = cluster;
+        let ClusterSettings {
+            introduction,
+            configuration,
+            durability,
+            replicas,
+            connects_below,
+            descriptors,
+        } = cluster;
         let mut config = client::Config::new(configuration, self.prng.next_u64());
         config.settings = front.client.clone();
         let link = |(index, address): (usize, &String)| {
@@ -84,7 +93,8 @@ impl ProcessBase {
             format!("{:016x}{:016x}{:08x}", self.prng.next_u64(), self.prng.next_u64(), std::process::id());
         let redis_port = redis_listener.as_ref().map_or(0, |listener| listener.address.port());
         let clients_max = Cell::new(descriptors.redis_clients);
-        let description = ProcessDescription { run_id, redis_port, configuration, replicas, clients_max };
+        let description =
+            ProcessDescription { run_id, redis_port, configuration, durability, replicas, clients_max };
         let (replica_listener, state) = node.unzip();
         let (local, forming) = match state {
             None => (None, None),

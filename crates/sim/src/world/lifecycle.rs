@@ -59,10 +59,12 @@ impl World {
         self.invariants.noted(id, view.view());
         let boot = boot(config.durability, is_new, restored, view.view());
         let settings = &self.swarm.protocol;
-        let block_bytes = settings.snapshot_block_bytes;
+        // Where no snapshots are drawn, one is taken all the same when a disk is full.
+        let of_full_disks = settings.snapshot_part_bytes == 0;
+        let block_bytes = if of_full_disks { 100 } else { settings.snapshot_block_bytes };
         let sizes = SnapshotSizes {
             block_bytes,
-            part_bytes: settings.snapshot_part_bytes,
+            part_bytes: if of_full_disks { 1_000 } else { settings.snapshot_part_bytes },
             // A few blocks: the disk is what takes the time.
             unwritten_max: 2 * block_bytes + 1,
             hurry_bytes: 4 * block_bytes,

@@ -49,7 +49,7 @@ impl Collection {
                 "hash" => words.extend([element, b"value:000000".to_vec()]),
                 "zset" => words.extend([(number * 7919 % 1_000_000_007).to_string().into_bytes(), element]),
                 "stream" => {
-                    words.extend([format!("{}-1", number + 1).into_bytes(), b"field".to_vec(), element])
+                    words.extend([format!("{}-1", number + 1).into_bytes(), b"field".to_vec(), element]);
                 }
                 _ => words.push(element),
             }

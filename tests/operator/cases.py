@@ -908,5 +908,5 @@ CASES = {
     "B5-idle": idle_peers,
     "B6": http_post,
     "D3": large_value,
-    "gone-clients": gone_clients,
+    "B7": gone_clients,
 }

@@ -11,6 +11,7 @@ use core::cell::Cell;
 use mlua::chunk::ChunkMode;
 use mlua::{Function, Lua, LuaOptions, MultiValue, StdLib, Table, Value};
 use std::rc::Rc;
+use std::sync::OnceLock;
 
 /// The version of Redis that scripts find.
 const VERSION: &str = "7.0.15";
@@ -50,6 +51,25 @@ pub(crate) struct Registered {
     pub(crate) flags: Vec<String>,
 }
 
+/// What prepares a state, compiled: that takes longer than most scripts, and is the same each time.
+type Compiled = OnceLock<Vec<u8>>;
+static SCRIPT_PRELUDE: Compiled = OnceLock::new();
+static LIBRARY_PRELUDE: Compiled = OnceLock::new();
+
+/// The function that a text of this crate is. It is compiled in a state of its own, also the first time: scripts may not
+/// find out whether it was, for all members execute them.
+fn ours(lua: &Lua, compiled: &Compiled, text: &str) -> mlua::Result<Function> {
+    let code = match compiled.get() {
+        Some(code) => code,
+        None => {
+            let apart = Lua::new_with(StdLib::NONE, LuaOptions::new())?;
+            let function = apart.load(text).set_name(PRELUDE).set_mode(ChunkMode::Text).into_function()?;
+            compiled.get_or_init(|| function.dump(false))
+        }
+    };
+    lua.load(code.as_slice()).set_name(PRELUDE).set_mode(ChunkMode::Binary).into_function()
+}
+
 /// A state that has run nothing.
 pub(crate) struct State {
     lua: Lua,
@@ -86,14 +106,12 @@ impl State {
         lua.gc_stop();
         let is_newer = Rc::new(Cell::new(false));
         let native = natives(&lua, &is_newer, text)?;
-        let prelude = lua.load(include_str!("prelude.lua")).set_name(PRELUDE).set_mode(ChunkMode::Text);
-        let made: Table = prelude.call(native.clone())?;
+        let made: Table = ours(&lua, &SCRIPT_PRELUDE, include_str!("prelude.lua"))?.call(native.clone())?;
         native::set_fuel(&lua, made.raw_get("fuel")?);
         let library = match purpose {
             Purpose::Script => None,
             Purpose::Library => {
-                let prelude =
-                    lua.load(include_str!("library.lua")).set_name(PRELUDE).set_mode(ChunkMode::Text);
+                let prelude = ours(&lua, &LIBRARY_PRELUDE, include_str!("library.lua"))?;
                 let made: Table = prelude.call((native, made.raw_get::<Table>("kit")?))?;
                 Some(LibraryState { load: made.raw_get("load")?, call: made.raw_get("call")? })
             }

@@ -23,7 +23,7 @@ use crate::memory_engine::{AnyMemoryEngine, MemoryEngineFiles, MemoryEngineLoade
 const FREE_BYTES_MIN: u64 = 64 << 20;
 
 /// Bytes of the disk that the smallest snapshot leaves free.
-const FREE_BYTES_LEAST: u64 = 1 << 20;
+const FREE_BYTES_LEAST: u64 = 64 << 10;
 
 /// What the thread has done.
 type Report = SnapshotReport<AnyMemoryEngine, DiskStore>;

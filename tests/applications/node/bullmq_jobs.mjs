@@ -1,6 +1,6 @@
 // BullMQ: jobs, delays, retries, priorities and events. Everything that it does is a Lua script; its worker waits in BZPOPMIN.
 
-import { Queue, QueueEvents, Worker } from "bullmq";
+import { FlowProducer, Queue, QueueEvents, Worker } from "bullmq";
 import { check, done, equal, host, port, sleep, theMiddle, waitUntil } from "./common.mjs";
 
 const jobs = 60;
@@ -50,4 +50,15 @@ await sleep(300);
 check(!executed.includes(1000), "a queue that pauses");
 await queue.resume();
 await waitUntil(() => executed.includes(1000), "a queue that goes on");
+
+// Many scripts in one transaction.
+const first = 2000;
+const flow = new FlowProducer({ connection });
+const data = (count, from) => [...Array(count).keys()].map((n) => ({ name: "job", data: { number: from + n } }));
+const children = data(100, first).map((child) => ({ ...child, queueName: "orders" }));
+const parent = await flow.add({ name: "job", queueName: "orders", data: { number: first + 100 }, children });
+equal(await parent.job.waitUntilFinished(events, 60_000), (first + 100) * 2, "a job that waits for a hundred others");
+await queue.addBulk(data(200, first + 101));
+await waitUntil(() => executed.filter((number) => number >= first).length === 301, "many jobs at once");
+await flow.close();
 done();

@@ -54,12 +54,12 @@ impl Generation {
     /// says so.
     #[must_use]
     pub fn of_body(body: &[u8]) -> Self {
-        let known = || operations(body).map_while(Result::ok);
-        let newest = known().map(Self::of_operation).max().unwrap_or(Self::Strings);
+        let (mut newest, mut scripts) = (Self::Strings, 0);
+        for operation in operations(body).map_while(Result::ok) {
+            newest = newest.max(Self::of_operation(operation));
+            scripts += usize::from(operation.fuel().is_some());
+        }
         // Builds before took each script for an operation on all keys, of which a body has few.
-        let is_script = |operation: &Operation<'_>| operation.fuel().is_some();
-        let has_many = newest == Self::Programs
-            && known().filter(is_script).nth(WHOLE_KEYSPACE_OPERATIONS_MAX).is_some();
-        if has_many { Self::ManyScripts } else { newest }
+        if scripts > WHOLE_KEYSPACE_OPERATIONS_MAX { Self::ManyScripts } else { newest }
     }
 }

@@ -1,5 +1,6 @@
 //! How long a large collection keeps whoever drives an engine in memory from doing other things: `cargo run --release -p
-//! syros-storage --example pauses [ELEMENTS] [TYPES]`, types being of `hash,set,zset,list,stream`. Of everything that is done in steps, the longest step is shown; of each step,
+//! syros-storage --example pauses [ELEMENTS] [TYPES]`, types being of `hash,set,zset,list,stream`. Of
+//! everything that is done in steps, the longest step is shown; of each step,
 //! the shortest of several runs, so that what other programs do on the machine does not show.
 
 use std::hint::black_box;

@@ -334,7 +334,7 @@ impl GatewayNode {
         );
         // The cluster ends sessions that nobody has used for so long: this process takes a new one before that.
         let idle_max = &mut config.front.client.session_idle_max;
-        *idle_max = settings.session_timeout.min(2 * *idle_max) / 2;
+        *idle_max = (*idle_max).min(settings.session_timeout / 2);
         let cluster = ClusterSettings {
             introduction: Introduction { cluster, member: None, secret: None },
             configuration: Configuration::first(group, settings.fast_quorum),

@@ -447,7 +447,10 @@ impl Tracking {
     pub(super) fn after_reply(&mut self, address: u64, is_answered: bool) {
         #[cfg(any(test, feature = "planted-bugs"))]
         let forgets = self.is_planted(Planted::ReadingForgotten);
-        #[cfg_attr(not(any(test, feature = "planted-bugs")), expect(unused_mut))]
+        #[cfg_attr(
+            not(any(test, feature = "planted-bugs")),
+            expect(unused_mut, reason = "planted bugs change it")
+        )]
         let Some(mut reading) = self.end_reading(address) else { return };
         #[cfg(any(test, feature = "planted-bugs"))]
         if forgets {

@@ -322,7 +322,7 @@ def a6(context):
         mended = good and slowest < 5 and unknown < 3 and is_refused and is_clear and flushed == again == "OK"
         return (
             mended,
-            f"a write took {slowest:.1f} s and ended {str(last)[:60]!r}; {seen}; FLUSHALL {str(flushed)[:30]!r}, then {str(again)[:60]!r}",
+            f"{unknown} unknown; a write took {slowest:.1f} s and ended {str(last)[:60]!r}; {seen}; FLUSHALL {str(flushed)[:30]!r}, then {str(again)[:60]!r}",
         )
 
     return on_small_disks(context, "40m", play)

@@ -717,7 +717,7 @@ pub enum Message {
         /// The newest view the sender may have acted in.
         view: View,
     },
-    /// Follower to leader, as long as it lasts: my disk is nearly full.
+    /// Follower to leader, as long as it lasts: my disk is nearly full. Leader to followers: those of a majority are.
     DiskShort {
         /// The view.
         view: View,

@@ -12,7 +12,7 @@ use mio::Waker;
 use crate::directory::PresenceCheck;
 use crate::reserve::Reserve;
 
-/// How often the file system is looked at. A fast disk takes tens of megabytes meanwhile, less than the reserve.
+/// How often the file system is looked at: for what others take and give. What the log takes, it tells itself.
 const INTERVAL: Duration = Duration::from_millis(100);
 
 /// The thread that looks.

@@ -6,6 +6,10 @@
 //! it, or the reserve is gone, the disk counts as short: the replica refuses what would make the state grow. When space
 //! returns, the reserve is made anew, and then the replica takes updates again.
 //!
+//! A thread looks at the file system now and then ([`Reserve::look`]), and the log tells how much it takes meanwhile
+//! ([`SpaceKeeper::on_growth`]): whatever a disk can take between two looks, the reserve is not used up before anybody
+//! has noticed.
+//!
 //! A file system may also run out of inodes: then no file can be made, however many bytes are free, and giving up the
 //! reserve helps nobody. That counts as short, too.
 
@@ -17,7 +21,7 @@ use std::sync::{Mutex, PoisonError};
 
 use rustix::fs::{FallocateFlags, OFlags, StatVfs, fallocate, fstatvfs, statvfs};
 use rustix::io::Errno;
-use syros_wal::OpenDirectory;
+use syros_wal::{OpenDirectory, SpaceKeeper};
 
 /// Name of the file that is kept.
 pub(crate) const RESERVE_FILE: &str = "reserve";
@@ -49,9 +53,9 @@ pub(crate) struct Reserve {
     directory: OpenDirectory,
     /// Its length, in bytes.
     bytes: u64,
-    /// Held while the file is made or removed.
+    /// Held while the file system is looked at, and while the file is made or shortened.
     state: Mutex<State>,
-    /// Bytes that were free at the last look.
+    /// Bytes that were free at the last look, less what the log took since.
     free: AtomicU64,
     is_short: AtomicBool,
     /// Inodes below which the disk is short of them; 0 where the file system has no limit.
@@ -90,26 +94,7 @@ impl Reserve {
         let _ = self.directory.remove_file(RESERVE_FILE);
     }
 
-    /// Gives up a piece of the reserve, because there is no room for something that has to be written. False if nothing
-    /// is left of it, or if it is not bytes that are missing.
-    pub(crate) fn release(&self) -> bool {
-        if self.inodes > 0 && space_of(&self.directory).is_ok_and(|found| found.is_out_of_inodes()) {
-            self.free_inodes.store(0, Ordering::Relaxed);
-            self.lacks_inodes.store(true, Ordering::Release);
-            self.is_short.store(true, Ordering::Release);
-            return false;
-        }
-        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
-        let State::Kept(kept @ 1..) = *state else { return false };
-        let left = kept.saturating_sub((self.bytes / PART_OF_RESERVE).max(PIECE_BYTES_MIN));
-        *state = State::Kept(left);
-        self.is_short.store(true, Ordering::Release);
-        // Some file systems have the space again only when they have noted that.
-        let shorten = |file: File| file.set_len(left).and_then(|()| file.sync_all());
-        self.directory.open_file(RESERVE_FILE, OFlags::WRONLY).and_then(shorten).is_ok()
-    }
-
-    /// Bytes free at the last look, beside the reserve.
+    /// Bytes free beside the reserve: at the last look, less what the log took since.
     pub(crate) fn free(&self) -> u64 {
         self.free.load(Ordering::Relaxed)
     }
@@ -142,10 +127,10 @@ impl Reserve {
     /// Looks at the file system and makes the reserve if there is none and room for it. True if
     /// [`Reserve::is_short`] has changed.
     pub(crate) fn look(&self) -> bool {
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         // Whoever cannot be asked says nothing.
         let Ok(found) = space_of(&self.directory) else { return false };
         let mut free = found.free;
-        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         let was_short = self.is_short.load(Ordering::Acquire);
         // More than it takes to be short again, so that it does not change with every record.
         let needed = if was_short { self.bytes + self.bytes / 4 } else { self.bytes };
@@ -188,6 +173,44 @@ impl Reserve {
             }
             file.sync_all()
         })
+    }
+}
+
+impl SpaceKeeper for Reserve {
+    fn on_growth(&self, bytes: u64) {
+        let taken = self
+            .free
+            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, |free| Some(free.saturating_sub(bytes)));
+        let free = taken.unwrap_or_else(|free| free).saturating_sub(bytes);
+        if free >= self.bytes || self.is_short() {
+            return;
+        }
+        // Others may have taken or given space since the last look, and another may go on just now.
+        let _state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let Ok(found) = space_of(&self.directory) else { return };
+        self.free.store(found.free, Ordering::Relaxed);
+        if found.free < self.bytes {
+            self.is_short.store(true, Ordering::Release);
+        }
+    }
+
+    /// Gives up a piece of the reserve, because there is no room for something that has to be written. False if nothing
+    /// is left of it, or if it is not bytes that are missing.
+    fn make_room(&self) -> bool {
+        if self.inodes > 0 && space_of(&self.directory).is_ok_and(|found| found.is_out_of_inodes()) {
+            self.free_inodes.store(0, Ordering::Relaxed);
+            self.lacks_inodes.store(true, Ordering::Release);
+            self.is_short.store(true, Ordering::Release);
+            return false;
+        }
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let State::Kept(kept @ 1..) = *state else { return false };
+        let left = kept.saturating_sub((self.bytes / PART_OF_RESERVE).max(PIECE_BYTES_MIN));
+        *state = State::Kept(left);
+        self.is_short.store(true, Ordering::Release);
+        // Some file systems have the space again only when they have noted that.
+        let shorten = |file: File| file.set_len(left).and_then(|()| file.sync_all());
+        self.directory.open_file(RESERVE_FILE, OFlags::WRONLY).and_then(shorten).is_ok()
     }
 }
 
@@ -251,19 +274,29 @@ mod tests {
         fs::create_dir_all(&directory).unwrap();
         let open = || OpenDirectory::open(&directory).unwrap();
         let reserve = Reserve::new(open(), 1 << 20).unwrap();
-        assert!(!reserve.release(), "there is none yet");
+        assert!(!reserve.make_room(), "there is none yet");
         assert!(!reserve.look() && !reserve.is_short(), "there is room");
         assert_eq!(fs::metadata(reserve.path()).unwrap().len(), reserve.bytes());
         let length = || fs::metadata(reserve.path()).unwrap().len();
         for left in [3, 2, 1, 0] {
-            assert!(reserve.release() && reserve.is_short());
+            assert!(reserve.make_room() && reserve.is_short());
             assert_eq!(length(), left * PIECE_BYTES_MIN, "whoever fills the disk gets a piece, not all");
         }
-        assert!(!reserve.release(), "nothing is left");
+        assert!(!reserve.make_room(), "nothing is left");
         assert!(reserve.look() && !reserve.is_short() && length() == 1 << 20);
+        // What the log takes is not left to the next look.
+        reserve.on_growth(1);
+        assert!(!reserve.is_short(), "as much as before is free");
+        reserve.free.store(reserve.bytes(), Ordering::Relaxed);
+        reserve.on_growth(1);
+        assert!(!reserve.is_short() && reserve.free() > reserve.bytes(), "looked at anew");
+        let mut tight = Reserve::new(open(), 1 << 20).unwrap();
+        tight.bytes = u64::MAX;
+        tight.on_growth(1);
+        assert!(tight.is_short(), "no disk has so much");
         // What an earlier process has left counts.
         let again = Reserve::new(open(), 1 << 20).unwrap();
-        assert!(again.release());
+        assert!(again.make_room());
         fs::remove_dir_all(&directory).unwrap();
     }
 }

@@ -172,8 +172,8 @@ fn with_reserve(
     name: &str,
     reserve: &Arc<Reserve>,
 ) -> Result<FileDisk, StoreError> {
-    let reserve = Arc::clone(reserve);
-    Ok(FileDisk::open_in(directory.open_directory(), name)?.with_reserve(move || reserve.release()))
+    let space = Arc::clone(reserve);
+    Ok(FileDisk::open_in(directory.open_directory(), name)?.with_space_keeper(space))
 }
 
 /// Where a log is prepared that takes the place of a damaged one.

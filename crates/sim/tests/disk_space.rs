@@ -106,3 +106,34 @@ fn nothing_ends_unknown_because_the_leader_is_about_to_give_way() {
     assert_ne!(play.leader(), leader);
     play.judge().unwrap();
 }
+
+/// The member that has room accepts what the others refuse: a client could not be told that nothing was executed.
+#[test]
+fn nothing_ends_unknown_because_a_minority_has_room() {
+    for fast_quorum in [FastQuorum::Majority, FastQuorum::Mixed] {
+        let mut play = Scenario::new(3).fast_quorum(fast_quorum).start();
+        let client = play.client();
+        assert_eq!(play.call(client, set(0)), Outcome::Done);
+        for with_room in 0..3 {
+            let short = [0, 1, 2].into_iter().filter(|replica| *replica != with_room);
+            fill(&mut play, &short.collect::<Vec<_>>(), true);
+            play.run(1_000 * MILLI);
+            for key in 1..20 {
+                let counter = ClientCommand::IncrBy { key: 100 + key, delta: 1, blind: false };
+                for update in [set(key), counter] {
+                    let update = play.submit(client, update);
+                    assert!(play.finish(update) < 100 * MILLI, "at once");
+                    assert_eq!(
+                        play.outcome(update),
+                        Some(DISK_FULL),
+                        "{with_room} has room, {fast_quorum:?}"
+                    );
+                }
+            }
+            fill(&mut play, &[0, 1, 2], false);
+            play.run(1_000 * MILLI);
+            assert_eq!(play.call(client, set(with_room as u64)), Outcome::Done);
+        }
+        play.judge().unwrap();
+    }
+}

@@ -24,19 +24,16 @@ pub struct FileDisk {
     directory: OpenDirectory,
     /// Holds the lock until it is dropped.
     lock: File,
-    when_full: Option<WhenFull>,
+    space: Option<Arc<dyn SpaceKeeper>>,
 }
 
-/// What makes room when the file system has none; false if it cannot.
-type MakeRoom = dyn Fn() -> bool + Send + Sync;
+/// Who keeps account of the space of the file system that a [`FileDisk`] is in.
+pub trait SpaceKeeper: fmt::Debug + Send + Sync {
+    /// So many bytes were appended to a file: a fast disk would fill up between two looks at it.
+    fn on_growth(&self, bytes: u64);
 
-#[derive(Clone)]
-struct WhenFull(Arc<MakeRoom>);
-
-impl fmt::Debug for WhenFull {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("WhenFull")
-    }
+    /// Makes room, because the file system has none; false if that is not possible.
+    fn make_room(&self) -> bool;
 }
 
 /// An open file of a [`FileDisk`].
@@ -134,22 +131,22 @@ impl FileDisk {
             .and_then(|()| lock.rewind())
             .and_then(|()| writeln!(lock, "{}", std::process::id()))
             .map_err(failed)?;
-        Ok(Self { directory, lock, when_full: None })
+        Ok(Self { directory, lock, space: None })
     }
 
-    /// From now on, when the file system has no room for a file or for what is appended, `make_room` is called and, if it
-    /// says that there may be some, the operation is tried again.
+    /// From now on, `space` hears of what is appended. When the file system has no room for a file or for what is appended,
+    /// it is asked for some and, if it says that there may be some, the operation is tried again.
     #[must_use]
-    pub fn with_reserve(mut self, make_room: impl Fn() -> bool + Send + Sync + 'static) -> Self {
-        self.when_full = Some(WhenFull(Arc::new(make_room)));
+    pub fn with_space_keeper(mut self, space: Arc<dyn SpaceKeeper>) -> Self {
+        self.space = Some(space);
         self
     }
 
     /// Tries an operation, and again as long as room can be made for it.
     fn with_room<T>(&self, mut operation: impl FnMut() -> io::Result<T>) -> io::Result<T> {
         loop {
-            match (operation(), &self.when_full) {
-                (Err(error), Some(when_full)) if is_full(&error) && (when_full.0)() => {}
+            match (operation(), &self.space) {
+                (Err(error), Some(space)) if is_full(&error) && space.make_room() => {}
                 (result, _) => return result,
             }
         }
@@ -402,6 +399,9 @@ impl Disk for FileDisk {
         let written = self.with_room(|| file.file.write_all_at(bytes, file.length));
         written.map_err(file.failed(DiskOperation::Append))?;
         file.length += bytes.len() as u64;
+        if let Some(space) = &self.space {
+            space.on_growth(bytes.len() as u64);
+        }
         Ok(())
     }
 

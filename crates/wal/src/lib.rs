@@ -65,7 +65,9 @@ pub use atomic_file::{
     write_atomically,
 };
 pub use disk::{Cause, Disk, DiskError, DiskOperation};
-pub use file_disk::{FileDisk, FileDiskError, LOCK_FILE, ReadOnlyDisk, ReadOnlyFile, check_unlocked};
+pub use file_disk::{
+    FileDisk, FileDiskError, LOCK_FILE, ReadOnlyDisk, ReadOnlyFile, SpaceKeeper, check_unlocked,
+};
 pub use format::{
     FORMAT_VERSION, FORMAT_VERSION_UNMARKED, HEADER_BYTES, HeaderError, MARK_BYTES, RECORD_BYTES_MAX,
     RECORD_HEADER_BYTES, RecordFault, RecordNumber, SegmentHeader, segment_name,

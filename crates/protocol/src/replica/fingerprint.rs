@@ -194,12 +194,14 @@ impl Follower {
             missing,
             state_requested,
             commits,
+            majority_short,
         } = self;
         in_view.fingerprint(clock, hasher);
         (leader_commit, ack_due.is_some(), suspecting).hash(hasher);
         clock.past(*leader_contact, config.settings.lease, hasher);
         missing.fingerprint(hasher);
         hash_since(*state_requested, config.settings.resend, clock, hasher);
+        hash_since(*majority_short, config.settings.suspect_after, clock, hasher);
         commits.fingerprint(hasher);
     }
 }

@@ -219,7 +219,7 @@ impl Replica {
             Event::MemoryRoom { bytes, leader_margin } => {
                 (self.resources.memory_room, self.resources.leader_margin) = (bytes, leader_margin);
             }
-            Event::DiskShort(is_short) => self.resources.disk_is_short = is_short,
+            Event::DiskShort(is_short) => self.on_own_disk_short(is_short),
             Event::ClientGone(client) => self.on_client_gone(client),
             Event::MemberConnected(client) => self.attachments.set_member(client),
             Event::OwnFrontEnd(client) => self.attachments.set_own_front_end(client),

@@ -117,6 +117,7 @@ impl Replica {
             self.timers.set(Timer::Heartbeat, sent_at.after(self.config.settings.heartbeat));
             leader.contact.on_sign_sent(sent_at, self.config.settings.heartbeat);
         }
+        self.tell_of_shortage();
         self.advance_commit();
     }
 
@@ -205,6 +206,15 @@ impl Replica {
         self.timers.set(Timer::Heartbeat, sent_at.after(self.config.settings.heartbeat));
         let (view, commit, op_number) = (self.view, self.announced_commit(), self.log.op_number());
         self.broadcast(&Message::Commit { view, commit, op_number, sent_at });
+        self.tell_of_shortage();
+    }
+
+    /// Leader: tells the others if it takes no updates that need space. Those that have space would accept them, and no
+    /// client could be told that its update was not executed.
+    fn tell_of_shortage(&mut self) {
+        if !self.majority_has_space() {
+            self.broadcast(&Message::DiskShort { view: self.view });
+        }
     }
 
     /// What a member is told of what is committed: of what a leader has not executed yet it tells nobody, so
@@ -610,13 +620,32 @@ impl Replica {
         entered_at.is_none_or(|entered| self.now.instant >= entered.after(shows_after * REST))
     }
 
-    /// Leader: a member's disk is nearly full.
+    /// Leader: a member's disk is nearly full. Follower: the leader says that those of a majority are.
     pub(super) fn on_disk_short(&mut self, from: ReplicaId, view: View) {
-        if let Role::Leader(leader) = &mut self.role
-            && view == self.view
-            && let Some(progress) = leader.progress.get_mut(from.index())
-        {
-            progress.disk_short = Some(self.now.instant);
+        if view != self.view {
+            return;
+        }
+        let (had_space, is_from_leader) = (self.majority_has_space(), from == self.leader());
+        match &mut self.role {
+            Role::Leader(leader) => {
+                if let Some(progress) = leader.progress.get_mut(from.index()) {
+                    progress.disk_short = Some(self.now.instant);
+                }
+                if had_space && !self.majority_has_space() {
+                    self.tell_of_shortage();
+                }
+            }
+            Role::Follower(follower) if is_from_leader => follower.majority_short = Some(self.now.instant),
+            _ => {}
+        }
+    }
+
+    /// This replica's own disk is nearly full, or is not any more.
+    pub(super) fn on_own_disk_short(&mut self, is_short: bool) {
+        let had_space = self.majority_has_space();
+        self.resources.disk_is_short = is_short;
+        if had_space && !self.majority_has_space() {
+            self.tell_of_shortage();
         }
     }
 
@@ -625,10 +654,14 @@ impl Replica {
         self.now.instant < at.after(self.config.settings.suspect_after)
     }
 
-    /// Leader: true if the disks of a majority are not known to be nearly full.
+    /// False if the disks of a majority are known to be nearly full: to a leader, and to followers that it tells.
     pub(super) fn majority_has_space(&self) -> bool {
         let is_short = |progress: &&Progress| progress.disk_short.is_some_and(|at| self.is_recent(at));
-        let Role::Leader(leader) = &self.role else { return true };
+        let leader = match &self.role {
+            Role::Leader(leader) => leader,
+            Role::Follower(follower) => return !follower.majority_short.is_some_and(|at| self.is_recent(at)),
+            _ => return true,
+        };
         let short =
             leader.progress.iter().filter(is_short).count() + usize::from(self.resources.disk_is_short);
         self.config.configuration.size() - short >= self.config.configuration.majority()

@@ -194,7 +194,7 @@ impl Replica {
         // What is accepted or ordered and not executed is yet to be added to the state.
         let needed = || self.dlog.growth().max(self.backlog.ordered_growth).saturating_add(update.growth);
         let lacks_memory = self.resources.lacks_memory(needed, self.is_leader());
-        let lacks_space = self.resources.disk_is_short || (self.is_leader() && !self.majority_has_space());
+        let lacks_space = self.resources.disk_is_short || !self.majority_has_space();
         if update.growth == 0 {
             None
         } else if lacks_memory {

@@ -22,6 +22,8 @@ pub(in crate::replica) struct Follower {
     pub(in crate::replica) state_requested: Option<Instant>,
     /// What it counts commits by, if somebody has direct answers of it.
     pub(in crate::replica) commits: CommitCount,
+    /// When the leader last said that the disks of a majority are nearly full.
+    pub(in crate::replica) majority_short: Option<Instant>,
 }
 
 /// A Prepare whose entries are not all here yet.
@@ -94,6 +96,7 @@ impl Follower {
             missing: MissingBodies::none(),
             state_requested: None,
             commits: CommitCount::default(),
+            majority_short: None,
         }
     }
 

@@ -463,8 +463,6 @@ impl core::error::Error for CommandError {}
 pub enum ExecutionError {
     /// The key has a value of another kind.
     WrongType,
-    /// DUMP of a stream.
-    StreamNotDumped,
     /// An option that the command does not have, in a command that looks for its key first.
     Syntax,
     /// The value of the field is not a 64-bit integer.
@@ -577,7 +575,6 @@ impl ExecutionError {
             Self::TooManyWaitedKeys => "ERR a command can wait for 1024 keys at most",
             Self::WaitedKeyTooLong => "ERR the name of a key is too long to wait for it",
             Self::Malformed => "ERR malformed operation",
-            Self::StreamNotDumped => "ERR DUMP of a stream is not supported: read it with XRANGE",
             Self::NotRead => "ERR update where only a read is allowed",
         }
     }

@@ -4,6 +4,7 @@ use crate::describe::operations;
 use crate::families::{Command, Condition};
 use crate::limits::WHOLE_KEYSPACE_OPERATIONS_MAX;
 use crate::operation::Operation;
+use crate::rdb;
 
 /// Operations that came into being with the same version of the wire format. While a cluster is upgraded, one node after the
 /// other, members of the version before cannot take an operation of a later generation: they would neither order nor
@@ -16,13 +17,13 @@ pub enum Generation {
     Collections,
     /// Streams, scripts, commands that wait, databases, and what else came with those.
     Programs,
-    /// Transactions of more scripts than eight.
-    ManyScripts,
+    /// Transactions of more scripts than eight, and RESTORE of a stream.
+    StreamPayloads,
 }
 
 impl Generation {
     /// The newest one.
-    pub const NEWEST: Self = Self::ManyScripts;
+    pub const NEWEST: Self = Self::StreamPayloads;
 
     /// The newest generation that a node knows which speaks this version of the wire format.
     #[must_use]
@@ -31,7 +32,7 @@ impl Generation {
             ..11 => Self::Strings,
             11 => Self::Collections,
             12 => Self::Programs,
-            _ => Self::ManyScripts,
+            _ => Self::StreamPayloads,
         }
     }
 
@@ -44,6 +45,8 @@ impl Generation {
     fn of_command(command: &Command<'_>) -> Self {
         match command {
             Command::Set(set) if matches!(set.parts().condition, Condition::IfEqual(_)) => Self::Collections,
+            Command::Restore(restore) if rdb::is_of_stream(restore.payload) => Self::StreamPayloads,
+            Command::RestoreReplace(restore) if rdb::is_of_stream(restore.payload) => Self::StreamPayloads,
             other if matches!(other.opcode(), 1..=14 | 32..=48) => Self::Strings,
             other if matches!(other.opcode(), 80..=126 | 315..) => Self::Programs,
             _ => Self::Collections,
@@ -60,6 +63,6 @@ impl Generation {
             scripts += usize::from(operation.fuel().is_some());
         }
         // Builds before took each script for an operation on all keys, of which a body has few.
-        if scripts > WHOLE_KEYSPACE_OPERATIONS_MAX { Self::ManyScripts } else { newest }
+        if scripts > WHOLE_KEYSPACE_OPERATIONS_MAX { Self::StreamPayloads } else { newest }
     }
 }

@@ -613,6 +613,6 @@ fn scripts_of_one_body_share_their_fuel() {
     let share = SCRIPTS_FUEL_MAX / SCRIPTS_PER_BODY_MAX as u64;
     let most = body_of(SCRIPTS_PER_BODY_MAX, share);
     assert!(describe(&most).is_ok());
-    assert_eq!(Generation::of_body(&most), Generation::ManyScripts);
+    assert_eq!(Generation::of_body(&most), Generation::StreamPayloads);
     assert_eq!(describe(&body_of(SCRIPTS_PER_BODY_MAX + 1, 1)), Err(Malformed::Scripts));
 }

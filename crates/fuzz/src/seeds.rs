@@ -294,7 +294,11 @@ const TOOL_COMMANDS: &[&str] = &[
 
 /// Values of every kind as DUMP writes them and, of small ones, as Redis packs them; without version and checksum.
 pub(crate) fn payloads(prng: &mut Prng) -> Vec<Vec<u8>> {
-    const PACKED: [&[u8]; 8] = [
+    const PACKED: [&[u8]; 9] = [
+        b"\x15\x01\x10\0\0\0\0\0\0\0\x01\0\0\0\0\0\0\0\x01\x1d\x1d\0\0\0\x0a\0\x01\x01\0\x01\x01\x01\x81f\x02\0\x01\
+          \x02\x01\0\x01\0\x01\x81v\x02\x04\x01\xff\x01\x01\x01\x01\x01\0\0\x01\x01\x01g\x01\x01\x01\x01\0\0\0\0\0\0\0\x01\
+          \0\0\0\0\0\0\0\x01\x05\0\0\0\0\0\0\0\x02\x01\x01c\x09\0\0\0\0\0\0\0\xff\xff\xff\xff\xff\xff\xff\xff\x01\
+          \0\0\0\0\0\0\0\x01\0\0\0\0\0\0\0\x01",
         b"\x19\xe8\x03\0\0\0\0\0\0\x11\x11\0\0\0\x03\0\x81f\x02\x81v\x02\xc3\xe8\x02\xff",
         b"\x0b\x0e\x02\0\0\0\x03\0\0\0\xff\xff\x01\0\x02\0",
         b"\x10\x0c\x0c\0\0\0\x02\0\x81a\x02\x05\x01\xff",

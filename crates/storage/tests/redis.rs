@@ -885,6 +885,84 @@ fn payloads_are_understood_by_redis() {
     }
 }
 
+/// As for other values: what a stream answers to all questions that do not ask for times of use.
+#[test]
+fn payloads_of_streams_are_understood_by_redis() {
+    let Some(mut server) = Server::start() else { return };
+    let (mut engine, mut prng) = (MemoryEngine::new(), Prng::new(22));
+    for _ in 0..400 {
+        server.call(&[b"FLUSHALL"]);
+        execute_words(&mut engine, &[b"FLUSHALL"]);
+        let (mut ms, mut count) = (prng.below(3) << 40, 0);
+        for _ in 0..prng.below(400) {
+            let mut words: Vec<String> = match prng.below(16) {
+                0 => ["XGROUP", "CREATE", "k", &format!("g{}", prng.below(3)), "0", "MKSTREAM"]
+                    .map(str::to_owned)
+                    .into(),
+                1 => ["XTRIM", "k", "MAXLEN", &prng.below(300).to_string()].map(str::to_owned).into(),
+                2 => ["XGROUP", "CREATECONSUMER", "k", "g1", &prng.below(40).to_string()]
+                    .map(str::to_owned)
+                    .into(),
+                3..6 => {
+                    let group = format!("g{}", prng.below(3));
+                    let consumer = prng.below(4).to_string();
+                    let most = (1 + prng.below(5)).to_string();
+                    let words =
+                        ["XREADGROUP", "GROUP", &group, &consumer, "COUNT", &most, "STREAMS", "k", ">"];
+                    words.map(str::to_owned).into()
+                }
+                6 if count > 0 => {
+                    let id = format!("{}-{}", prng.below(4) + ms.saturating_sub(3), prng.below(3));
+                    let words =
+                        if prng.chance(1, 2) { vec!["XDEL", "k", &id] } else { vec!["XACK", "k", "g0", &id] };
+                    words.into_iter().map(str::to_owned).collect()
+                }
+                _ => {
+                    let bits = prng.below(34);
+                    (ms, count) = (ms + prng.below(2) * prng.below(1 << bits), count + 1);
+                    ["XADD", "k", &format!("{ms}-{count}")].map(str::to_owned).into()
+                }
+            };
+            if words[0] == "XADD" {
+                for field in 0..1 + prng.below(2) {
+                    let bits = prng.below(40);
+                    let value = match prng.below(3) {
+                        0 => prng.below(1 << bits).to_string(),
+                        1 => "value".repeat(1 + prng.below(30) as usize),
+                        _ => String::new(),
+                    };
+                    words.extend([format!("field{}", field + prng.below(20) / 19), value]);
+                }
+            }
+            let words: Vec<&[u8]> = words.iter().map(String::as_bytes).collect();
+            server.call(&words);
+        }
+        let Answer::Plain(dumped) = server.call(&[b"DUMP", b"k"]) else { panic!("a payload") };
+        if dumped.starts_with(b"$-1") {
+            continue;
+        }
+        let dumped = content(&Answer::Plain(dumped));
+        let restored = execute_words(&mut engine, &[b"RESTORE", b"k", b"0", &dumped]);
+        assert_eq!(restored, Answer::of(ReplyRef::Ok), "{}", dumped.escape_ascii());
+        let ours = content(&execute_words(&mut engine, &[b"DUMP", b"k"]));
+        let questions: [&[&[u8]]; 6] = [
+            &[b"XRANGE", b"k", b"-", b"+"],
+            &[b"XLEN", b"k"],
+            &[b"XINFO", b"GROUPS", b"k"],
+            &[b"XPENDING", b"k", b"g0"],
+            &[b"XPENDING", b"k", b"g1"],
+            &[b"XPENDING", b"k", b"g2"],
+        ];
+        let expected = questions.map(|question| server.call(question));
+        let restored = server.call(&[b"RESTORE", b"k", b"0", &ours, b"REPLACE"]);
+        assert_eq!(restored, Answer::of(ReplyRef::Ok), "{}", ours.escape_ascii());
+        for (question, expected) in questions.into_iter().zip(expected) {
+            assert_eq!(execute_words(&mut engine, question), expected, "{question:?}");
+            assert_eq!(server.call(question), expected, "{question:?}");
+        }
+    }
+}
+
 fn execute_words(engine: &mut MemoryEngine, words: &[&[u8]]) -> Answer {
     let Ok(Parsed::Data(operation)) = parse(words) else { panic!("{words:?}: {:?}", parse(words)) };
     execute(engine, &operation)

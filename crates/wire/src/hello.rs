@@ -20,7 +20,7 @@ pub const VERSION: u16 = 13;
 /// [`version_of`](crate::version_of); no version before 7 knows the mixed mode, so that such a process and a node of a mixed
 /// cluster refuse each other. Versions before 11 know no operations but those on strings,
 /// those before 12 neither streams nor scripts nor what else `Generation::Programs` names, and those before 13 no
-/// transactions of many scripts.
+/// transactions of many scripts and no payloads of streams.
 pub const VERSION_MIN: u16 = 4;
 
 /// What every handshake starts with.

@@ -5,7 +5,7 @@ use crate::limits::RESTORED_BYTES_MAX;
 use std::borrow::Cow;
 use syros_types::limits::VALUE_BYTES_MAX;
 
-/// What is left of a payload, and how many bytes its compressed strings may still become.
+/// What is left of a payload, and how many bytes its compressed strings, and what is repeated, may still become.
 pub(super) struct Input<'a> {
     rest: &'a [u8],
     expansion_left: usize,
@@ -87,13 +87,19 @@ impl<'a> Input<'a> {
         Ok(Cow::Owned(number.to_string().into_bytes()))
     }
 
+    /// So many bytes are made of what the payload has once: together with its compressed strings no more than may be.
+    pub(super) fn expand(&mut self, bytes: usize) -> Result<(), InvalidPayload> {
+        self.expansion_left = self.expansion_left.checked_sub(bytes).ok_or(InvalidPayload::Format)?;
+        Ok(())
+    }
+
     fn take_compressed(&mut self) -> Result<Vec<u8>, InvalidPayload> {
         let compressed = self.take_length()?;
         let length = usize::try_from(self.take_length()?).map_err(|_| InvalidPayload::Format)?;
         if length > VALUE_BYTES_MAX {
             return Err(InvalidPayload::Format);
         }
-        self.expansion_left = self.expansion_left.checked_sub(length).ok_or(InvalidPayload::Format)?;
+        self.expand(length)?;
         lzf::decompress(self.take(compressed)?, length)
     }
 }

@@ -3,6 +3,7 @@
 use super::InvalidPayload;
 use super::containers::{Element, little_endian};
 use super::input::Input;
+use crate::number::parse_integer;
 
 /// Bytes of the head: of its own length, and of the number of elements.
 const HEAD_BYTES: usize = 6;
@@ -69,6 +70,73 @@ fn take<'a>(input: &mut Input<'a>) -> Result<(Element<'a>, usize), InvalidPayloa
         0xf3 => integer(input, 4),
         0xf4 => integer(input, 8),
         _ => Err(InvalidPayload::Format),
+    }
+}
+
+/// A listpack that is being written.
+pub(super) struct Packer {
+    bytes: Vec<u8>,
+    elements: usize,
+}
+
+impl Packer {
+    pub(super) fn new() -> Self {
+        Self { bytes: vec![0; HEAD_BYTES], elements: 0 }
+    }
+
+    /// Appends a string; as Redis does, as an integer if it is the digits of one.
+    pub(super) fn string(&mut self, string: &[u8]) {
+        if let Some(number) = parse_integer(string) {
+            return self.integer(number);
+        }
+        let start = self.bytes.len();
+        match string.len() {
+            length @ ..0x40 => self.bytes.push(0x80 | length as u8),
+            length @ ..0x1000 => self.bytes.extend_from_slice(&[0xe0 | (length >> 8) as u8, length as u8]),
+            length => {
+                self.bytes.push(0xf0);
+                // No string has four gibibytes.
+                self.bytes.extend_from_slice(&(length as u32).to_le_bytes());
+            }
+        }
+        self.bytes.extend_from_slice(string);
+        self.close(start);
+    }
+
+    /// Appends an integer, in as few bytes as it can have.
+    pub(super) fn integer(&mut self, number: i64) {
+        let start = self.bytes.len();
+        let bytes = number.to_le_bytes();
+        match number {
+            0..0x80 => self.bytes.push(bytes[0]),
+            -0x1000..0x1000 => self.bytes.extend_from_slice(&[0xc0 | (bytes[1] & 0x1f), bytes[0]]),
+            _ => {
+                let (form, width) = match number {
+                    -0x8000..0x8000 => (0xf1, 2),
+                    -0x80_0000..0x80_0000 => (0xf2, 3),
+                    -0x8000_0000..0x8000_0000 => (0xf3, 4),
+                    _ => (0xf4, 8),
+                };
+                self.bytes.push(form);
+                self.bytes.extend_from_slice(&bytes[..width]);
+            }
+        }
+        self.close(start);
+    }
+
+    fn close(&mut self, start: usize) {
+        let behind = length_behind(self.bytes.len() - start);
+        self.bytes.extend_from_slice(&behind);
+        self.elements += 1;
+    }
+
+    /// All of it.
+    pub(super) fn finish(mut self) -> Vec<u8> {
+        self.bytes.push(END);
+        let (length, count) = (self.bytes.len() as u32, u16::try_from(self.elements).unwrap_or(MANY));
+        self.bytes[..4].copy_from_slice(&length.to_le_bytes());
+        self.bytes[4..HEAD_BYTES].copy_from_slice(&count.to_le_bytes());
+        self.bytes
     }
 }
 

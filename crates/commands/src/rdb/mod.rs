@@ -2,7 +2,7 @@
 //!
 //! A *payload* is a type's number, a value of that type, the version of the format and a checksum. Payloads of Redis 2.8 to
 //! 8 and of Valkey 8 are read, in all encodings that these have; what is written, Redis 7.0 reads, but for hashes of which
-//! fields expire: those need Redis 7.4. Payloads come from
+//! fields expire, which need Redis 7.4, and streams with consumers that have asked in vain, which need 7.2. Payloads come from
 //! clients: whatever their bytes are, memory stays in proportion to them, and what is read is checked as a whole: lengths,
 //! counts, the order of what has one, and that nothing is there twice.
 
@@ -13,6 +13,7 @@ mod libraries;
 mod listpack;
 mod lzf;
 mod output;
+mod streams;
 mod value;
 mod ziplist;
 
@@ -24,6 +25,9 @@ use syros_values::Value;
 
 /// The version that is written: Redis 7.0's.
 const VERSION: u16 = 10;
+
+/// The version of streams that know when a consumer last got something: Redis 7.2's.
+const VERSION_OF_ACTIVITY: u16 = 11;
 
 /// The version of what has fields that expire: Redis 7.4's.
 const VERSION_OF_FIELD_EXPIRY: u16 = 12;
@@ -57,10 +61,16 @@ mod type_number {
     pub(super) const SORTED_SET_ZIPLIST: u8 = 12;
     pub(super) const HASH_ZIPLIST: u8 = 13;
     pub(super) const LIST_QUICKLIST: u8 = 14;
+    /// A stream as Redis 5 and 6 write it.
+    pub(super) const STREAM: u8 = 15;
     pub(super) const HASH_LISTPACK: u8 = 16;
     pub(super) const SORTED_SET_LISTPACK: u8 = 17;
     pub(super) const LIST_QUICKLIST_2: u8 = 18;
+    /// As Redis 7.0 writes it: how many entries were added, and read.
+    pub(super) const STREAM_WITH_COUNTERS: u8 = 19;
     pub(super) const SET_LISTPACK: u8 = 20;
+    /// As Redis 7.2 writes it: when each consumer last got something, too.
+    pub(super) const STREAM_WITH_ACTIVITY: u8 = 21;
     pub(super) const EXPIRING_HASH: u8 = 24;
     pub(super) const EXPIRING_HASH_LISTPACK: u8 = 25;
 }
@@ -68,9 +78,21 @@ mod type_number {
 /// The payload of a value; `None` if it would be longer than `bytes_max`. Equal values have equal payloads.
 #[must_use]
 pub fn dump(value: &Value, bytes_max: usize) -> Option<Vec<u8>> {
-    let has_expiries = value.moments().first.is_some();
-    let version = if has_expiries { VERSION_OF_FIELD_EXPIRY } else { VERSION };
-    Some(closed(output::value(value, bytes_max)?, version))
+    let typed = output::value(value, bytes_max)?;
+    let version = match typed.first() {
+        Some(&type_number::EXPIRING_HASH) => VERSION_OF_FIELD_EXPIRY,
+        Some(&type_number::STREAM_WITH_ACTIVITY) => VERSION_OF_ACTIVITY,
+        _ => VERSION,
+    };
+    Some(closed(typed, version))
+}
+
+/// True if this may be the payload of a stream, by its first byte.
+pub(crate) fn is_of_stream(payload: &[u8]) -> bool {
+    use type_number::{STREAM, STREAM_WITH_ACTIVITY, STREAM_WITH_COUNTERS};
+    payload
+        .first()
+        .is_some_and(|first| matches!(*first, STREAM | STREAM_WITH_COUNTERS | STREAM_WITH_ACTIVITY))
 }
 
 /// The payload that begins so: with version and checksum.

@@ -1,6 +1,6 @@
 //! Values as they are written: in the oldest encodings that write all there is, which every version reads.
 
-use super::type_number;
+use super::{streams, type_number};
 use crate::number::parse_integer;
 use syros_values::{Hash, Value};
 
@@ -13,7 +13,7 @@ const MEDIUM_MIN: usize = SHORT_MAX + 1;
 /// A length above this has four bytes.
 const MEDIUM_MAX: usize = 0x3fff;
 
-/// A type's number and the value; `None` if that is longer than `bytes_max`, or a stream, which is not written.
+/// A type's number and the value; `None` if that is longer than `bytes_max`.
 pub(super) fn value(value: &Value, bytes_max: usize) -> Option<Vec<u8>> {
     let mut out = Output { bytes: Vec::new(), bytes_max };
     match value {
@@ -45,7 +45,7 @@ pub(super) fn value(value: &Value, bytes_max: usize) -> Option<Vec<u8>> {
                 Some(())
             })?;
         }
-        Value::Stream(_) => return None,
+        Value::Stream(stream) => streams::put(&mut out, stream)?,
     }
     (out.bytes.len() <= bytes_max).then_some(out.bytes)
 }
@@ -60,15 +60,26 @@ pub(super) fn texts<'a>(number: u8, texts: impl Iterator<Item = &'a [u8]>) -> Ve
     out.bytes
 }
 
-struct Output {
+pub(super) struct Output {
     bytes: Vec<u8>,
-    bytes_max: usize,
+    pub(super) bytes_max: usize,
 }
 
 impl Output {
-    fn put_head(&mut self, number: u8, count: u64) {
+    pub(super) fn put_head(&mut self, number: u8, count: u64) {
         self.bytes.push(number);
-        self.put_length(usize::try_from(count).unwrap_or(usize::MAX));
+        self.put_number(count);
+    }
+
+    /// Appends a number where it is no string.
+    pub(super) fn put_number(&mut self, number: u64) {
+        self.put_length(usize::try_from(number).unwrap_or(usize::MAX));
+    }
+
+    /// Appends bytes whose number is known; `None` if there is too much.
+    pub(super) fn put_raw(&mut self, bytes: &[u8]) -> Option<()> {
+        self.bytes.extend_from_slice(bytes);
+        (self.bytes.len() <= self.bytes_max).then_some(())
     }
 
     /// Appends a hash of which fields expire: the last millisecond in which the first of them is there, and each with how
@@ -77,10 +88,10 @@ impl Output {
         self.bytes.push(type_number::EXPIRING_HASH);
         let first = hash.moments().first.map_or(0, |first| first.get() - 1);
         self.bytes.extend_from_slice(&first.to_le_bytes());
-        self.put_length(usize::try_from(hash.len()).unwrap_or(usize::MAX));
+        self.put_number(hash.len());
         hash.iter().try_for_each(|(field, value)| {
             let longer = hash.expiry(field).map_or(0, |expiry| expiry.get() - first);
-            self.put_length(usize::try_from(longer).unwrap_or(usize::MAX));
+            self.put_number(longer);
             self.put_string(field)?;
             self.put_string(value)
         })
@@ -105,7 +116,7 @@ impl Output {
     }
 
     /// Appends a string, as a number if it is one of at most 32 bits; `None` if there is too much.
-    fn put_string(&mut self, string: &[u8]) -> Option<()> {
+    pub(super) fn put_string(&mut self, string: &[u8]) -> Option<()> {
         match parse_integer(string).and_then(|number| i32::try_from(number).ok()) {
             Some(number) => self.put_integer(number),
             None => {

@@ -1,6 +1,6 @@
 use super::{InvalidPayload, VERSION_MAX, checksum, dump, restore, type_number};
 
-use syros_values::{Hash, List, ListEnd, Score, Set, SortedSet, Value};
+use syros_values::{Hash, List, ListEnd, Score, Set, SortedSet, Stream, StreamId, Value};
 
 /// What redis-server 7.0.15 answers to DUMP, and what the value is.
 fn dumps_of_redis() -> Vec<(&'static str, Value)> {
@@ -33,7 +33,56 @@ fn dumps_of_redis() -> Vec<(&'static str, Value)> {
             sorted_set_of(&[(b"b", f64::NEG_INFINITY), (b"a", 1.5)]),
         ),
         ("04010166c0010a001a826a5279bf95ce", hash_of(&[(b"f", b"1")])),
+        (STREAM, stream().into()),
+        ("13000001010000010101000a00cda16212d34bf396", emptied_stream().into()),
     ]
+}
+
+/// [`stream`], of which Redis keeps the removed entry.
+const STREAM: &str = "130110000000000000000100000000000000014058580000001f000301010102018166028167020001020100010001817602\
+                      07010501030100010401817702ded402050100010101dfff020101856f74686572068178020601020104010201846c6173740\
+                      5f2701101040501ff03050301010105040205656d707479050304000003677270020081ffffffffffffffff02000000000000\
+                      00010000000000000001e8030000000000000300000000000000020000000000000000d007000000000000010305616c69636\
+                      518379b1ca2010000010000000000000001000000000000000103626f6218379b1ca201000001000000000000000200000000\
+                      000000000469646c6518379b1ca2010000000a005326cbd8a897e62f";
+
+/// A stream with an entry that was removed, and two groups: one of three consumers, two of which have an entry each.
+fn stream() -> Stream {
+    let mut stream = Stream::default();
+    let entries: [(u64, u64, &[&[u8]]); 4] = [
+        (1, 1, &[b"f", b"v", b"g", b"7"]),
+        (1, 5, &[b"f", b"w", b"g", b"-300"]),
+        (2, 0, &[b"other", b"x"]),
+        (5, 3, &[b"f", b"last", b"g", b"70000"]),
+    ];
+    for (ms, sequence, strings) in entries {
+        stream.append(StreamId::new(ms, sequence), strings.len(), strings.iter().copied());
+    }
+    stream.remove(StreamId::new(1, 5));
+    stream.create_group(b"empty", StreamId::new(5, 3), Some(4));
+    stream.create_group(b"grp", StreamId::new(2, 0), None);
+    let group = stream.group(b"grp").expect("it was created");
+    for (name, pending) in [
+        (&b"alice"[..], Some((StreamId::new(1, 1), (1_000, 3)))),
+        (b"bob", Some((StreamId::new(2, 0), (2_000, 1)))),
+        (b"idle", None),
+    ] {
+        let seen_ms = 1_795_776_263_960;
+        let mut consumer = stream.see_consumer(&group, name, seen_ms);
+        consumer.active_ms = Some(seen_ms);
+        stream.set_consumer(&group, name, &consumer);
+        if let Some((id, delivery)) = pending {
+            stream.deliver(&group, id, &consumer, delivery);
+        }
+    }
+    stream
+}
+
+fn emptied_stream() -> Stream {
+    let mut stream = Stream::default();
+    stream.append(StreamId::new(1, 1), 2, [&b"f"[..], b"v"].into_iter());
+    stream.remove(StreamId::new(1, 1));
+    stream
 }
 
 /// The bytes of these hexadecimal digits.
@@ -178,7 +227,7 @@ fn what_is_no_value_is_refused() {
     for typed in [
         &b""[..],
         b"\x63\x01a",
-        // Streams and modules.
+        // Modules, and a stream without numbers.
         b"\x0f\0",
         b"\x06\0",
         b"\0\x02a",
@@ -309,4 +358,146 @@ fn fields_expire_when_they_can() {
     assert_refused(&typed(1, b"\x02\x01\x01f\x01v\x01\x01f\x01v"));
     assert_refused(&typed(1, b"\0"));
     assert_refused(&typed(1, b"\x01\x01\x01f"));
+}
+
+/// What [`stream`] is without its groups, but for the type's number.
+const ENTRIES: &str = "0110000000000000000100000000000000014058580000001f0003010101020181660281670200010201000100018176020701\
+                       0501030100010401817702ded402050100010101dfff020101856f74686572068178020601020104010201846c61737405f270\
+                       1101040501ff030503";
+
+/// A group of one consumer that has the entry 1-1: the type's number decides what else is said.
+fn group(entries_read: &[u8], active: &[u8]) -> Vec<u8> {
+    let id = StreamId::new(1, 1).to_bytes();
+    let (delivered, seen) = (5u64.to_le_bytes(), 9u64.to_le_bytes());
+    let pending = [&[1][..], &id, &delivered, &[2]].concat();
+    let consumer = [&[1, 1, b'c'][..], &seen, active, &[1], &id].concat();
+    [&[1, 1, b'g', 1, 1][..], entries_read, &pending, &consumer].concat()
+}
+
+#[test]
+fn streams_of_other_versions_are_restored() {
+    let mut expected = stream();
+    expected.destroy_group(b"grp");
+    expected.destroy_group(b"empty");
+    let with_group = |mut stream: Stream, entries_read, active_ms| {
+        stream.create_group(b"g", StreamId::new(1, 1), entries_read);
+        let group = stream.group(b"g").expect("it was created");
+        let mut consumer = stream.see_consumer(&group, b"c", 9);
+        consumer.active_ms = active_ms;
+        stream.set_consumer(&group, b"c", &consumer);
+        stream.deliver(&group, StreamId::new(1, 1), &consumer, (5, 2));
+        stream
+    };
+    let questions = |stream: &Stream| {
+        let dumped = dump(&stream.clone().into(), usize::MAX).expect("it is short");
+        (
+            stream.entries_added(),
+            stream.max_deleted_id(),
+            stream.group(b"g").map(|group| group.entries_read),
+            dumped,
+        )
+    };
+    let restored = |typed: &[u8]| match restore(&payload(typed)) {
+        Ok(Value::Stream(stream)) => stream,
+        other => panic!("{other:?}"),
+    };
+    let counters = [1, 1, 1, 5, 4];
+    let activity = [&[21][..], &bytes(ENTRIES), &counters, &group(&[1], &7u64.to_le_bytes())].concat();
+    let stream = with_group(expected.clone(), Some(1), Some(7));
+    assert_eq!(questions(&restored(&activity)), questions(&stream));
+    let dumped = dump(&stream.into(), usize::MAX).expect("it is short");
+    assert_eq!((dumped[0], &dumped[dumped.len() - 10..][..2]), (21, &11u16.to_le_bytes()[..]));
+    let never = [&[21][..], &bytes(ENTRIES), &counters, &group(&[1], &[0xff; 8])].concat();
+    assert_eq!(questions(&restored(&never)), questions(&with_group(expected.clone(), Some(1), None)));
+    // What Redis 5 and 6 did not know is what Redis 7 makes of their payloads.
+    let oldest = [&[15][..], &bytes(ENTRIES), &group(&[], &[])].concat();
+    expected.set_counters(StreamId::new(5, 3), Some(3), Some(StreamId::MIN));
+    assert_eq!(questions(&restored(&oldest)), questions(&with_group(expected, Some(1), Some(9))));
+}
+
+#[test]
+fn what_is_no_stream_is_refused() {
+    let counters = [1, 1, 1, 5, 4];
+    let typed =
+        |entries: &[u8], counters: &[u8], groups: &[u8]| [&[19][..], entries, counters, groups].concat();
+    let entries = bytes(ENTRIES);
+    assert!(restore(&payload(&typed(&entries, &counters, &group(&[1], &[])))).is_ok());
+    let changed = |place: usize, byte: u8| {
+        let mut changed = entries.clone();
+        assert_ne!(changed[place], byte);
+        changed[place] = byte;
+        typed(&changed, &counters, &[0])
+    };
+    for (place, byte) in [
+        // The lengths of the id and of the listpack, how many entries are there and were removed, how many fields there are.
+        (1, 0x0f),
+        (19, 0x57),
+        (26, 2),
+        (28, 0),
+        (30, 1),
+        // The end of the first fields, flags that are none, an id of an earlier entry, how many elements an entry has.
+        (38, 1),
+        (40, 4),
+        (61, 0),
+        (50, 6),
+        // How many entries there are, and the last id, which is before an entry.
+        (106, 4),
+        (107, 4),
+    ] {
+        assert_refused(&changed(place, byte));
+    }
+    // Nobody has read so many entries, or added so many.
+    let most = [&[0x81, 0x80][..], &[0; 7]].concat();
+    assert_refused(&typed(&entries, &[&[1, 1, 1, 5][..], &most].concat(), &[0]));
+    assert_refused(&typed(&entries, &counters, &group(&most, &[])));
+    // A group twice, a consumer's entry that is not pending, and one that is pending nowhere.
+    let one = group(&[1], &[]);
+    assert_refused(&typed(&entries, &counters, &[&[2][..], &one[1..], &one[1..]].concat()));
+    let (mut unknown, mut unowned) = (one.clone(), one);
+    let last = unknown.len() - 1;
+    unknown[last] = 2;
+    assert_refused(&typed(&entries, &counters, &unknown));
+    unowned.truncate(last - 16);
+    unowned.push(0);
+    assert_refused(&typed(&entries, &counters, &unowned));
+}
+
+/// Fields that many entries share are there once in a payload, and in each entry of what is made of it.
+#[test]
+fn shared_fields_do_not_fill_the_memory() {
+    let mut packer = super::listpack::Packer::new();
+    let field = vec![b'f'; 1 << 20];
+    let entries = 1_000;
+    [entries, 0, 1].into_iter().for_each(|number| packer.integer(number));
+    packer.string(&field);
+    packer.integer(0);
+    for number in 0..entries {
+        [2, 0, number, 0, 4].into_iter().for_each(|number| packer.integer(number));
+    }
+    let packed = packer.finish();
+    let length = [&[0x80][..], &(packed.len() as u32).to_be_bytes()].concat();
+    let id = StreamId::new(1, 1).to_bytes();
+    let typed = [&[15, 1, 16][..], &id, &length, &packed, &[0x43, 0xe8, 1, 0x43, 0xe8, 0]].concat();
+    assert_refused(&typed);
+}
+
+#[test]
+fn integers_are_packed_as_they_are_read() {
+    let mut numbers = vec![0, 0x7f, -1, i64::MIN, i64::MAX];
+    for bits in 7..63 {
+        numbers.extend([1, -1].iter().flat_map(|sign| [-1, 0, 1].map(|near| sign * (1_i64 << bits) + near)));
+    }
+    let lengths = [0, 1, 0x3f, 0x40, 0xfff, 0x1000, 0x3ffa, 0x3ffb, 0x3ffc, 0x1f_fff9, 0x1f_fffa, 0x1f_fffb];
+    let mut packer = super::listpack::Packer::new();
+    numbers.iter().for_each(|number| packer.integer(*number));
+    lengths.iter().for_each(|length| packer.string(&vec![b'x'; *length]));
+    let packed = packer.finish();
+    let elements = super::listpack::elements(&packed).expect("a listpack");
+    assert_eq!(elements.len(), numbers.len() + lengths.len());
+    for (number, element) in numbers.iter().zip(&elements) {
+        assert_eq!(*element, super::containers::Element::Integer(*number));
+    }
+    for (length, element) in lengths.iter().zip(&elements[numbers.len()..]) {
+        assert_eq!(element.bytes().len(), *length);
+    }
 }

@@ -1,10 +1,8 @@
 //! The values of all types, in all encodings.
-//!
-//! Streams are not read yet: their types are numbers that mean nothing here.
 
 use super::containers::{Element, integers, zipmap};
 use super::input::Input;
-use super::{InvalidPayload, listpack, type_number, ziplist};
+use super::{InvalidPayload, listpack, streams, type_number, ziplist};
 use crate::double::parse_double;
 use crate::number::parse_integer;
 use core::num::NonZeroU64;
@@ -63,6 +61,9 @@ pub(super) fn take(input: &mut Input<'_>) -> Result<Value, InvalidPayload> {
         type_number::SORTED_SET_LISTPACK => {
             sorted_set_of_elements(&listpack::elements(&input.take_string()?)?)
         }
+        number @ (type_number::STREAM
+        | type_number::STREAM_WITH_COUNTERS
+        | type_number::STREAM_WITH_ACTIVITY) => streams::take(input, number),
         _ => Err(InvalidPayload::Format),
     }
 }

@@ -9,7 +9,6 @@ use crate::families::elements::work_of_all;
 use crate::families::specification::{CommandKind, CommandSpec, KeyPositions};
 use crate::rdb;
 use crate::reply::{put_bulk, put_nil};
-use syros_values::Kind;
 
 /// DUMP: the value of a key as RESTORE takes it; nil if there is no key. Equal values have equal answers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -52,9 +51,6 @@ impl ReadCommand for Dump<'_> {
             put_nil(reply);
             return Ok(());
         };
-        if found.kind() == Kind::Stream {
-            return Err(ExecutionError::StreamNotDumped);
-        }
         let bytes_max = view.reply_end.saturating_sub(reply.len());
         let mut value = found.to_value();
         value.drop_due(keys.time_ms(), u64::MAX);

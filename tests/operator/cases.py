@@ -243,13 +243,13 @@ def a5(context):
 class SmallDisks:
     """Directories that hold few megabytes, each a file system of its own."""
 
-    def __init__(self, context, count, size):
+    def __init__(self, context, sizes):
         if os.geteuid() != 0:
             raise Skipped("mounting a small file system takes root")
         self.root = os.path.join(context.scratch, context.case)
         shutil.rmtree(self.root, ignore_errors=True)
         self.mounted = []
-        for index in range(count):
+        for index, size in enumerate(sizes):
             place = os.path.join(self.root, f"disk-{index}")
             os.makedirs(place)
             options = f"size={size}"
@@ -264,8 +264,9 @@ class SmallDisks:
             subprocess.run(["umount", "-l", place], capture_output=True)
 
 
-def on_small_disks(context, size, play):
-    disks = SmallDisks(context, 3, size)
+def on_small_disks(context, sizes, play):
+    """Three nodes, each with a disk of such a size."""
+    disks = SmallDisks(context, sizes)
     try:
         extra = '[disk]\nwal-segment = "1MiB"\n'
         reserve = 'reserve = "4MiB"'
@@ -325,7 +326,28 @@ def a6(context):
             f"{unknown} unknown; a write took {slowest:.1f} s and ended {str(last)[:60]!r}; {seen}; FLUSHALL {str(flushed)[:30]!r}, then {str(again)[:60]!r}",
         )
 
-    return on_small_disks(context, "40m", play)
+    return on_small_disks(context, ["40m"] * 3, play)
+
+
+def a6_minority(context):
+    """The disk of one node is full of the node's own data, and the others go on: it can be started again."""
+
+    def play(cluster):
+        small, other = cluster.nodes[0], cluster.nodes[1]
+        for index in range(70):
+            other.ask("SET", f"key-{index}", b"x" * (1 << 20), timeout=13)
+        state = str(small.ask("INFO", "syros", timeout=5))
+        flushed = other.ask("FLUSHALL", timeout=13)
+        small.kill()
+        small.start()
+        end, again = time.time() + 40, None
+        while time.time() < end and again != "OK":
+            again = small.ask("SET", "after", "all", timeout=5)
+        is_full = "disk:full" in state
+        seen = f"its disk was {'' if is_full else 'not '}full; FLUSHALL {str(flushed)[:30]!r}; started again, SET there {str(again)[:50]!r}"
+        return is_full and flushed == again == "OK", seen
+
+    return on_small_disks(context, ["40m", "400m", "400m"], play)
 
 
 def a7(context):
@@ -375,7 +397,7 @@ def a7_disk(context):
         tells = "disk" in done.stdout + done.stderr
         return done.returncode != 0 and tells, f"exit code {done.returncode}, the disk is {'' if tells else 'not '}named"
 
-    return on_small_disks(context, "40m", play)
+    return on_small_disks(context, ["40m"] * 3, play)
 
 
 def a7_loading(context):
@@ -886,6 +908,7 @@ CASES = {
     "A4": a4,
     "A5": a5,
     "A6": a6,
+    "A6-minority": a6_minority,
     "A7": a7,
     "A7-disk": a7_disk,
     "A7-loading": a7_loading,

@@ -17,7 +17,7 @@ use std::fs::{self, File};
 use std::io::{self, ErrorKind, Write as _};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use rustix::fs::{FallocateFlags, OFlags, StatVfs, fallocate, fstatvfs, statvfs};
 use rustix::io::Errno;
@@ -28,6 +28,9 @@ pub(crate) const RESERVE_FILE: &str = "reserve";
 
 /// The reserve is at most this part of the file system: small ones are there for tests.
 const PART_OF_FILE_SYSTEM: u64 = 16;
+
+/// The log may not have the last part of the reserve: views are noted in it, and a node whose disk is full starts with it.
+const PART_NOT_FOR_LOG: u64 = 4;
 
 /// The reserve is given up in pieces of this part of it, but of no fewer bytes than the log makes room for at once.
 const PART_OF_RESERVE: u64 = 16;
@@ -163,6 +166,28 @@ impl Reserve {
         is_short != was_short
     }
 
+    /// Gives up a piece of the reserve, because there is no room for something that has to be written, and leaves so many
+    /// bytes of it. False if no more is left, or if it is not bytes that are missing.
+    fn give_up(&self, floor: u64) -> bool {
+        if self.inodes > 0 && space_of(&self.directory).is_ok_and(|found| found.is_out_of_inodes()) {
+            self.free_inodes.store(0, Ordering::Relaxed);
+            self.lacks_inodes.store(true, Ordering::Release);
+            self.is_short.store(true, Ordering::Release);
+            return false;
+        }
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let State::Kept(kept) = *state else { return false };
+        if kept <= floor {
+            return false;
+        }
+        let left = kept.saturating_sub((self.bytes / PART_OF_RESERVE).max(PIECE_BYTES_MIN)).max(floor);
+        *state = State::Kept(left);
+        self.is_short.store(true, Ordering::Release);
+        // Some file systems have the space again only when they have noted that.
+        let shorten = |file: File| file.set_len(left).and_then(|()| file.sync_all());
+        self.directory.open_file(RESERVE_FILE, OFlags::WRONLY).and_then(shorten).is_ok()
+    }
+
     fn make(&self) -> io::Result<()> {
         let opened = self.directory.open_file(RESERVE_FILE, OFlags::WRONLY | OFlags::CREATE);
         opened.and_then(|mut file| {
@@ -194,23 +219,22 @@ impl SpaceKeeper for Reserve {
         }
     }
 
-    /// Gives up a piece of the reserve, because there is no room for something that has to be written. False if nothing
-    /// is left of it, or if it is not bytes that are missing.
     fn make_room(&self) -> bool {
-        if self.inodes > 0 && space_of(&self.directory).is_ok_and(|found| found.is_out_of_inodes()) {
-            self.free_inodes.store(0, Ordering::Relaxed);
-            self.lacks_inodes.store(true, Ordering::Release);
-            self.is_short.store(true, Ordering::Release);
-            return false;
-        }
-        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
-        let State::Kept(kept @ 1..) = *state else { return false };
-        let left = kept.saturating_sub((self.bytes / PART_OF_RESERVE).max(PIECE_BYTES_MIN));
-        *state = State::Kept(left);
-        self.is_short.store(true, Ordering::Release);
-        // Some file systems have the space again only when they have noted that.
-        let shorten = |file: File| file.set_len(left).and_then(|()| file.sync_all());
-        self.directory.open_file(RESERVE_FILE, OFlags::WRONLY).and_then(shorten).is_ok()
+        self.give_up(0)
+    }
+}
+
+/// The space of the log of a node.
+#[derive(Debug)]
+pub(crate) struct LogSpace(pub(crate) Arc<Reserve>);
+
+impl SpaceKeeper for LogSpace {
+    fn on_growth(&self, bytes: u64) {
+        self.0.on_growth(bytes);
+    }
+
+    fn make_room(&self) -> bool {
+        self.0.give_up(self.0.bytes / PART_NOT_FOR_LOG)
     }
 }
 

@@ -10,10 +10,10 @@ use syros_node::data::{Data, DataError, OpenNotice, ReopenError, ReplicaFiles, V
 use syros_protocol::replica::Config;
 use syros_snapshot::{States, StoredError};
 use syros_types::{OpNumber, ReplicaId, View};
-use syros_wal::{FileDisk, FileDiskError, Options, ReadError, Wal, WalError, WriteError};
+use syros_wal::{FileDisk, FileDiskError, Options, ReadError, SpaceKeeper, Wal, WalError, WriteError};
 
 use crate::directory::{DataDirectory, ENGINE, SNAPSHOTS, VIEW, WAL};
-use crate::reserve::Reserve;
+use crate::reserve::{LogSpace, Reserve};
 
 /// Why what a replica has on disk cannot be used.
 #[derive(Debug)]
@@ -162,7 +162,7 @@ pub(crate) fn reopen_log(
     reserve: &Arc<Reserve>,
     view: &mut ViewFile<FileDisk>,
 ) -> Result<Wal<FileDisk>, StoreError> {
-    let log = with_reserve(directory, WAL, reserve)?;
+    let log = with_reserve(directory, WAL, Arc::new(LogSpace(Arc::clone(reserve))))?;
     Ok(syros_node::data::reopen_log(options, log, view)?)
 }
 
@@ -170,9 +170,8 @@ pub(crate) fn reopen_log(
 fn with_reserve(
     directory: &DataDirectory,
     name: &str,
-    reserve: &Arc<Reserve>,
+    space: Arc<dyn SpaceKeeper>,
 ) -> Result<FileDisk, StoreError> {
-    let space = Arc::clone(reserve);
     Ok(FileDisk::open_in(directory.open_directory(), name)?.with_space_keeper(space))
 }
 
@@ -203,11 +202,12 @@ impl ReplicaFiles for DirectoryFiles<'_> {
     }
 
     fn view(&mut self) -> Result<FileDisk, StoreError> {
-        with_reserve(self.directory, VIEW, self.reserve)
+        let space: Arc<dyn SpaceKeeper> = Arc::<Reserve>::clone(self.reserve);
+        with_reserve(self.directory, VIEW, space)
     }
 
     fn log(&mut self) -> Result<FileDisk, StoreError> {
-        with_reserve(self.directory, WAL, self.reserve)
+        with_reserve(self.directory, WAL, Arc::new(LogSpace(Arc::clone(self.reserve))))
     }
 
     fn snapshots(&mut self) -> Result<FileDisk, StoreError> {

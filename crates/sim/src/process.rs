@@ -154,8 +154,8 @@ pub struct ReplicaProcess {
     pub maxmemory: Option<usize>,
     /// What happens when they take as many.
     pub eviction: EvictionSettings,
-    /// Its disk is nearly full.
-    pub disk_is_short: bool,
+    /// Its disk has room for so many bytes of updates in each turn.
+    pub disk_room: u64,
 }
 
 /// How long it takes to cut a block of a snapshot.
@@ -223,7 +223,7 @@ impl ReplicaProcess {
             without_memory,
             maxmemory: None,
             eviction: EvictionSettings::DEFAULT,
-            disk_is_short: false,
+            disk_room: u64::MAX,
         }
     }
 
@@ -287,7 +287,7 @@ impl ReplicaProcess {
         let now = self.clock.now(context.time);
         self.on_execution_reports(now, context);
         self.on_snapshot_reports(now, context);
-        self.driver.tell_disk_short(now, self.disk_is_short);
+        self.driver.tell_disk_room(now, self.disk_room);
         self.driver.tell_memory_room(now, self.memory_limit());
         context.invariants.begin_turn(context.time);
         self.driver.on_durable(self.synced);

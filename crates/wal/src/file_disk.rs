@@ -32,7 +32,7 @@ pub trait SpaceKeeper: fmt::Debug + Send + Sync {
     /// So many bytes were appended to a file: a fast disk would fill up between two looks at it.
     fn on_growth(&self, bytes: u64);
 
-    /// Makes room, because the file system has none; false if that is not possible.
+    /// Makes room, because the file system has none; false if that is not possible, or not for this.
     fn make_room(&self) -> bool;
 }
 
@@ -397,7 +397,11 @@ impl Disk for FileDisk {
 
     fn append(&mut self, file: &mut OpenFile, bytes: &[u8]) -> Result<(), DiskError> {
         let written = self.with_room(|| file.file.write_all_at(bytes, file.length));
-        written.map_err(file.failed(DiskOperation::Append))?;
+        if let Err(error) = written {
+            // Where the disk is full, what did not fit keeps no space that others need.
+            let _ = file.file.set_len(file.length);
+            return Err(file.failed(DiskOperation::Append)(error));
+        }
         file.length += bytes.len() as u64;
         if let Some(space) = &self.space {
             space.on_growth(bytes.len() as u64);

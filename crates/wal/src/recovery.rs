@@ -1,7 +1,7 @@
 //! From files back to records.
 
 use crate::atomic_file::{ReadError, WriteError, read_atomic, write_atomically};
-use crate::disk::{Disk, DiskError};
+use crate::disk::{Cause, Disk, DiskError};
 use crate::format::{
     FORMAT_VERSION, HEADER_BYTES, HeaderError, NEWEST_SEGMENT_FILE, NameKind, RecordFault, RecordNumber,
     SegmentHeader, name_kind, segment_name, temporary_name,
@@ -212,7 +212,13 @@ pub(crate) fn create_segment<D: Disk>(
     let mut file = disk.create(&temporary)?;
     let mut bytes = header.encode().to_vec();
     bytes.resize(reserved as usize, 0);
-    disk.append(&mut file, &bytes)?;
+    if let Err(error) = disk.append(&mut file, &bytes) {
+        if error.cause == Cause::Full {
+            // It would keep space that others need.
+            let _ = disk.remove(&temporary);
+        }
+        return Err(error);
+    }
     disk.sync(&mut file)?;
     disk.rename(&temporary, &name)?;
     disk.sync_directory()?;

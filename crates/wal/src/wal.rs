@@ -1,6 +1,6 @@
 //! The log itself: appending, syncing, segments.
 
-use crate::disk::{Disk, DiskError};
+use crate::disk::{Cause, Disk, DiskError};
 use crate::format::{Batch, HEADER_BYTES, MARK_BYTES, RECORD_BYTES_MAX, RecordNumber, mark, segment_name};
 use crate::options::{Options, RESERVE_BYTES_DEFAULT};
 use crate::recovery::{OpenError, Recovered, Recovery, create_segment, record_newest, recover};
@@ -357,7 +357,13 @@ impl<D: Disk> Wal<D> {
         let mut reserved = self.reserved;
         while reserved < target {
             let bytes = (target - reserved).min(RESERVE_BYTES_DEFAULT);
-            self.disk.append(&mut self.file, &zeros[..bytes as usize])?;
+            if let Err(error) = self.disk.append(&mut self.file, &zeros[..bytes as usize]) {
+                if error.cause == Cause::Full && reserved > self.reserved {
+                    // The pieces that did fit are of no use, and all that is left of the space may be in them.
+                    let _ = self.disk.truncate(&mut self.file, self.reserved);
+                }
+                return Err(error);
+            }
             reserved += bytes;
         }
         self.reserved = reserved;

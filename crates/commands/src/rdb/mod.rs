@@ -15,6 +15,7 @@ mod lzf;
 mod output;
 mod streams;
 mod value;
+mod write;
 mod ziplist;
 
 pub use libraries::{dump_libraries, restore_libraries};
@@ -78,7 +79,7 @@ mod type_number {
 /// The payload of a value; `None` if it would be longer than `bytes_max`. Equal values have equal payloads.
 #[must_use]
 pub fn dump(value: &Value, bytes_max: usize) -> Option<Vec<u8>> {
-    let typed = output::value(value, bytes_max)?;
+    let typed = write::value(value, bytes_max)?;
     let version = match typed.first() {
         Some(&type_number::EXPIRING_HASH) => VERSION_OF_FIELD_EXPIRY,
         Some(&type_number::STREAM_WITH_ACTIVITY) => VERSION_OF_ACTIVITY,

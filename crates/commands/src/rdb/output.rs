@@ -1,8 +1,6 @@
-//! Values as they are written: in the oldest encodings that write all there is, which every version reads.
+//! Lengths, numbers and strings, as they are written.
 
-use super::{streams, type_number};
 use crate::number::parse_integer;
-use syros_values::{Hash, Value};
 
 /// A length above this has two bytes.
 const SHORT_MAX: usize = 0x3f;
@@ -13,46 +11,9 @@ const MEDIUM_MIN: usize = SHORT_MAX + 1;
 /// A length above this has four bytes.
 const MEDIUM_MAX: usize = 0x3fff;
 
-/// A type's number and the value; `None` if that is longer than `bytes_max`.
-pub(super) fn value(value: &Value, bytes_max: usize) -> Option<Vec<u8>> {
-    let mut out = Output { bytes: Vec::new(), bytes_max };
-    match value {
-        Value::String(string) => {
-            out.bytes.push(type_number::STRING);
-            out.put_string(string)?;
-        }
-        Value::List(list) => {
-            out.put_head(type_number::LIST, list.len());
-            list.iter().try_for_each(|element| out.put_string(element))?;
-        }
-        Value::Set(set) => {
-            out.put_head(type_number::SET, set.len());
-            set.iter().try_for_each(|member| out.put_string(member))?;
-        }
-        Value::Hash(hash) if hash.is_expiring() => out.put_expiring_hash(hash)?,
-        Value::Hash(hash) => {
-            out.put_head(type_number::HASH, hash.len());
-            hash.iter().try_for_each(|(field, value)| {
-                out.put_string(field)?;
-                out.put_string(value)
-            })?;
-        }
-        Value::SortedSet(set) => {
-            out.put_head(type_number::SORTED_SET_BINARY, set.len());
-            set.iter().try_for_each(|(member, score)| {
-                out.put_string(member)?;
-                out.bytes.extend_from_slice(&score.value().to_le_bytes());
-                Some(())
-            })?;
-        }
-        Value::Stream(stream) => streams::put(&mut out, stream)?,
-    }
-    (out.bytes.len() <= bytes_max).then_some(out.bytes)
-}
-
 /// Texts, each behind this number.
 pub(super) fn texts<'a>(number: u8, texts: impl Iterator<Item = &'a [u8]>) -> Vec<u8> {
-    let mut out = Output { bytes: Vec::new(), bytes_max: usize::MAX };
+    let mut out = Output::new(usize::MAX);
     for text in texts {
         out.put_head(number, text.len() as u64);
         out.bytes.extend_from_slice(text);
@@ -60,12 +21,17 @@ pub(super) fn texts<'a>(number: u8, texts: impl Iterator<Item = &'a [u8]>) -> Ve
     out.bytes
 }
 
+/// A payload that is being written, and how many bytes it may have.
 pub(super) struct Output {
-    bytes: Vec<u8>,
+    pub(super) bytes: Vec<u8>,
     pub(super) bytes_max: usize,
 }
 
 impl Output {
+    pub(super) const fn new(bytes_max: usize) -> Self {
+        Self { bytes: Vec::new(), bytes_max }
+    }
+
     pub(super) fn put_head(&mut self, number: u8, count: u64) {
         self.bytes.push(number);
         self.put_number(count);
@@ -80,21 +46,6 @@ impl Output {
     pub(super) fn put_raw(&mut self, bytes: &[u8]) -> Option<()> {
         self.bytes.extend_from_slice(bytes);
         (self.bytes.len() <= self.bytes_max).then_some(())
-    }
-
-    /// Appends a hash of which fields expire: the last millisecond in which the first of them is there, and each with how
-    /// much longer it is there, and one more; 0 if it stays.
-    fn put_expiring_hash(&mut self, hash: &Hash) -> Option<()> {
-        self.bytes.push(type_number::EXPIRING_HASH);
-        let first = hash.moments().first.map_or(0, |first| first.get() - 1);
-        self.bytes.extend_from_slice(&first.to_le_bytes());
-        self.put_number(hash.len());
-        hash.iter().try_for_each(|(field, value)| {
-            let longer = hash.expiry(field).map_or(0, |expiry| expiry.get() - first);
-            self.put_number(longer);
-            self.put_string(field)?;
-            self.put_string(value)
-        })
     }
 
     fn put_length(&mut self, length: usize) {

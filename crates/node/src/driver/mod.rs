@@ -62,7 +62,6 @@ pub struct ReplicaDriver<M, S: Store, H> {
     /// Records up to this one may be lost with a log that was closed.
     lost: Ticket,
     /// What the core has been told: the disk is nearly full.
-    disk_is_short: bool,
     /// Bytes that a snapshot may take, if that is limited.
     snapshot_room: Option<u64>,
     /// What the data may take in memory, if that is limited.
@@ -107,7 +106,6 @@ impl<M: InMemory + Send + 'static, S: Store, H> ReplicaDriver<M, S, H> {
             appended: Ticket(0),
             is_log_closed: false,
             lost: Ticket(0),
-            disk_is_short: false,
             snapshot_room: None,
             memory_limit: None,
             memory_room: (i64::MAX, 0),
@@ -413,14 +411,11 @@ impl<M: InMemory + Send + 'static, S: Store, H> ReplicaDriver<M, S, H> {
 
     // ---- Room.
 
-    /// Tells the core whether the disk is nearly full. True if that is news.
-    pub fn tell_disk_short(&mut self, now: Now, is_short: bool) -> bool {
-        let is_news = self.disk_is_short != is_short;
-        if is_news {
-            self.disk_is_short = is_short;
-            self.replica.handle(now, Event::DiskShort(is_short));
+    /// Tells the core how much room the disk has (see [`Event::DiskRoom`]), if it takes it to have more or less.
+    pub fn tell_disk_room(&mut self, now: Now, bytes: u64) {
+        if self.replica.disk_room() != bytes {
+            self.replica.handle(now, Event::DiskRoom(bytes));
         }
-        is_news
     }
 
     /// From now on a snapshot may take so many bytes of the disk, if that is limited.

@@ -58,7 +58,6 @@ where
             appended,
             is_log_closed,
             lost,
-            disk_is_short,
             snapshot_room: _,
             memory_limit: _,
             memory_room,
@@ -79,7 +78,7 @@ where
         for (after, held) in held.iter() {
             (after.0.saturating_sub(durable.0), held).hash(hasher);
         }
-        (is_log_closed, disk_is_short, memory_room).hash(hasher);
+        (is_log_closed, memory_room).hash(hasher);
     }
 
     /// True if records are durable of which the core has not been told.

@@ -224,9 +224,10 @@ fn a_snapshot_is_not_begun_that_the_disk_has_no_room_for() {
 #[test]
 fn the_core_hears_of_room_and_space_once() {
     let mut harness = Harness::attached();
-    assert!(harness.driver.tell_disk_short(harness.now, true));
-    assert!(!harness.driver.tell_disk_short(harness.now, true));
-    assert!(harness.driver.tell_disk_short(harness.now, false));
+    harness.driver.tell_disk_room(harness.now, 0);
+    assert_eq!(harness.driver.replica().disk_room(), 0);
+    harness.driver.tell_disk_room(harness.now, u64::MAX);
+    assert_eq!(harness.driver.replica().disk_room(), u64::MAX);
     harness.set(1, "a");
     harness.make_durable();
     harness.driver.tell_memory_room(harness.now, Some(MemoryLimit::new(1, EvictionSettings::DEFAULT)));

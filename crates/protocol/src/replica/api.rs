@@ -104,8 +104,10 @@ pub enum Event {
         /// was sent to all, they have refused it as well, and its client can be told that it is nowhere.
         leader_margin: u64,
     },
-    /// Whether the disk is nearly full: updates that make the state grow are refused.
-    DiskShort(bool),
+    /// The disk has room for so many bytes of updates that make the state grow, beside what it is to keep and the records that
+    /// are on their way there; `u64::MAX` if for more than can be on its way. Each such update that is taken until this is told again
+    /// takes from it. When nothing is left, the disk counts as nearly full, and the others are refused.
+    DiskRoom(u64),
     /// Since this was last told, or the process began, its thread has worked, or waited for a core, for so many thousandths
     /// of the time. Told some times in each second; never where nothing takes time.
     Load(u32),

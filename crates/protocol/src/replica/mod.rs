@@ -219,7 +219,7 @@ impl Replica {
             Event::MemoryRoom { bytes, leader_margin } => {
                 (self.resources.memory_room, self.resources.leader_margin) = (bytes, leader_margin);
             }
-            Event::DiskShort(is_short) => self.on_own_disk_short(is_short),
+            Event::DiskRoom(bytes) => self.on_disk_room(bytes),
             Event::ClientGone(client) => self.on_client_gone(client),
             Event::MemberConnected(client) => self.attachments.set_member(client),
             Event::OwnFrontEnd(client) => self.attachments.set_own_front_end(client),
@@ -297,6 +297,12 @@ impl Replica {
         self.commit
     }
 
+    /// The disk has room for so many bytes: what [`Event::DiskRoom`] told last, less what updates have taken since.
+    #[must_use]
+    pub const fn disk_room(&self) -> u64 {
+        self.resources.disk_room()
+    }
+
     /// The current view.
     #[must_use]
     pub const fn view(&self) -> View {
@@ -360,7 +366,7 @@ impl Replica {
             diverged: self.diverged.is_some(),
             silent_ms: u64::try_from(silent.as_millis()).unwrap_or(u64::MAX),
             no_quorum: silent >= self.config.settings.suspect_after,
-            disk_failed: self.resources.disk_failed || self.resources.disk_is_short,
+            disk_failed: self.resources.disk_failed || self.resources.disk_is_short(),
         }
     }
 

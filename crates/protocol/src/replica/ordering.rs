@@ -280,7 +280,7 @@ impl Replica {
         let Role::Follower(follower) = &mut self.role else { return };
         let Some(sent_at) = follower.ack_due.take() else { return };
         let to = Peer::Replica(self.leader());
-        if self.resources.disk_is_short {
+        if self.resources.disk_is_short() {
             let view = self.view;
             self.send(to, Message::DiskShort { view });
         }
@@ -640,10 +640,10 @@ impl Replica {
         }
     }
 
-    /// This replica's own disk is nearly full, or is not any more.
-    pub(super) fn on_own_disk_short(&mut self, is_short: bool) {
+    /// This replica's own disk has room for so many bytes.
+    pub(super) fn on_disk_room(&mut self, bytes: u64) {
         let had_space = self.majority_has_space();
-        self.resources.disk_is_short = is_short;
+        self.resources.set_disk_room(bytes, self.dlog.growth() as u64);
         if had_space && !self.majority_has_space() {
             self.tell_of_shortage();
         }
@@ -663,7 +663,7 @@ impl Replica {
             _ => return true,
         };
         let short =
-            leader.progress.iter().filter(is_short).count() + usize::from(self.resources.disk_is_short);
+            leader.progress.iter().filter(is_short).count() + usize::from(self.resources.disk_is_short());
         self.config.configuration.size() - short >= self.config.configuration.majority()
     }
 
@@ -681,7 +681,7 @@ impl Replica {
         let has_heard = leader
             .entered_at
             .is_none_or(|entered| self.now.instant >= entered.after(self.config.settings.suspect_after));
-        if self.resources.disk_is_short && has_heard && self.majority_has_space() {
+        if self.resources.disk_is_short() && has_heard && self.majority_has_space() {
             let suitable = self.members_with_space(leader);
             self.hand_over_to_longest_log(suitable, HandOverReason::FullDisk);
         }

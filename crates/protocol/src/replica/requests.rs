@@ -194,7 +194,7 @@ impl Replica {
         // What is accepted or ordered and not executed is yet to be added to the state.
         let needed = || self.dlog.growth().max(self.backlog.ordered_growth).saturating_add(update.growth);
         let lacks_memory = self.resources.lacks_memory(needed, self.is_leader());
-        let lacks_space = self.resources.disk_is_short || !self.majority_has_space();
+        let lacks_space = self.resources.disk_is_short() || !self.majority_has_space();
         if update.growth == 0 {
             None
         } else if lacks_memory {
@@ -399,6 +399,7 @@ impl Replica {
 
     /// Appends an update that is not in the durability log.
     pub(super) fn append_full(&mut self, update: Update) -> OpNumber {
+        self.resources.take_disk_room(update.growth as u64);
         let prepared = Prepared::Full(update.request.clone());
         self.append_ordered(Payload::Update(update), prepared)
     }
@@ -571,6 +572,7 @@ impl Replica {
         }
         let is_evaluated = !update.class.is_nilext() && self.is_leader();
         let request = update.request.clone();
+        self.resources.take_disk_room(update.growth as u64);
         let evaluated = is_evaluated.then(|| request.body.clone());
         // Who is not active has not kept it.
         let recipients = recipients.within(self.rule.active);

@@ -1,13 +1,17 @@
 //! The room that a replica's process has left, as its driver reports it.
 
+/// How many times its bytes an update takes of the log at most: it may be written again when it is ordered, or a record that
+/// does not fit behind the others leaves the rest of its segment empty; and again with the log of a new view.
+const WRITTEN_MAX: u64 = 3;
+
 /// Memory and disk.
 #[derive(Clone, Copy, Debug)]
 #[cfg_attr(feature = "model", derive(Hash))]
 pub(super) struct Resources {
     /// The disk does not take records any more.
     pub(super) disk_failed: bool,
-    /// The disk is nearly full.
-    pub(super) disk_is_short: bool,
+    /// The disk has room for so many bytes; none if it is nearly full.
+    disk_room: u64,
     /// The state may grow by so many bytes; negative if it has more than it may.
     pub(super) memory_room: i64,
     /// So many more while the replica leads.
@@ -15,9 +19,35 @@ pub(super) struct Resources {
 }
 
 impl Resources {
+    /// True if the disk is nearly full.
+    pub(super) const fn disk_is_short(self) -> bool {
+        self.disk_room == 0
+    }
+
+    /// The disk has room for so many bytes: what was told last, less what was taken since.
+    pub(super) const fn disk_room(self) -> u64 {
+        self.disk_room
+    }
+
+    /// The disk has room for so many bytes, beside updates of so many that were accepted and are not ordered yet: each of them
+    /// has been written once.
+    pub(super) const fn set_disk_room(&mut self, bytes: u64, accepted: u64) {
+        self.disk_room = match bytes {
+            u64::MAX => bytes,
+            bytes => bytes.saturating_sub(accepted.saturating_mul(WRITTEN_MAX - 1)),
+        };
+    }
+
+    /// An update of so many bytes is on its way to the disk.
+    pub(super) const fn take_disk_room(&mut self, bytes: u64) {
+        if self.disk_room != u64::MAX {
+            self.disk_room = self.disk_room.saturating_sub(bytes.saturating_mul(WRITTEN_MAX));
+        }
+    }
+
     /// Room for everything.
     pub(super) const fn new() -> Self {
-        Self { disk_failed: false, disk_is_short: false, memory_room: i64::MAX, leader_margin: 0 }
+        Self { disk_failed: false, disk_room: u64::MAX, memory_room: i64::MAX, leader_margin: 0 }
     }
 
     /// True if the state may not grow by `needed` bytes.

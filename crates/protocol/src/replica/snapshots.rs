@@ -147,7 +147,7 @@ impl Replica {
         let undisturbed = self.config.engine_is_durable || !self.has_readers();
         let has_end = self.config.durability == super::Durability::Fsync || self.config.engine_is_durable;
         // Updates are refused until there is space, so the log does not grow to where one is due.
-        let is_urgent = self.resources.disk_is_short && self.now.instant >= *urgent_at;
+        let is_urgent = self.resources.disk_is_short() && self.now.instant >= *urgent_at;
         let due = has_end
             && self.applied > newest.max(*checkpoint)
             && (bytes_since >= due_after || is_urgent)
@@ -172,7 +172,7 @@ impl Replica {
         if self.apply_requested != self.applied || !self.snapshot_is_due() || !self.has_short_tail() {
             return;
         }
-        if self.resources.disk_is_short {
+        if self.resources.disk_is_short() {
             self.snapshots.urgent_at = self.now.instant.after(URGENT);
         }
         let is_file = self.snapshots.wanted || !self.config.engine_is_durable;

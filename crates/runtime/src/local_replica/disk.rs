@@ -16,14 +16,18 @@ use crate::other_members::RestartPermit;
 use crate::store::{self, StoreError};
 use crate::trace::COMPLAINT_INTERVAL;
 
+/// A disk with more room than this need not be watched update by update: between two looks at it no more can be on its way.
+const ROOM_MAX: u64 = 4 << 30;
+
 impl LocalReplica {
-    /// Tells the replica whether the disk is nearly full, if that has changed.
+    /// Tells the replica how much room the disk has, and the operator whether it is nearly full, if that has changed.
     pub(super) fn tell_space(&mut self, now: Now) {
         let reserve = self.disk_watch.reserve();
         let is_short = reserve.is_short();
         let room = (reserve.bytes() > 0).then(|| reserve.free());
         self.driver.set_snapshot_room(room);
-        if !self.driver.tell_disk_short(now, is_short) {
+        self.driver.tell_disk_room(now, self.disk_room());
+        if std::mem::replace(&mut self.was_short, is_short) == is_short {
             return;
         }
         let (node, directory) = (self.me.0, reserve.directory().display());
@@ -51,6 +55,23 @@ impl LocalReplica {
         } else {
             tracing::info!(node, directory = %directory, free_bytes, limit, "the disk has space again");
         }
+    }
+
+    /// How much room the disk has for updates beside the reserve, which is also kept free beside itself, and beside what the
+    /// log has yet to write.
+    fn disk_room(&self) -> u64 {
+        let reserve = self.disk_watch.reserve();
+        if reserve.is_short() {
+            return 0;
+        }
+        if reserve.bytes() == 0 {
+            return u64::MAX;
+        }
+        let room = reserve.free().saturating_sub(reserve.bytes());
+        if room >= ROOM_MAX {
+            return u64::MAX;
+        }
+        room.saturating_sub(2 * self.wal.waiting_bytes() as u64)
     }
 
     /// Space on the disk: bytes free at the last look, the limit, and whether the disk is nearly full.

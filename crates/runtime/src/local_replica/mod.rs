@@ -113,6 +113,8 @@ pub(crate) struct LocalReplica {
     pub(crate) eviction: Cell<EvictionSettings>,
     /// When data above its limit is warned of again.
     memory_warning_at: Instant,
+    /// The operator was told that the disk is nearly full.
+    was_short: bool,
     /// Requests for a census up to this one have been answered.
     pub(crate) counted: u64,
     /// Locked as long as this exists.

@@ -140,6 +140,7 @@ impl LocalReplica {
             maxmemory: Cell::new(maxmemory),
             eviction: Cell::new(eviction),
             memory_warning_at: Instant(0),
+            was_short: false,
             counted: 0,
             directory,
         };

@@ -13,6 +13,9 @@ use syros_protocol::message::Peer;
 use syros_protocol::replica;
 use syros_types::{OpNumber, ReplicaId};
 
+/// Bytes of updates for which a disk that was full has room in a turn: some turns have more.
+const NEARLY_FULL_ROOM: u64 = 1_000;
+
 impl World {
     /// Hands an event to a replica process, if it is still the one it was meant for.
     pub(crate) fn tell(&mut self, replica: usize, life: u64, event: replica::Event) {
@@ -99,7 +102,11 @@ impl World {
             self.poke(replica, until);
             return;
         }
-        process.disk_is_short = slot.disk_full_until > time;
+        process.disk_room = match slot.disk_full_until {
+            0 => u64::MAX,
+            until if until > time => 0,
+            _ => NEARLY_FULL_ROOM,
+        };
         let mut effects = core::mem::take(&mut self.effects);
         let crash_ppm = if may_crash { self.swarm.disk.crash_ppm } else { 0 };
         let fail_ppm = if may_refuse { self.swarm.disk.fail_ppm } else { 0 };

@@ -302,6 +302,29 @@ fn one_large_number_does_not_deafen_the_leader() {
     assert_eq!(cluster.replicas[0].view(), View(0));
 }
 
+/// What is on its way to the disk has not been seen there yet: an update takes its room when it is accepted.
+#[test]
+fn updates_take_the_room_of_the_disk_before_they_are_on_it() {
+    let mut cluster = Cluster::new(3, FastQuorum::Majority);
+    let session = cluster.register();
+    let request =
+        |cluster: &Cluster, sequence, key: &str| cluster.request(session, sequence, 5, Path::Durability, key);
+    let requests =
+        [(1, "oA1"), (2, "oB1"), (3, "oC1")].map(|(sequence, key)| request(&cluster, sequence, key));
+    let give = |cluster: &mut Cluster, room| {
+        (0..3).for_each(|replica| cluster.event(replica, Event::DiskRoom(room)));
+    };
+    give(&mut cluster, 1);
+    cluster.send(&[0, 1, 2], &requests[0]);
+    assert_eq!(cluster.answers(), [(0, "ok"), (1, "ok"), (2, "ok")]);
+    cluster.send(&[0, 1, 2], &requests[1]);
+    assert_eq!(cluster.answers(), [(0, "refused"), (1, "refused"), (2, "refused")]);
+    give(&mut cluster, u64::MAX);
+    cluster.pass(300);
+    cluster.send(&[0, 1, 2], &requests[2]);
+    assert_eq!(cluster.answers(), [(0, "ok"), (1, "ok"), (2, "ok")]);
+}
+
 /// A second copy of an update that all have refused comes when there is room, and after as many other refusals as are
 /// remembered.
 #[test]
@@ -311,7 +334,7 @@ fn a_copy_that_comes_after_many_other_refusals() {
     let first = cluster.request(session, 1, 5, Path::Durability, "oA1");
     let second = cluster.request(session, 1, 5, Path::Ordered, "oA1");
     for replica in 0..3 {
-        cluster.event(replica, Event::DiskShort(true));
+        cluster.event(replica, Event::DiskRoom(0));
     }
     cluster.send(&[0, 1, 2], &first);
     assert_eq!(cluster.answers(), [(0, "refused"), (1, "refused"), (2, "refused")]);
@@ -326,7 +349,7 @@ fn a_copy_that_comes_after_many_other_refusals() {
         assert!(cluster.answers().iter().all(|(_, answer)| *answer == "refused"));
     }
     for replica in 0..3 {
-        cluster.event(replica, Event::DiskShort(false));
+        cluster.event(replica, Event::DiskRoom(u64::MAX));
     }
     // The leader hears that the others have space again.
     cluster.pass(300);

@@ -141,7 +141,7 @@ impl Cluster {
                 Action::Apply { .. } if self.stuck => {}
                 Action::Apply { through } => self.apply(replica, through),
                 // That would be for the sake of space. It finds none.
-                Action::TakeSnapshot { head, .. } if self.replicas[replica].resources.disk_is_short => {
+                Action::TakeSnapshot { head, .. } if self.replicas[replica].resources.disk_is_short() => {
                     self.replicas[replica].handle(now, Event::SnapshotFailed { op_number: head.op_number });
                 }
                 other => unreachable!("no snapshot is due in these tests: {other:?}"),

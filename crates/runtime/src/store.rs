@@ -162,8 +162,12 @@ pub(crate) fn reopen_log(
     reserve: &Arc<Reserve>,
     view: &mut ViewFile<FileDisk>,
 ) -> Result<Wal<FileDisk>, StoreError> {
-    let log = with_reserve(directory, WAL, Arc::new(LogSpace(Arc::clone(reserve))))?;
-    Ok(syros_node::data::reopen_log(options, log, view)?)
+    Ok(syros_node::data::reopen_log(options, log_disk(directory, reserve)?, view)?)
+}
+
+/// The disk of the log, which takes up the reserve but for its last part.
+fn log_disk(directory: &DataDirectory, reserve: &Arc<Reserve>) -> Result<FileDisk, StoreError> {
+    with_reserve(directory, WAL, Arc::new(LogSpace(Arc::clone(reserve))))
 }
 
 /// A disk that takes up the reserve when it is full: for what a replica cannot do without.
@@ -207,7 +211,7 @@ impl ReplicaFiles for DirectoryFiles<'_> {
     }
 
     fn log(&mut self) -> Result<FileDisk, StoreError> {
-        with_reserve(self.directory, WAL, Arc::new(LogSpace(Arc::clone(self.reserve))))
+        log_disk(self.directory, self.reserve)
     }
 
     fn snapshots(&mut self) -> Result<FileDisk, StoreError> {

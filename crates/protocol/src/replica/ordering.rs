@@ -631,7 +631,7 @@ impl Replica {
                 if let Some(progress) = leader.progress.get_mut(from.index()) {
                     progress.disk_short = Some(self.now.instant);
                 }
-                if had_space && !self.majority_has_space() {
+                if had_space {
                     self.tell_of_shortage();
                 }
             }
@@ -644,7 +644,7 @@ impl Replica {
     pub(super) fn on_disk_room(&mut self, bytes: u64) {
         let had_space = self.majority_has_space();
         self.resources.set_disk_room(bytes, self.dlog.growth() as u64);
-        if had_space && !self.majority_has_space() {
+        if had_space {
             self.tell_of_shortage();
         }
     }

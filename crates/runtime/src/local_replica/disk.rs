@@ -71,6 +71,7 @@ impl LocalReplica {
         if room >= ROOM_MAX {
             return u64::MAX;
         }
+        // A record that does not fit behind the others leaves the rest of its segment empty.
         room.saturating_sub(2 * self.wal.waiting_bytes() as u64)
     }
 

@@ -307,10 +307,8 @@ fn one_large_number_does_not_deafen_the_leader() {
 fn updates_take_the_room_of_the_disk_before_they_are_on_it() {
     let mut cluster = Cluster::new(3, FastQuorum::Majority);
     let session = cluster.register();
-    let request =
-        |cluster: &Cluster, sequence, key: &str| cluster.request(session, sequence, 5, Path::Durability, key);
-    let requests =
-        [(1, "oA1"), (2, "oB1"), (3, "oC1")].map(|(sequence, key)| request(&cluster, sequence, key));
+    let requests = [(1, "oA1"), (2, "oB1"), (3, "oC1")]
+        .map(|(sequence, key)| cluster.request(session, sequence, 5, Path::Durability, key));
     let give = |cluster: &mut Cluster, room| {
         (0..3).for_each(|replica| cluster.event(replica, Event::DiskRoom(room)));
     };

@@ -79,6 +79,23 @@ pub fn overwrites(newer: &[u8], older: &[u8]) -> bool {
     overwritten(newer).is_some_and(|key| overwritten(older) == Some(key))
 }
 
+/// The body with which a refused one is tried once more, which the data had no memory for: its scripts and functions are told
+/// so. `None` if it runs none, or if anything else in it would make the data grow.
+#[must_use]
+pub fn without_memory(body: &[u8]) -> Option<Vec<u8>> {
+    let mut told = Vec::with_capacity(body.len());
+    let mut has_told = false;
+    for operation in operations(body) {
+        let mut operation = operation.ok()?;
+        has_told |= operation.set_lacks_memory();
+        if operation.grows() {
+            return None;
+        }
+        operation.encode(&mut told);
+    }
+    has_told.then_some(told)
+}
+
 /// The description of a body that has several operations and starts with `first`.
 fn describe_packed(body: &[u8], first: Operation<'_>) -> Result<Description, Malformed> {
     let mut class = first.class();

@@ -1,7 +1,7 @@
 //! Which commands a node knows that may be of an earlier build.
 
 use crate::describe::operations;
-use crate::families::{Command, Condition};
+use crate::families::{Command, Condition, Eval, EvalSha, FCall};
 use crate::limits::WHOLE_KEYSPACE_OPERATIONS_MAX;
 use crate::operation::Operation;
 use crate::rdb;
@@ -19,11 +19,13 @@ pub enum Generation {
     Programs,
     /// Transactions of more scripts than eight, and RESTORE of a stream.
     StreamPayloads,
+    /// Scripts and functions that are told that the data may not grow.
+    ScriptsWithoutMemory,
 }
 
 impl Generation {
     /// The newest one.
-    pub const NEWEST: Self = Self::StreamPayloads;
+    pub const NEWEST: Self = Self::ScriptsWithoutMemory;
 
     /// The newest generation that a node knows which speaks this version of the wire format.
     #[must_use]
@@ -32,7 +34,8 @@ impl Generation {
             ..11 => Self::Strings,
             11 => Self::Collections,
             12 => Self::Programs,
-            _ => Self::StreamPayloads,
+            13 => Self::StreamPayloads,
+            _ => Self::ScriptsWithoutMemory,
         }
     }
 
@@ -45,6 +48,13 @@ impl Generation {
     fn of_command(command: &Command<'_>) -> Self {
         match command {
             Command::Set(set) if matches!(set.parts().condition, Condition::IfEqual(_)) => Self::Collections,
+            Command::Eval(Eval { terms, .. })
+            | Command::EvalSha(EvalSha { terms, .. })
+            | Command::FCall(FCall { terms, .. })
+                if terms.lacks_memory =>
+            {
+                Self::ScriptsWithoutMemory
+            }
             Command::Restore(restore) if rdb::is_of_stream(restore.payload) => Self::StreamPayloads,
             Command::RestoreReplace(restore) if rdb::is_of_stream(restore.payload) => Self::StreamPayloads,
             other if matches!(other.opcode(), 1..=14 | 32..=48) => Self::Strings,
@@ -63,6 +73,6 @@ impl Generation {
             scripts += usize::from(operation.fuel().is_some());
         }
         // Builds before took each script for an operation on all keys, of which a body has few.
-        if scripts > WHOLE_KEYSPACE_OPERATIONS_MAX { Self::StreamPayloads } else { newest }
+        if scripts > WHOLE_KEYSPACE_OPERATIONS_MAX { newest.max(Self::StreamPayloads) } else { newest }
     }
 }

@@ -5,7 +5,7 @@ use crate::database_key::DatabaseKey;
 use crate::encoding::{IN_DATABASE, put_head, take_opcode};
 use crate::families::definition::KeyNames;
 use crate::families::{
-    Command, Eval, EvalRo, EvalSha, EvalShaRo, FCall, FCallRo, LibraryChange, XAwaitParts,
+    Command, Eval, EvalRo, EvalSha, EvalShaRo, FCall, FCallRo, LibraryChange, RunTerms, XAwaitParts,
 };
 use crate::limits::WAITED_KEYS_MAX;
 use crate::primitive::{Malformed, take_u8};
@@ -219,14 +219,15 @@ impl<'a> Operation<'a> {
     /// The script that it runs, if it runs one, and what whoever makes the operation has to know of the script.
     pub fn script_mut(&mut self) -> Option<ScriptUse<'_, 'a>> {
         match &mut self.command {
-            Command::Eval(Eval { call, loads, owns_everything, .. }) => {
+            Command::Eval(Eval { call, loads, terms, .. }) => {
+                let owns_everything = &mut terms.owns_everything;
                 Some(ScriptUse::Text { text: call.subject(), loads, owns_everything })
             }
-            Command::EvalSha(EvalSha { call, owns_everything, .. })
+            Command::EvalSha(EvalSha { call, terms: RunTerms { owns_everything, .. }, .. })
             | Command::EvalShaRo(EvalShaRo { call, owns_everything, .. }) => {
                 Some(ScriptUse::Name { name: call.subject(), owns_everything })
             }
-            Command::FCall(FCall { call, owns_everything, .. })
+            Command::FCall(FCall { call, terms: RunTerms { owns_everything, .. }, .. })
             | Command::FCallRo(FCallRo { call, owns_everything, .. }) => {
                 Some(ScriptUse::Function { name: call.subject(), owns_everything })
             }
@@ -249,6 +250,24 @@ impl<'a> Operation<'a> {
         };
         call.input().keys.iter().for_each(|name| visit(self.key_of(name)));
         true
+    }
+
+    /// Tells a script or a function that it may not make the data grow. False if nobody had to tell it, or it is another
+    /// operation.
+    pub(crate) const fn set_lacks_memory(&mut self) -> bool {
+        if let Command::Eval(Eval { terms, .. })
+        | Command::EvalSha(EvalSha { terms, .. })
+        | Command::FCall(FCall { terms, .. }) = &mut self.command
+        {
+            return !core::mem::replace(&mut terms.lacks_memory, true);
+        }
+        false
+    }
+
+    /// True if it runs a script or a function that may learn that memory is short: see [`without_memory`](crate::without_memory).
+    #[must_use]
+    pub const fn runs_update(&self) -> bool {
+        matches!(self.command, Command::Eval(_) | Command::EvalSha(_) | Command::FCall(_))
     }
 
     /// True if it runs a script or a function that may change keys, as far as it says: what is loaded is not looked at.

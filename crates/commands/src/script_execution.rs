@@ -9,7 +9,7 @@ use crate::families::definition::{ExecutionResult, View};
 use crate::families::script_name;
 use crate::families::specification::{CommandKind, CommandSpec};
 use crate::families::{
-    Command, ConnectionCommand, Eval, EvalRo, EvalSha, EvalShaRo, FCall, FCallRo, ScriptCall, ScriptInput,
+    Command, ConnectionCommand, Eval, EvalRo, EvalSha, EvalShaRo, FCall, FCallRo, RunTerms, ScriptCall, ScriptInput,
 };
 use crate::limits::{MESSAGE_BYTES, REPLY_BYTES_MAX, SCRIPT_MESSAGES_BYTES_MAX, UPDATE_REPLY_BYTES_MAX};
 use crate::operation::Operation;
@@ -136,8 +136,7 @@ struct Run<'a> {
     /// Units of fuel.
     fuel: u64,
     seed: u64,
-    /// It may touch any key: all keys are its footprint.
-    owns_everything: bool,
+    terms: RunTerms,
 }
 
 /// Executes an operation that runs something which may change keys; `None` of all other operations.
@@ -148,12 +147,13 @@ pub(crate) fn apply<D: DatabasesMut>(
     reply: &mut Vec<u8>,
 ) -> Option<ExecutionResult> {
     let run = match operation.command {
-        Command::Eval(Eval { call, seed, fuel, loads, owns_everything }) => {
+        Command::Eval(Eval { call, seed, fuel, loads, terms }) => {
             let text = call.subject();
             let run = flags_of(text).map(|flags| {
-                let owns_everything = owns_everything || flags.undeclared_keys;
+                let owns_everything = terms.owns_everything || flags.undeclared_keys;
+                let terms = RunTerms { owns_everything, ..terms };
                 let (program, input) = (Program::Text(text), call.input());
-                Run { program, called: b"", flags, input, fuel, seed, owns_everything }
+                Run { program, called: b"", flags, input, fuel, seed, terms }
             });
             if loads && run.is_ok() && syros_scripts::check(text).is_ok() {
                 let mut programs = databases.programs();
@@ -162,11 +162,11 @@ pub(crate) fn apply<D: DatabasesMut>(
             }
             run
         }
-        Command::EvalSha(EvalSha { call, seed, fuel, owns_everything }) => {
-            loaded_script(&databases.programs(), call, (fuel, seed), owns_everything)
+        Command::EvalSha(EvalSha { call, seed, fuel, terms }) => {
+            loaded_script(&databases.programs(), call, (fuel, seed), terms)
         }
-        Command::FCall(FCall { call, seed, fuel, owns_everything }) => {
-            loaded_function(&databases.programs(), call, (fuel, seed), owns_everything)
+        Command::FCall(FCall { call, seed, fuel, terms }) => {
+            loaded_function(&databases.programs(), call, (fuel, seed), terms)
         }
         _ => return None,
     };
@@ -200,13 +200,13 @@ pub(crate) fn read<D: Databases>(
             input: call.input(),
             fuel,
             seed,
-            owns_everything: flags.undeclared_keys,
+            terms: reading(flags.undeclared_keys),
         }),
         Command::EvalShaRo(EvalShaRo { call, fuel, owns_everything }) => {
-            loaded_script(&databases.programs(), call, (fuel, seed), owns_everything)
+            loaded_script(&databases.programs(), call, (fuel, seed), reading(owns_everything))
         }
         Command::FCallRo(FCallRo { call, fuel, owns_everything }) => {
-            loaded_function(&databases.programs(), call, (fuel, seed), owns_everything)
+            loaded_function(&databases.programs(), call, (fuel, seed), reading(owns_everything))
         }
         _ => return None,
     };
@@ -227,6 +227,11 @@ pub(crate) fn read<D: Databases>(
     })
 }
 
+/// The terms of something that only reads.
+const fn reading(owns_everything: bool) -> RunTerms {
+    RunTerms { owns_everything, lacks_memory: false }
+}
+
 /// What a script says about itself, or what is wrong with that.
 fn flags_of(text: &[u8]) -> Result<Flags, String> {
     Flags::of_script(text).map_err(|problem| problem.to_string())
@@ -237,14 +242,14 @@ fn loaded_script<'a>(
     programs: &Programs,
     call: ScriptCall<'a>,
     (fuel, seed): (u64, u64),
-    owns_everything: bool,
+    terms: RunTerms,
 ) -> Result<Run<'a>, String> {
     let called = call.subject();
     let text = script_name(called).and_then(|name| programs.script(&name));
     let text = text.ok_or_else(|| "NOSCRIPT No matching script. Please use EVAL.".to_owned())?;
     let flags = flags_of(&text)?;
     let program = Program::Script(text);
-    Ok(Run { program, called, flags, input: call.input(), fuel, seed, owns_everything })
+    Ok(Run { program, called, flags, input: call.input(), fuel, seed, terms })
 }
 
 /// The function that a client calls so; the text of an error if it has not been loaded.
@@ -252,14 +257,14 @@ fn loaded_function<'a>(
     programs: &Programs,
     call: ScriptCall<'a>,
     (fuel, seed): (u64, u64),
-    owns_everything: bool,
+    terms: RunTerms,
 ) -> Result<Run<'a>, String> {
     let called = call.subject();
     let found = core::str::from_utf8(called).ok().and_then(|name| programs.function(name));
     let (library, function) = found.ok_or_else(|| "ERR Function not found".to_owned())?;
     let program = Program::Function(Arc::clone(&library.text), function.name.clone());
     let flags = function.flags();
-    Ok(Run { program, called, flags, input: call.input(), fuel, seed, owns_everything })
+    Ok(Run { program, called, flags, input: call.input(), fuel, seed, terms })
 }
 
 fn start<T: Target>(
@@ -269,12 +274,17 @@ fn start<T: Target>(
     is_read: bool,
     reply: &mut Vec<u8>,
 ) -> ExecutionResult {
-    if run.flags.undeclared_keys && !run.owns_everything {
+    if run.flags.undeclared_keys && !run.terms.owns_everything {
         // A node that sees this knows it the next time.
         let is_function = matches!(run.program, Program::Function(..));
         let kind: &[u8] = if is_function { b"function " } else { b"script " };
         let text: &[u8] = b" may touch any key, which this node did not know";
         put_error(reply, &[b"TRYAGAIN ", kind, run.called, text].concat());
+        return Ok(());
+    }
+    let lacks_memory = run.terms.lacks_memory && !run.flags.out_of_memory;
+    if lacks_memory && run.flags.has_line && !run.flags.no_writes {
+        put_error(reply, NOT_WITHOUT_MEMORY);
         return Ok(());
     }
     let keys: Vec<&[u8]> = run.input.keys.iter().collect();
@@ -286,8 +296,9 @@ fn start<T: Target>(
         home: database,
         database,
         view,
-        declared: (!run.owns_everything).then(|| keys.iter().copied().collect()),
+        declared: (!run.terms.owns_everything).then(|| keys.iter().copied().collect()),
         is_read: is_read || run.flags.no_writes,
+        lacks_memory,
         seed: run.seed,
         calls: 0,
         messages: Vec::new(),
@@ -336,6 +347,8 @@ struct Runner<'a, T> {
     /// The keys of the client's database that may be touched, if not all of all databases.
     declared: Option<BTreeSet<&'a [u8]>>,
     is_read: bool,
+    /// The data may not grow.
+    lacks_memory: bool,
     seed: u64,
     calls: u64,
     messages: Vec<Message>,
@@ -379,6 +392,11 @@ impl<T: Target> Host for Runner<'_, T> {
                 if !operation.command.is_read() && !concerns_only(&operation, self.database) {
                     return refused(NOT_ALLOWED);
                 }
+                if self.lacks_memory && operation.grows() {
+                    return refused(NO_MEMORY);
+                }
+                // Once it has begun to change something, all of that is to be done.
+                self.lacks_memory &= operation.command.is_read();
                 self.calls += 1;
                 let draw = mix(self.seed.wrapping_add(self.calls));
                 if let Some(seed) = operation.seed_mut() {
@@ -416,6 +434,11 @@ fn concerns_only(operation: &Operation<'_>, database: Database) -> bool {
 
 /// What Redis says of commands that scripts cannot call.
 const NOT_ALLOWED: &[u8] = b"ERR This Redis command is not allowed from script";
+
+/// What Redis says of scripts and functions that do not say that they need no memory, and of commands of others.
+const NOT_WITHOUT_MEMORY: &[u8] =
+    b"OOM allow-oom flag is not set on the script, can not run it when used memory > 'maxmemory'";
+const NO_MEMORY: &[u8] = b"OOM command not allowed when used memory > 'maxmemory'.";
 
 /// What Redis says of updates in scripts that must only read, and of messages.
 const READ_ONLY: &[u8] = b"ERR Write commands are not allowed from read-only scripts.";

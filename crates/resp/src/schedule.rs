@@ -49,7 +49,7 @@ use crate::writer::{
 use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
-use syros_commands::{Head, Malformed, Operation, ReplyRef, describe};
+use syros_commands::{Head, Malformed, Operation, ReplyRef, describe, without_memory};
 use syros_types::{Class, Description, Footprint, ReadPolicy, Window};
 
 /// Something to be executed by the group.
@@ -118,8 +118,10 @@ impl Completion {
 pub(crate) struct Load {
     /// How many there are.
     operations: u32,
-    /// Some may make the data grow.
+    /// Some may make the data grow, and are no scripts.
     grows: bool,
+    /// Some run scripts or functions, which are tried otherwise if there is no memory.
+    runs: bool,
     /// Values that their replies may hold.
     values: u32,
     /// What executing them may take: see [`Operation::work`]. A replica executes a body in one go, and does nothing else
@@ -129,14 +131,22 @@ pub(crate) struct Load {
 
 impl Load {
     fn of(operation: &Operation<'_>) -> Self {
-        Self { operations: 1, grows: operation.grows(), values: operation.values(), work: operation.work() }
+        let runs = operation.runs_update();
+        Self {
+            operations: 1,
+            grows: !runs && operation.grows(),
+            runs,
+            values: operation.values(),
+            work: operation.work(),
+        }
     }
 
     /// Takes in another operation.
     pub(crate) fn add(&mut self, operation: &Operation<'_>) {
-        let Self { operations, grows, values, work } = Self::of(operation);
+        let Self { operations, grows, runs, values, work } = Self::of(operation);
         self.operations += operations;
         self.grows |= grows;
+        self.runs |= runs;
         self.values = self.values.saturating_add(values);
         self.work = self.work.saturating_add(work);
     }
@@ -156,7 +166,8 @@ pub(crate) enum GroupEnd {
 struct Group {
     footprint: Footprint,
     class: Class,
-    /// Of its operations: one for each command. Of those packed while room was short, all may make the data grow or none.
+    /// Of its operations: one for each command. Of those packed while room was short, all may make the data grow or none; and
+    /// scripts are never packed with what does.
     load: Load,
     /// It is a transaction: no other command joins it.
     is_transaction: bool,
@@ -180,7 +191,8 @@ type HeadOfTwo = fn(&mut Vec<u8>, Protocol);
 enum State {
     /// Not submitted yet: its operations so far.
     Waiting(Vec<u8>),
-    InFlight,
+    /// With its operations, if they may have to be submitted once more otherwise.
+    InFlight(Option<Arc<[u8]>>),
     /// Over; the replies before `position` have been written. The next `elements` belong to an array, a map, pairs or
     /// a set whose head has been written.
     Ended {
@@ -424,6 +436,8 @@ impl Schedule {
         };
         suits
             && (!self.lacks_room || group.load.grows == load.grows)
+            && !(group.load.runs && load.grows)
+            && !(group.load.grows && load.runs)
             && self.values_fit(group.load.values, load.values)
             && group.load.work.saturating_add(load.work) <= PACK_WORK_MAX
             && body.len() + request_bytes <= PACK_BYTES_MAX
@@ -483,9 +497,13 @@ impl Schedule {
         self.ready.remove(place);
         self.values_in_flight += values;
         let group = self.groups.get_mut(slot)?;
-        let State::Waiting(mut body) = std::mem::replace(&mut group.state, State::InFlight) else {
+        let State::Waiting(mut body) = std::mem::replace(&mut group.state, State::InFlight(None)) else {
             unreachable!("a group becomes ready once, before it is submitted");
         };
+        let encoded: Arc<[u8]> = Arc::from(body.as_slice());
+        if group.load.runs {
+            group.state = State::InFlight(Some(Arc::clone(&encoded)));
+        }
         if group.load.operations > 1
             && !group.is_transaction
             && let Ok(description) = describe(&body)
@@ -496,7 +514,7 @@ impl Schedule {
         }
         let submission = Submission {
             slot,
-            body: Arc::from(body.as_slice()),
+            body: encoded,
             class: group.class,
             footprint: group.footprint.clone(),
             read_policy: group.read_policy,
@@ -560,7 +578,7 @@ impl Schedule {
     /// if there is no such submission in flight.
     pub(crate) fn postpone(&mut self, slot: u64, body: &[u8]) -> bool {
         let Some(group) = self.groups.get_mut(slot) else { return false };
-        if !matches!(group.state, State::InFlight) {
+        if !matches!(group.state, State::InFlight(_)) {
             return false;
         }
         group.state = State::Waiting(body.to_vec());
@@ -591,8 +609,11 @@ impl Schedule {
     /// submission in flight.
     pub(crate) fn complete(&mut self, slot: u64, completion: Completion, took: Duration) -> bool {
         let Some(group) = self.groups.get_mut(slot) else { return false };
-        if !matches!(group.state, State::InFlight) {
-            return false;
+        let State::InFlight(body) = &group.state else { return false };
+        if completion == Completion::OutOfMemory
+            && let Some(told) = body.as_deref().and_then(without_memory)
+        {
+            return self.postpone(slot, &told);
         }
         let (bytes, values) = (completion.bytes(), group.load.values as usize);
         match completion {

@@ -249,6 +249,62 @@ fn a_transaction_that_fails_has_one_reply() {
     }
 }
 
+/// What was refused for want of memory and runs scripts is submitted once more: the scripts are told. What comes after it on
+/// the same keys waits for that.
+#[test]
+fn scripts_that_were_refused_for_want_of_memory_are_told_and_tried_again() {
+    for lines in [
+        &["EVAL return+1 1 k"][..],
+        &["EVAL #!lua\nreturn+1 1 k"],
+        &["EVALSHA 0123456789012345678901234567890123456789 1 k"],
+        &["FCALL f 1 k"],
+        &["MULTI", "DEL k", "EVAL return+1 1 k", "EXEC"],
+    ] {
+        let mut connection = connection(1);
+        // It is known from now on.
+        let first = submitted(&mut connection, &["SCRIPT LOAD return+1"]).remove(0);
+        connection.complete(first.slot, Completion::Overloaded);
+        let refused = submitted(&mut connection, &[lines, &["GET k"]].concat());
+        assert_eq!(refused.len(), 1, "{lines:?}");
+        let of = |submission: &Submission| -> Vec<String> {
+            operations(&submission.body).map(|operation| format!("{:?}", operation.unwrap().command)).collect()
+        };
+        output(&mut connection);
+        assert!(connection.complete(refused[0].slot, Completion::OutOfMemory));
+        assert_eq!(output(&mut connection), b"");
+        let told = submissions(&mut connection);
+        assert_eq!(told.len(), 1, "{lines:?}: GET waits");
+        assert_eq!((told[0].slot, &told[0].footprint), (refused[0].slot, &refused[0].footprint));
+        let texts = of(&told[0]).join(" ");
+        assert!(texts.contains("lacks_memory: true"), "{texts}");
+        assert_eq!(texts.replace("lacks_memory: true", "lacks_memory: false"), of(&refused[0]).join(" "));
+        // Nobody asks a third time.
+        assert!(connection.complete(told[0].slot, Completion::OutOfMemory));
+        assert!(String::from_utf8(output(&mut connection)).unwrap().starts_with("-OOM "), "{lines:?}");
+        assert_eq!(submissions(&mut connection).len(), 1, "GET");
+    }
+    // Together with what grows by itself it is refused, and never packed with that.
+    let mut connection = connection(1);
+    let submission = submitted(&mut connection, &["MULTI", "SET k 1", "EVAL return+1 1 k", "EXEC"]).remove(0);
+    connection.complete(submission.slot, Completion::OutOfMemory);
+    assert!(String::from_utf8(output(&mut connection)).unwrap().contains("\r\n-OOM "));
+    // There is room again, and what scripts return is known to be short.
+    let mut one = Vec::new();
+    put_integer(&mut one, 1);
+    for line in ["SET k 1", "EVAL return+1 1 k"].into_iter().chain(["GET k"; 100]) {
+        let submission = submitted(&mut connection, &[line]).remove(0);
+        connection.complete(submission.slot, Completion::Reply(one.as_slice().into()));
+    }
+    submitted(&mut connection, &["CONFIG SET lua-undeclared-keys no"]);
+    let bodies = submitted(&mut connection, &["SET k 1", "EVAL return+1 1 k", "EVAL return+1 1 k", "DEL k", "SET k 1"]);
+    let mut counts: Vec<usize> = bodies.iter().map(|body| operations(&body.body).count()).collect();
+    for slot in bodies.iter().map(|body| body.slot).chain(bodies[0].slot + 1..bodies[0].slot + 8) {
+        connection.complete(slot, Completion::Unknown);
+        counts.extend(submissions(&mut connection).iter().map(|body| operations(&body.body).count()));
+    }
+    assert_eq!(counts, [1, 3, 1]);
+}
+
 #[test]
 fn a_server_that_takes_no_commands_takes_no_transaction() {
     let loading = Context { unavailable: Some(Unavailable::Loading), ..CONTEXT };

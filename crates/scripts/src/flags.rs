@@ -11,11 +11,13 @@ pub struct Flags {
     pub no_writes: bool,
     /// `allow-undeclared-keys`: it may touch any key.
     pub undeclared_keys: bool,
+    /// `allow-oom`: it may make the data grow though there is no memory for that.
+    pub out_of_memory: bool,
 }
 
-/// The flags that scripts and functions may have, besides `no-writes` and `allow-undeclared-keys`: there is nothing that they
-/// would allow here.
-const WITHOUT_EFFECT: [&str; 4] = ["allow-oom", "allow-stale", "no-cluster", "allow-cross-slot-keys"];
+/// The flags that scripts and functions may have, besides those of [`Flags`]: there is nothing that they would allow
+/// here.
+const WITHOUT_EFFECT: [&str; 3] = ["allow-stale", "no-cluster", "allow-cross-slot-keys"];
 
 impl Flags {
     /// Takes in a flag; false if there is no such flag.
@@ -23,6 +25,7 @@ impl Flags {
         match flag {
             "no-writes" => self.no_writes = true,
             "allow-undeclared-keys" => self.undeclared_keys = true,
+            "allow-oom" => self.out_of_memory = true,
             other => return WITHOUT_EFFECT.contains(&other),
         }
         true

@@ -54,14 +54,16 @@ pub(crate) struct Asked {
 }
 
 /// The script of all clients: its arguments are a tag, the number of commands, their words, each with their number before
-/// them, and what it does in the end.
+/// them, and what it does in the end. If memory is short for a command, it ends there: nothing has been done, then.
 pub(crate) const SCRIPT: &str = "\
 local replies, at = {}, 3
 for command = 1, tonumber(ARGV[2]) do
   local words = {}
   for word = 1, tonumber(ARGV[at]) do words[word] = ARGV[at + word] end
   at = at + 1 + #words
-  replies[command] = redis.pcall(unpack(words))
+  local reply = redis.pcall(unpack(words))
+  if type(reply) == 'table' and reply.err and string.sub(reply.err, 1, 4) == 'OOM ' then return reply end
+  replies[command] = reply
 end
 if ARGV[at] == 'fail' then error('as it was told') end
 while ARGV[at] == 'go on' do end
@@ -75,6 +77,8 @@ pub(crate) enum Ending {
     Outcome(Outcome),
     /// Nothing has been done.
     Undone,
+    /// Nor has anything by a script that memory was short for.
+    WithoutMemory,
 }
 
 impl Asked {
@@ -199,6 +203,7 @@ impl Asked {
             b"TIMEOUT" | b"OVERLOADED" => Outcome::TimedOut,
             b"NOQUORUM" => Outcome::NoQuorum,
             b"EXECABORT" if self.form == Form::Transaction => Outcome::Refused(Refusal::Overloaded),
+            b"OOM" if end.is_some() => return Ok(Ending::WithoutMemory),
             b"OOM" => Outcome::Refused(Refusal::OutOfMemory),
             // A node that did not know the script did not know what it touches.
             b"NOSCRIPT" | b"TRYAGAIN" if end.is_some() => return Ok(Ending::Undone),

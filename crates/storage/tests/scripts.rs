@@ -2,7 +2,7 @@
 
 use syros_commands::access::{Announcement, Notification, ScriptMessage};
 use syros_commands::rdb::{dump_libraries, restore_libraries};
-use syros_commands::{Operation, Parsed, Reply, parse};
+use syros_commands::{Operation, Parsed, Reply, describe, parse, without_memory};
 use syros_storage::conformance::LEARNING;
 use syros_storage::{DiskEngine, Engine, MemoryEngine, MemoryStore};
 use syros_types::{OpNumber, Prng, SubscriptionKind, WallTime};
@@ -170,6 +170,58 @@ fn a_script_out_of_fuel_is_undone() {
         // The script itself has been loaded.
         assert_eq!(memory.memory_bytes(), len, "{change}");
     }
+}
+
+/// What is told that the data may not grow answers as Redis does.
+#[test]
+fn scripts_run_without_memory_until_they_would_make_the_data_grow() {
+    fn told(before: &[&str], command: &str) -> String {
+        let words = |command: &str| -> Vec<u8> { body(&command.split('|').collect::<Vec<_>>(), 7) };
+        let told = without_memory(&words(command)).expect("a script");
+        assert_eq!(describe(&told).map(|described| described.growth), Ok(0));
+        let (mut memory, mut disk) = (MemoryEngine::new(), disk());
+        for (number, command) in (1..).zip(before) {
+            apply(&mut memory, number, &words(command));
+            apply(&mut disk, number, &words(command));
+        }
+        let answer = apply(&mut memory, 100, &told);
+        assert_eq!(apply(&mut disk, 100, &told), answer, "{command}");
+        assert_eq!(memory.digest(), disk.digest(), "{command}");
+        answer
+    }
+    const OOM: &str = "-OOM command not allowed when used memory > 'maxmemory'.";
+    const FLAG: &str =
+        "-OOM allow-oom flag is not set on the script, can not run it when used memory > 'maxmemory'";
+    let eval = |text: &str| told(&["SET|k|v"], &format!("EVAL|{text}|1|k"));
+    assert_eq!(eval("return redis.call('get', KEYS[1])"), "v");
+    assert!(eval("redis.call('set', KEYS[1], 1)").starts_with(OOM));
+    assert_eq!(eval("return redis.pcall('set', KEYS[1], 1).err"), OOM[1..]);
+    // What it has begun to change it goes on changing.
+    assert_eq!(eval("redis.call('del', KEYS[1]) return redis.call('append', KEYS[1], 'xy')"), "2");
+    assert_eq!(eval("redis.pcall('set', KEYS[1], 1) return redis.call('getdel', KEYS[1])"), "v");
+    // One that speaks for itself is asked before.
+    assert_eq!(eval("#!lua\nreturn 1"), FLAG);
+    assert_eq!(eval("#!lua flags=no-writes\nreturn 1"), "1");
+    assert_eq!(eval("#!lua flags=allow-oom\nreturn redis.call('append', KEYS[1], 'x')"), "2");
+    let library = "#!lua name=lib
+        redis.register_function('writes', function() return 'w' end)
+        redis.register_function{function_name='reads', callback=function() return 'r' end, flags={'no-writes'}}
+        redis.register_function{function_name='grows',
+            callback=function(keys) return redis.call('append', keys[1], 'x') end, flags={'allow-oom'}}";
+    let load = format!("FUNCTION|LOAD|{library}");
+    let call = |name: &str| told(&[&load], &format!("FCALL|{name}|1|k"));
+    assert_eq!((call("writes"), call("reads"), call("grows")), (FLAG.into(), "r".into(), "1".into()));
+    let loaded = "return redis.call('append', KEYS[1], 'x')";
+    let load = format!("SCRIPT|LOAD|{loaded}");
+    let name = both(&[&load]);
+    assert!(told(&[&load], &format!("EVALSHA|{name}|1|k")).starts_with(OOM));
+    // A script and what grows by itself is refused as it is; what is no script is not tried again.
+    let set = body(&["SET", "k", "v"], 0);
+    let script = body(&["EVAL", "return 1", "0"], 0);
+    assert_eq!(without_memory(&[script.clone(), set.clone()].concat()), None);
+    assert_eq!(without_memory(&body(&["DEL", "k"], 0)), None);
+    let once = without_memory(&[script, body(&["DEL", "k"], 0)].concat()).expect("a script");
+    assert_eq!(without_memory(&once), None, "it has been told");
 }
 
 #[test]

@@ -13,14 +13,14 @@ use syros_protocol::replica::Durability;
 use syros_types::{ConfigurationId, Group, Incarnation, NodeId, ReplicaId, Roster, micros};
 
 /// Version of the wire format that this code speaks.
-pub const VERSION: u16 = 13;
+pub const VERSION: u16 = 14;
 
 /// The oldest version that this code speaks as well, so that a cluster is upgraded one node after the other. It lacks what a
 /// node says of its life and configuration; its frames are those of the first configuration. Versions 5 to 9 and 12 lack messages: see
 /// [`version_of`](crate::version_of); no version before 7 knows the mixed mode, so that such a process and a node of a mixed
 /// cluster refuse each other. Versions before 11 know no operations but those on strings,
-/// those before 12 neither streams nor scripts nor what else `Generation::Programs` names, and those before 13 no
-/// transactions of many scripts and no payloads of streams.
+/// those before 12 neither streams nor scripts nor what else `Generation::Programs` names, those before 13 no
+/// transactions of many scripts and no payloads of streams, and those before 14 no scripts that are told that memory is short.
 pub const VERSION_MIN: u16 = 4;
 
 /// What every handshake starts with.

@@ -353,8 +353,10 @@ impl World {
             self.trace.fold(0x3ed1_5000 + operation as u64);
             self.trace.line(now, format_args!("client {slot} operation {operation} ends: {ending:?}"));
             match ending {
-                Some(Ending::Undone) => {
-                    self.tally.record(Occurrence::ScriptUndone);
+                Some(ending @ (Ending::Undone | Ending::WithoutMemory)) => {
+                    let without_memory = matches!(ending, Ending::WithoutMemory);
+                    let undone = Occurrence::ScriptUndone;
+                    self.tally.record(if without_memory { Occurrence::ScriptWithoutMemory } else { undone });
                     self.history.undo(operation);
                     self.history.finish(operation, Outcome::Done, now);
                 }

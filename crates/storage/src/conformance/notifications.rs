@@ -404,7 +404,7 @@ fn test_what_is_undone<E: Engine>(make: &impl Fn() -> E) {
             panic!("{text}")
         };
         if let syros_commands::Command::Eval(eval) = &mut operation.command {
-            eval.owns_everything = false;
+            eval.terms.owns_everything = false;
             eval.fuel = 100_000;
         }
         let mut body = Vec::new();

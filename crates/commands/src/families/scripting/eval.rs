@@ -1,7 +1,7 @@
 //! EVAL and EVAL_RO: scripts whose text stands in the operation.
 
 use super::footprint;
-use super::{READS, RUNS, ScriptCall};
+use super::{READS, RUNS, RunTerms, ScriptCall};
 use crate::access::{Keys, KeysMut};
 use crate::encoding::{Flag, Seed, Unsigned, fields};
 use crate::error::{CommandError, ExecutionError};
@@ -23,12 +23,12 @@ pub struct Eval<'a> {
     pub fuel: u64,
     /// The script is loaded, too, so that EVALSHA finds it. All keys are its footprint then.
     pub loads: bool,
-    /// The script may touch any key, whatever it declares.
-    pub owns_everything: bool,
+    /// What the node that has made the operation knows.
+    pub terms: RunTerms,
 }
 
 fields!(Eval<'a> = 90 {
-    call: ScriptCall<'a>, seed: Seed, fuel: Unsigned, loads: Flag, owns_everything: Flag
+    call: ScriptCall<'a>, seed: Seed, fuel: Unsigned, loads: Flag, terms: RunTerms
 });
 
 /// EVAL_RO: runs a script that changes nothing.
@@ -62,7 +62,8 @@ impl<'a> Definition<'a> for Eval<'a> {
         &[CommandSpec { name: "eval", summary: "Executes a server-side Lua script.", parser: parse, ..RUNS }];
 
     fn keys(&self) -> KeyNames<'a> {
-        let owns_everything = self.loads || self.owns_everything || owns_everything(self.call.subject());
+        let owns_everything =
+            self.loads || self.terms.owns_everything || owns_everything(self.call.subject());
         footprint(owns_everything, self.call.input())
     }
 
@@ -73,12 +74,12 @@ impl<'a> Definition<'a> for Eval<'a> {
 
 fn parse<'a>(_: &'static str, words: Words<'a>) -> Result<Command<'a>, CommandError> {
     let call = ScriptCall::parse(words, CommandError::NotInteger)?;
-    Ok(Eval { call, seed: 0, fuel: SCRIPT_FUEL, loads: true, owns_everything: false }.into())
+    Ok(Eval { call, seed: 0, fuel: SCRIPT_FUEL, loads: true, terms: RunTerms::default() }.into())
 }
 
 impl<'a> UpdateCommand<'a> for Eval<'a> {
     fn growth(&self, encoded: usize) -> usize {
-        encoded + super::super::definition::KEY_BYTES
+        self.terms.growth(encoded)
     }
 
     fn seed_mut(&mut self) -> Option<&mut u64> {

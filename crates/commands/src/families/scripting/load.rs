@@ -98,10 +98,6 @@ fn parse<'a>(_: &'static str, words: Words<'a>) -> Result<Command<'a>, CommandEr
 }
 
 impl<'a> UpdateCommand<'a> for ScriptLoad<'a> {
-    fn growth(&self, encoded: usize) -> usize {
-        encoded
-    }
-
     /// It concerns what is loaded: see [`UpdateCommand::apply_to`].
     fn apply<K: KeysMut>(&self, _keys: &mut K, _now_ms: u64, _reply: &mut Vec<u8>) -> ExecutionResult {
         Err(ExecutionError::NotRead)

@@ -17,15 +17,15 @@ macro_rules! runs_loaded {
             pub seed: u64,
             /// Units that it may use.
             pub fuel: u64,
-            /// The node that has made the operation knows that it may touch any key.
-            pub owns_everything: bool,
+            /// What the node that has made the operation knows.
+            pub terms: super::RunTerms,
         }
 
         crate::encoding::fields!($run<'a> = $opcode {
             call: super::ScriptCall<'a>,
             seed: crate::encoding::Seed,
             fuel: crate::encoding::Unsigned,
-            owns_everything: crate::encoding::Flag
+            terms: super::RunTerms
         });
 
         $(#[$read_doc])*
@@ -50,13 +50,14 @@ macro_rules! runs_loaded {
                 $($row)*,
                 parser: |_, words| {
                     let call = super::ScriptCall::parse(words, $bad_count)?;
-                    Ok($run { call, seed: 0, fuel: crate::limits::SCRIPT_FUEL, owns_everything: false }.into())
+                    let fuel = crate::limits::SCRIPT_FUEL;
+                    Ok($run { call, seed: 0, fuel, terms: super::RunTerms::default() }.into())
                 },
                 ..super::RUNS
             }];
 
             fn keys(&self) -> crate::families::definition::KeyNames<'a> {
-                super::footprint(self.owns_everything, self.call.input())
+                super::footprint(self.terms.owns_everything, self.call.input())
             }
 
             fn values(&self) -> u32 {
@@ -66,7 +67,7 @@ macro_rules! runs_loaded {
 
         impl<'a> crate::families::definition::UpdateCommand<'a> for $run<'a> {
             fn growth(&self, encoded: usize) -> usize {
-                encoded + crate::families::definition::KEY_BYTES
+                self.terms.growth(encoded)
             }
 
             fn seed_mut(&mut self) -> Option<&mut u64> {

@@ -18,7 +18,7 @@ use crate::arguments::Arguments;
 use crate::encoding::{Field, Value};
 use crate::error::CommandError;
 use crate::number::parse_integer;
-use crate::primitive::{Malformed, put_bytes, take_up_to};
+use crate::primitive::{Malformed, put_bytes, take_u8, take_up_to};
 use crate::words::Words;
 use core::fmt;
 use syros_types::limits::{KEY_BYTES_MAX, KEYS_PER_OPERATION_MAX, VALUE_BYTES_MAX};
@@ -89,6 +89,38 @@ impl<'a> Field<'a> for ScriptInput<'a> {
             Ok(Arguments::encoded(count as usize, bytes))
         };
         Ok(Self { keys: list(KEY_BYTES_MAX)?, arguments: list(VALUE_BYTES_MAX)? })
+    }
+}
+
+/// What a node knows that has something run which may change keys.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct RunTerms {
+    /// It may touch any key, whatever it declares.
+    pub owns_everything: bool,
+    /// The data may take no more memory: the operation was refused for that without this term. What is run gets an error from
+    /// the commands that would make the data grow, as Redis does it, until it has changed something.
+    pub lacks_memory: bool,
+}
+
+impl RunTerms {
+    /// See [`Operation::growth`](crate::Operation::growth).
+    const fn growth(self, encoded: usize) -> usize {
+        if self.lacks_memory { 0 } else { encoded + super::definition::KEY_BYTES }
+    }
+}
+
+impl Field<'_> for RunTerms {
+    type Content = Self;
+
+    fn put(out: &mut Vec<u8>, Self { owns_everything, lacks_memory }: Self) {
+        out.push(u8::from(owns_everything) | u8::from(lacks_memory) << 1);
+    }
+
+    fn take(input: &mut &[u8]) -> Result<Self, Malformed> {
+        match take_u8(input)? {
+            bits @ 0..=3 => Ok(Self { owns_everything: bits & 1 != 0, lacks_memory: bits & 2 != 0 }),
+            other => Err(Malformed::Options(other)),
+        }
     }
 }
 

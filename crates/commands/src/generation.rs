@@ -19,13 +19,13 @@ pub enum Generation {
     Programs,
     /// Transactions of more scripts than eight, and RESTORE of a stream.
     StreamPayloads,
-    /// Scripts and functions that are told that the data may not grow.
-    ScriptsWithoutMemory,
+    /// Scripts and functions that are told that the data may not grow, or whose fuel is counted as theirs alone.
+    ScriptTerms,
 }
 
 impl Generation {
     /// The newest one.
-    pub const NEWEST: Self = Self::ScriptsWithoutMemory;
+    pub const NEWEST: Self = Self::ScriptTerms;
 
     /// The newest generation that a node knows which speaks this version of the wire format.
     #[must_use]
@@ -35,7 +35,7 @@ impl Generation {
             11 => Self::Collections,
             12 => Self::Programs,
             13 => Self::StreamPayloads,
-            _ => Self::ScriptsWithoutMemory,
+            _ => Self::ScriptTerms,
         }
     }
 
@@ -51,9 +51,9 @@ impl Generation {
             Command::Eval(Eval { terms, .. })
             | Command::EvalSha(EvalSha { terms, .. })
             | Command::FCall(FCall { terms, .. })
-                if terms.lacks_memory =>
+                if terms.lacks_memory || terms.counts_script_alone =>
             {
-                Self::ScriptsWithoutMemory
+                Self::ScriptTerms
             }
             Command::Restore(restore) if rdb::is_of_stream(restore.payload) => Self::StreamPayloads,
             Command::RestoreReplace(restore) if rdb::is_of_stream(restore.payload) => Self::StreamPayloads,

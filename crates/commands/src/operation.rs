@@ -264,6 +264,17 @@ impl<'a> Operation<'a> {
         false
     }
 
+    /// Says whose fuel a script or a function takes that it runs: see [`RunTerms::counts_script_alone`]. Other operations are
+    /// as they were.
+    pub const fn set_counts_script_alone(&mut self, counts: bool) {
+        if let Command::Eval(Eval { terms, .. })
+        | Command::EvalSha(EvalSha { terms, .. })
+        | Command::FCall(FCall { terms, .. }) = &mut self.command
+        {
+            terms.counts_script_alone = counts;
+        }
+    }
+
     /// True if it runs a script or a function that may learn that memory is short: see [`without_memory`](crate::without_memory).
     #[must_use]
     pub const fn runs_update(&self) -> bool {

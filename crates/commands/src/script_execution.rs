@@ -9,7 +9,8 @@ use crate::families::definition::{ExecutionResult, View};
 use crate::families::script_name;
 use crate::families::specification::{CommandKind, CommandSpec};
 use crate::families::{
-    Command, ConnectionCommand, Eval, EvalRo, EvalSha, EvalShaRo, FCall, FCallRo, RunTerms, ScriptCall, ScriptInput,
+    Command, ConnectionCommand, Eval, EvalRo, EvalSha, EvalShaRo, FCall, FCallRo, RunTerms, ScriptCall,
+    ScriptInput,
 };
 use crate::limits::{MESSAGE_BYTES, REPLY_BYTES_MAX, SCRIPT_MESSAGES_BYTES_MAX, UPDATE_REPLY_BYTES_MAX};
 use crate::operation::Operation;
@@ -229,7 +230,8 @@ pub(crate) fn read<D: Databases>(
 
 /// The terms of something that only reads.
 const fn reading(owns_everything: bool) -> RunTerms {
-    RunTerms { owns_everything, lacks_memory: false }
+    // Nobody else runs it.
+    RunTerms { owns_everything, counts_script_alone: true, lacks_memory: false }
 }
 
 /// What a script says about itself, or what is wrong with that.
@@ -290,7 +292,8 @@ fn start<T: Target>(
     let keys: Vec<&[u8]> = run.input.keys.iter().collect();
     let arguments: Vec<&[u8]> = run.input.arguments.iter().collect();
     let input = Input { keys: &keys, arguments: &arguments };
-    let limits = Limits { fuel: run.fuel, seed: run.seed };
+    let limits =
+        Limits { fuel: run.fuel, seed: run.seed, counts_script_alone: run.terms.counts_script_alone };
     let mut runner = Runner {
         target,
         home: database,
@@ -392,11 +395,6 @@ impl<T: Target> Host for Runner<'_, T> {
                 if !operation.command.is_read() && !concerns_only(&operation, self.database) {
                     return refused(NOT_ALLOWED);
                 }
-                if self.lacks_memory && operation.grows() {
-                    return refused(NO_MEMORY);
-                }
-                // Once it has begun to change something, all of that is to be done.
-                self.lacks_memory &= operation.command.is_read();
                 self.calls += 1;
                 let draw = mix(self.seed.wrapping_add(self.calls));
                 if let Some(seed) = operation.seed_mut() {
@@ -409,6 +407,11 @@ impl<T: Target> Host for Runner<'_, T> {
                     self.doom = Some(key);
                     return refused(b"");
                 }
+                if self.lacks_memory && operation.grows() {
+                    return refused(NO_MEMORY);
+                }
+                // Once it has begun to change something, all of that is to be done.
+                self.lacks_memory &= operation.command.is_read();
                 self.execute(&operation, draw, is_newer)
             }
         }

@@ -615,7 +615,7 @@ fn scripts_of_one_body_share_their_fuel() {
     assert!(describe(&most).is_ok());
     assert_eq!(Generation::of_body(&most), Generation::StreamPayloads);
     let told = syros_commands::without_memory(&most).expect("scripts");
-    assert_eq!(Generation::of_body(&told), Generation::ScriptsWithoutMemory);
+    assert_eq!(Generation::of_body(&told), Generation::ScriptTerms);
     assert_eq!(told.len(), most.len());
     assert_eq!(describe(&body_of(SCRIPTS_PER_BODY_MAX + 1, 1)), Err(Malformed::Scripts));
 }

@@ -9,4 +9,7 @@ pub enum PlantedBug {
     LockReleasedEarly,
     /// A command joins one that waits on a key of the same name in another database, and is executed there.
     DatabaseForgotten,
+    /// A script of which nobody knows whether it was executed is submitted once more, as is one that was refused for want of
+    /// memory.
+    UnknownTriedAgain,
 }

@@ -610,9 +610,12 @@ impl Schedule {
     pub(crate) fn complete(&mut self, slot: u64, completion: Completion, took: Duration) -> bool {
         let Some(group) = self.groups.get_mut(slot) else { return false };
         let State::InFlight(body) = &group.state else { return false };
-        if completion == Completion::OutOfMemory
-            && let Some(told) = body.as_deref().and_then(without_memory)
-        {
+        let is_refused = completion == Completion::OutOfMemory;
+        #[cfg(feature = "planted-bugs")]
+        let is_refused = is_refused
+            || (completion == Completion::Unknown
+                && self.planted == Some(crate::planted::PlantedBug::UnknownTriedAgain));
+        if is_refused && let Some(told) = body.as_deref().and_then(without_memory) {
             return self.postpone(slot, &told);
         }
         let (bytes, values) = (completion.bytes(), group.load.values as usize);

@@ -267,7 +267,9 @@ fn scripts_that_were_refused_for_want_of_memory_are_told_and_tried_again() {
         let refused = submitted(&mut connection, &[lines, &["GET k"]].concat());
         assert_eq!(refused.len(), 1, "{lines:?}");
         let of = |submission: &Submission| -> Vec<String> {
-            operations(&submission.body).map(|operation| format!("{:?}", operation.unwrap().command)).collect()
+            operations(&submission.body)
+                .map(|operation| format!("{:?}", operation.unwrap().command))
+                .collect()
         };
         output(&mut connection);
         assert!(connection.complete(refused[0].slot, Completion::OutOfMemory));
@@ -296,7 +298,10 @@ fn scripts_that_were_refused_for_want_of_memory_are_told_and_tried_again() {
         connection.complete(submission.slot, Completion::Reply(one.as_slice().into()));
     }
     submitted(&mut connection, &["CONFIG SET lua-undeclared-keys no"]);
-    let bodies = submitted(&mut connection, &["SET k 1", "EVAL return+1 1 k", "EVAL return+1 1 k", "DEL k", "SET k 1"]);
+    let bodies = submitted(
+        &mut connection,
+        &["SET k 1", "EVAL return+1 1 k", "EVAL return+1 1 k", "DEL k", "SET k 1"],
+    );
     let mut counts: Vec<usize> = bodies.iter().map(|body| operations(&body.body).count()).collect();
     for slot in bodies.iter().map(|body| body.slot).chain(bodies[0].slot + 1..bodies[0].slot + 8) {
         connection.complete(slot, Completion::Unknown);

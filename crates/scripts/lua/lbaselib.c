@@ -20,6 +20,11 @@
 #include "lualib.h"
 #include "lobject.h"
 #include "lstate.h"  /* syros */
+#include "ldo.h"  /* syros */
+#include "lgc.h"  /* syros */
+#include "lmem.h"  /* syros */
+#include "lstring.h"  /* syros */
+#include "lzio.h"  /* syros */
 
 
 
@@ -261,10 +266,182 @@ static int luaB_tostring (lua_State *L) {
 
 
 /*
+** syros: what a script can find out of a state, by the fuel that it takes to allocate and to find strings.
+*/
+typedef struct Shape {
+  long long strings, chains, main_stack, main_calls, buffer, takes_keys;
+  long long bytes;  /* without userdata and the stacks of other threads; 0 before that is known */
+} Shape;
+
+static const char shape_key = 'k';
+
+
+static Shape shape_of (lua_State *L) {
+  global_State *g = G(L);
+  Shape shape;
+  memset(&shape, 0, sizeof(shape));
+  shape.strings = g->strt.nuse;
+  shape.chains = g->strt.size;
+  shape.main_stack = g->mainthread->stacksize;
+  shape.main_calls = g->mainthread->size_ci;
+  shape.buffer = (long long)g->buff.buffsize;
+  return shape;
+}
+
+
+/*
+** syros: bytes of what scripts leave behind if they leave anything: not of userdata, which stay until they have been
+** finalized, nor of the stack on which this side keeps what it refers to.
+*/
+static long long bytes_of (lua_State *L) {
+  global_State *g = G(L);
+  long long bytes = (long long)g->totalbytes;
+  GCObject *o;
+  for (o = g->rootgc; o != NULL; o = o->gch.next) {
+    if (o->gch.tt == LUA_TUSERDATA)
+      bytes -= (long long)sizeudata(gco2u(o));
+    else if (o->gch.tt == LUA_TTHREAD && gco2th(o) != g->mainthread)
+      bytes -= (long long)sizeof(TValue) * gco2th(o)->stacksize + (long long)sizeof(CallInfo) * gco2th(o)->size_ci;
+  }
+  return bytes;
+}
+
+
+/*
+** syros: the script has no keys and no arguments. Its globals have their places, or the order of `pairs' would change.
+*/
+static void forget_keys (lua_State *L) {
+  lua_pushboolean(L, 0);
+  lua_setglobal(L, "KEYS");
+  lua_pushboolean(L, 0);
+  lua_setglobal(L, "ARGV");
+}
+
+
+/*
+** syros: keeps a function, and what the state is like: its shape, its strings, and the order of their chains, each with
+** NULL behind it. There is one other thread, on which this side keeps what it refers to: how large that is is no matter of
+** scripts any more. The second argument says whether it is a script, which has keys.
+*/
+static int syros_keep (lua_State *L) {
+  stringtable *strings = &G(L)->strt;
+  Shape *shape;
+  GCObject **order;
+  GCObject *o;
+  int chain, takes_keys, kept = 3;
+  G(L)->fuel = (long long)1 << 60;
+  for (o = G(L)->rootgc; o != NULL; o = o->gch.next)
+    if (o->gch.tt == LUA_TTHREAD && gco2th(o) != G(L)->mainthread) G(L)->uncounted = gco2th(o);
+  takes_keys = lua_toboolean(L, 2);
+  if (takes_keys) forget_keys(L);
+  lua_settop(L, 1);
+  lua_createtable(L, (int)strings->nuse + kept, 0);
+  lua_insert(L, 1);
+  lua_rawseti(L, 1, 1);
+  shape = (Shape *)lua_newuserdata(L, sizeof(Shape));
+  lua_rawseti(L, 1, 2);
+  order = (GCObject **)lua_newuserdata(L, (size_t)(strings->nuse + strings->size) * sizeof(GCObject *));
+  lua_rawseti(L, 1, 3);
+  *shape = shape_of(L);
+  shape->takes_keys = takes_keys;
+  for (chain = 0; chain < strings->size; chain++) {
+    for (o = strings->hash[chain]; o != NULL; o = o->gch.next) {
+      *order++ = o;
+      setsvalue2s(L, L->top, rawgco2ts(o));
+      L->top++;
+      lua_rawseti(L, 1, ++kept);
+    }
+    *order++ = NULL;
+  }
+  lua_pushlightuserdata(L, (void *)&shape_key);
+  lua_insert(L, 1);
+  lua_rawset(L, LUA_REGISTRYINDEX);
+  return 0;
+}
+
+
+/*
+** syros: the strings of the state, of which there are only those that were kept, in the chains in which they were then.
+*/
+static void restore_chains (lua_State *L, int chains, GCObject **order) {
+  stringtable *strings = &G(L)->strt;
+  int chain;
+  luaM_reallocvector(L, strings->hash, strings->size, chains, GCObject *);
+  strings->size = chains;
+  for (chain = 0; chain < chains; chain++) {
+    GCObject **place = &strings->hash[chain];
+    for (; *order != NULL; order++) {
+      *place = *order;
+      place = &(*order)->gch.next;
+    }
+    order++;
+    *place = NULL;
+  }
+}
+
+
+/*
+** syros: the function that has been kept.
+*/
+static int syros_kept (lua_State *L) {
+  lua_pushlightuserdata(L, (void *)&shape_key);
+  lua_rawget(L, LUA_REGISTRYINDEX);
+  lua_rawgeti(L, -1, 1);
+  return 1;
+}
+
+
+/*
+** syros: lets everything go that nothing refers to. True if the state is now what it was when it was kept, as far as a
+** script can find out.
+*/
+static int syros_settle (lua_State *L) {
+  global_State *g = G(L);
+  Shape *kept, now;
+  GCObject **order;
+  StkId end = L->top;
+  CallInfo *ci;
+  if (L != g->mainthread) return 0;
+  g->fuel = (long long)1 << 60;
+  lua_pushlightuserdata(L, (void *)&shape_key);
+  lua_rawget(L, LUA_REGISTRYINDEX);
+  if (!lua_istable(L, -1)) return 0;
+  lua_rawgeti(L, -1, 2);
+  kept = (Shape *)lua_touserdata(L, -1);
+  lua_rawgeti(L, -2, 3);
+  order = (GCObject **)lua_touserdata(L, -1);
+  lua_settop(L, 0);
+  hvalue(gt(L))->readonly = 0;
+  if (kept->takes_keys) forget_keys(L);
+  lua_gc(L, LUA_GCCOLLECT, 0);
+  lua_gc(L, LUA_GCSTOP, 0);
+  if (g->strt.nuse != kept->strings) return 0;
+  if (g->strt.size != kept->chains) restore_chains(L, (int)kept->chains, order);
+  luaZ_resizebuffer(L, &g->buff, (size_t)kept->buffer);
+  for (ci = L->base_ci; ci <= L->ci; ci++)
+    if (ci->top > end) end = ci->top;
+  if (L->size_ci != kept->main_calls && L->ci - L->base_ci + 1 < kept->main_calls)
+    luaD_reallocCI(L, (int)kept->main_calls);
+  if (L->stacksize != kept->main_stack && end - L->stack < kept->main_stack - EXTRA_STACK)
+    luaD_reallocstack(L, (int)kept->main_stack - 1 - EXTRA_STACK);
+  now = shape_of(L);
+  now.takes_keys = kept->takes_keys;
+  now.bytes = bytes_of(L);
+  if (kept->bytes == 0) kept->bytes = now.bytes;
+  lua_pushboolean(L, memcmp(&now, kept, sizeof(now)) == 0);
+  return 1;
+}
+
+
+/*
 ** syros: begins a script with so much fuel and this seed. Objects have the same numbers whatever was made before.
+** What else it does has no name of its own, which a script could have among its strings: with a function, it keeps that and
+** the state; with `false', it returns that function; with `true', it makes the state again what it was.
 */
 static int syros_begin (lua_State *L) {
   global_State *g = G(L);
+  if (lua_isfunction(L, 1)) return syros_keep(L);
+  if (lua_isboolean(L, 1)) return lua_toboolean(L, 1) ? syros_settle(L) : syros_kept(L);
   g->serial = 1 << 20;
   g->random = (unsigned long long)luaL_checknumber(L, 2);
   g->fuel = (long long)luaL_checknumber(L, 1);

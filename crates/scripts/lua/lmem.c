@@ -76,7 +76,7 @@ void *luaM_toobig (lua_State *L) {
 void *luaM_realloc_ (lua_State *L, void *block, size_t osize, size_t nsize) {
   global_State *g = G(L);
   lua_assert((osize == 0) == (block == NULL));
-  if (nsize > osize)  /* syros: whoever asks for memory sees later whether it had the fuel for it */
+  if (nsize > osize && L != g->uncounted)  /* syros: whoever asks for memory sees later whether it had the fuel for it */
     g->fuel -= (long long)((nsize - osize + SYROS_BYTES_EACH - 1) / SYROS_BYTES_EACH);
   block = (*g->frealloc)(g->ud, block, osize, nsize);
   if (block == NULL && nsize > 0)

@@ -168,6 +168,7 @@ LUA_API lua_State *lua_newstate (lua_Alloc f, void *ud) {
   g->panic = NULL;
   g->serial = 0;
   g->fuel = (long long)1 << 60;
+  g->uncounted = NULL;
   g->random = 0;
   g->gcstate = GCSpause;
   g->rootgc = obj2gco(L);

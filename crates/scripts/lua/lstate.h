@@ -88,6 +88,7 @@ typedef struct global_State {
   lua_CFunction panic;  /* to be called in unprotected errors */
   unsigned int serial;  /* syros: number of the object that was made last */
   long long fuel;  /* syros: what may still be done */
+  struct lua_State *uncounted;  /* syros: thread whose memory takes no fuel; NULL if there is none */
   unsigned long long random;  /* syros: state of math.random */
   TValue l_registry;
   struct lua_State *mainthread;

@@ -50,8 +50,18 @@ impl Choices {
     };
 }
 
-/// The library.
-pub(crate) fn library(lua: &Lua) -> mlua::Result<Table> {
+/// What a script has chosen.
+pub(crate) struct SharedChoices(Rc<RefCell<Choices>>);
+
+impl SharedChoices {
+    /// Nothing is chosen any more.
+    pub(crate) fn reset(&self) {
+        *self.0.borrow_mut() = Choices::INITIAL;
+    }
+}
+
+/// The library, and what scripts choose of it.
+pub(crate) fn library(lua: &Lua) -> mlua::Result<(Table, SharedChoices)> {
     let table = lua.create_table()?;
     let choices = Rc::new(RefCell::new(Choices::INITIAL));
     let shared = Rc::clone(&choices);
@@ -75,7 +85,7 @@ pub(crate) fn library(lua: &Lua) -> mlua::Result<Table> {
         one(lua, decoder.document()?)
     })?;
     add_choices(lua, &table, &choices)?;
-    Ok(table)
+    Ok((table, SharedChoices(choices)))
 }
 
 /// Adds the functions by which a script chooses.

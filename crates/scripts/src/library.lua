@@ -69,8 +69,12 @@ end
 setmetatable(loading, of_globals)
 freeze(loading)
 
--- Loads a library; what it has registered.
+-- Loads a library; what it has registered. Without one: lets the library go that has been loaded.
 local function load(script, units, seed)
+  if not script then
+    order, registered, is_loading = {}, {}, true
+    return kit.set_host(nil)
+  end
   globals.redis, globals.server = loading, loading
   freeze(globals)
   begin(units, seed)

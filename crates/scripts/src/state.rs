@@ -1,7 +1,8 @@
 //! States of Lua in which one script is run.
 //!
-//! Each script gets a state of its own: what an earlier one has left behind must decide nothing. Memory is not collected
-//! while a script runs, so that no answer depends on when it would be; fuel limits how much there can be.
+//! What an earlier script has left behind must decide nothing: a state is used for one script alone, and made again what it
+//! was before that runs once more. Memory is not collected while a script runs, so that no answer depends on when it would
+//! be; fuel limits how much there can be.
 
 use crate::native::{self, Meter, PRELUDE, VALUE_UNITS, add, charge, one};
 use crate::number::general;
@@ -77,8 +78,23 @@ pub(crate) struct State {
     run: Function,
     /// What belongs to libraries.
     library: Option<LibraryState>,
+
     /// The script has chosen RESP3.
     is_newer: Rc<Cell<bool>>,
+    /// What it has chosen of `cjson`, if it has that.
+    choices: Option<json::SharedChoices>,
+    /// What is run, if it has been compiled.
+    program: Option<Program>,
+    /// Units that it took to compile that.
+    compiling: u64,
+}
+
+/// Something that has been compiled.
+enum Program {
+    /// It is run once.
+    Once(Function),
+    /// It is run again and again, and stands in the state: see [`State::compile_to_stay`].
+    Stays,
 }
 
 /// How libraries are loaded, and their functions called.
@@ -105,9 +121,10 @@ impl State {
         let lua = Lua::new_with(StdLib::TABLE | StdLib::STRING | StdLib::MATH, options)?;
         lua.gc_stop();
         let is_newer = Rc::new(Cell::new(false));
-        let native = natives(&lua, &is_newer, text)?;
+        let (native, choices) = natives(&lua, &is_newer, text)?;
         let made: Table = ours(&lua, &SCRIPT_PRELUDE, include_str!("prelude.lua"))?.call(native.clone())?;
         native::set_fuel(&lua, made.raw_get("fuel")?);
+        native::watch_errors(&lua);
         let library = match purpose {
             Purpose::Script => None,
             Purpose::Library => {
@@ -116,8 +133,8 @@ impl State {
                 Some(LibraryState { load: made.raw_get("load")?, call: made.raw_get("call")? })
             }
         };
-        let (begin, run) = (made.raw_get("begin")?, made.raw_get("run")?);
-        Ok(Self { begin, run, lua, library, is_newer })
+        let (begin, run): (Function, _) = (made.raw_get("begin")?, made.raw_get("run")?);
+        Ok(Self { begin, run, lua, library, is_newer, choices, program: None, compiling: 0 })
     }
 
     /// The function that this text is, and what is left of this much fuel: compiling may take long, too.
@@ -146,15 +163,64 @@ impl State {
         self.compile(text, "@user_script", fuel).map(drop)
     }
 
-    /// Runs a script.
+    /// Compiles a text with this much fuel, to run it once.
+    pub(crate) fn compile_once(&mut self, text: &[u8], fuel: u64) -> Result<(), Unready> {
+        let name = if self.library.is_some() { "@user_function" } else { "@user_script" };
+        let (function, left) = self.compile(text, name, fuel)?;
+        self.compiling = fuel - left as u64;
+        self.program = Some(Program::Once(function));
+        Ok(())
+    }
+
+    /// As [`compile_once`](Self::compile_once), to run it as often as the state [settles](Self::settle). Fuel is taken for what the
+    /// script does from now on, and not for what the functions of this side do for it, which differs from the first time to
+    /// the next.
+    pub(crate) fn compile_to_stay(&mut self, text: &[u8], fuel: u64) -> Result<(), Unready> {
+        self.compile_once(text, fuel)?;
+        let Some(Program::Once(function)) = self.program.replace(Program::Stays) else { return Ok(()) };
+        // What is made for the first call of any function of this side.
+        let called = self.lua.create_function(|_, ()| Ok(())).and_then(|first| first.call::<()>(()));
+        called
+            .and_then(|()| self.begin.call::<()>((function, self.library.is_none())))
+            .map_err(|_| Unready::OutOfFuel)
+    }
+
+    /// Makes it again what it was when the program had been compiled. False if a script could find out that another one has
+    /// run before it.
+    pub(crate) fn settle(&self) -> bool {
+        self.is_newer.set(false);
+        if let Some(choices) = &self.choices {
+            choices.reset();
+        }
+        let unloaded = self.library.as_ref().is_none_or(|library| library.load.call::<()>(()).is_ok());
+        unloaded
+            && matches!(self.program, Some(Program::Stays))
+            && !native::has_erred(&self.lua)
+            && self.begin.call::<bool>(true).unwrap_or(false)
+    }
+
+    /// What is run, and what is left of this much fuel, as if it were compiled now.
+    fn program(&mut self, fuel: u64) -> Result<(Function, f64), Unready> {
+        let left = fuel.checked_sub(self.compiling).ok_or(Unready::OutOfFuel)?;
+        let function = match self.program.take() {
+            Some(Program::Once(function)) => function,
+            Some(Program::Stays) => {
+                self.program = Some(Program::Stays);
+                self.begin.call(false).map_err(|_| Unready::OutOfFuel)?
+            }
+            None => return Err(Unready::OutOfFuel),
+        };
+        Ok((function, left as f64))
+    }
+
+    /// Runs the script that has been compiled.
     pub(crate) fn run(
-        &self,
-        text: &[u8],
+        &mut self,
         (keys, arguments): (&[&[u8]], &[&[u8]]),
         limits: Limits,
         host: &mut dyn Host,
     ) -> Result<End, Unready> {
-        let (script, fuel) = self.compile(text, "@user_script", limits.fuel)?;
+        let (script, fuel) = self.program(limits.fuel)?;
         let ended = self.strings(keys).and_then(|keys| {
             let arguments = self.strings(arguments)?;
             self.with_host(host, |calls| self.run.call((script, calls, keys, arguments, fuel, seed(limits))))
@@ -162,9 +228,9 @@ impl State {
         Ok(self.end(ended))
     }
 
-    /// Loads a library: what it has registered.
-    pub(crate) fn load(&self, text: &[u8], limits: Limits) -> Result<Vec<Registered>, Unready> {
-        let (script, fuel) = self.compile(text, "@user_function", limits.fuel)?;
+    /// Loads the library that has been compiled: what it has registered.
+    pub(crate) fn load(&mut self, limits: Limits) -> Result<Vec<Registered>, Unready> {
+        let (script, fuel) = self.program(limits.fuel)?;
         let Some(library) = &self.library else { return Err(Unready::OutOfFuel) };
         let loaded = library.load.call::<(bool, Value)>((script, fuel, seed(limits)));
         match loaded {
@@ -211,8 +277,9 @@ impl State {
         call: impl FnOnce(Function) -> mlua::Result<R>,
     ) -> mlua::Result<R> {
         self.lua.scope(|scope| {
-            let calls = scope
-                .create_function_mut(|lua, words: MultiValue| self.command(lua, host, &words.into_vec()))?;
+            let calls = scope.create_function_mut(|lua, words: MultiValue| {
+                native::watched(lua, self.command(lua, host, &words.into_vec()))
+            })?;
             call(calls)
         })
     }
@@ -418,22 +485,29 @@ fn seed(limits: Limits) -> f64 {
 }
 
 /// The functions that the prelude makes its libraries of.
-fn natives(lua: &Lua, is_newer: &Rc<Cell<bool>>, text: &[u8]) -> mlua::Result<Table> {
+fn natives(
+    lua: &Lua,
+    is_newer: &Rc<Cell<bool>>,
+    text: &[u8],
+) -> mlua::Result<(Table, Option<json::SharedChoices>)> {
     let native = lua.create_table()?;
     native.raw_set("version", VERSION)?;
     native.raw_set("version_number", VERSION_NUMBER)?;
     native.raw_set("null", Value::NULL)?;
-    type Make = fn(&Lua) -> mlua::Result<Table>;
-    let libraries: [(&str, Make); 4] = [
-        ("cjson", json::library),
-        ("cmsgpack", messagepack::library),
-        ("bit", bits::library),
-        ("struct", structs::library),
-    ];
     // Whoever looks for a global by a name that is put together may mean any of them.
     let may_mean_any = names(text, "_G");
-    for (name, make) in libraries {
-        if may_mean_any || names(text, name) {
+    let is_named = |name| may_mean_any || names(text, name);
+    let mut choices = None;
+    if is_named("cjson") {
+        let (library, shared) = json::library(lua)?;
+        native.raw_set("cjson", library)?;
+        choices = Some(shared);
+    }
+    type Make = fn(&Lua) -> mlua::Result<Table>;
+    let others: [(&str, Make); 3] =
+        [("cmsgpack", messagepack::library), ("bit", bits::library), ("struct", structs::library)];
+    for (name, make) in others {
+        if is_named(name) {
             native.raw_set(name, make(lua)?)?;
         }
     }
@@ -464,7 +538,7 @@ fn natives(lua: &Lua, is_newer: &Rc<Cell<bool>>, text: &[u8]) -> mlua::Result<Ta
         })?,
     )?;
     native.raw_set("where", lua.create_function(|lua, ()| Ok(place(lua)))?)?;
-    Ok(native)
+    Ok((native, choices))
 }
 
 /// True if a text has this word in it.

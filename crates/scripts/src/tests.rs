@@ -26,9 +26,13 @@ impl Host for Echo {
     }
 }
 
+const fn limits(fuel: u64, seed: u64) -> Limits {
+    Limits { fuel, seed, counts_script_alone: true }
+}
+
 fn run_with(text: &str, fuel: u64) -> Outcome {
     let input = Input { keys: &[b"k"], arguments: &[b"a", b"b"] };
-    run(text.as_bytes(), input, Limits { fuel, seed: 7 << 60 }, &mut Echo::default())
+    run(text.as_bytes(), input, limits(fuel, 7 << 60), &mut Echo::default())
 }
 
 /// What a script answers, as text: strings as they are, errors behind a minus.
@@ -103,7 +107,7 @@ fn errors_have_the_words_of_redis() {
 
 /// What a library has registered, or why it cannot be loaded.
 fn registered(text: &str) -> Result<Vec<String>, String> {
-    let functions = library(text.as_bytes(), Limits { fuel: 10_000_000, seed: 0 })?;
+    let functions = library(text.as_bytes(), limits(10_000_000, 0))?;
     Ok(functions.into_iter().map(|function| function.name).collect())
 }
 
@@ -140,8 +144,7 @@ fn functions_register_no_others() {
     let text = "#!lua name=l\nlocal api = redis\n\
                 api.register_function('f', function() api.register_function('g', function() end) end)";
     let input = Input { keys: &[], arguments: &[] };
-    let outcome =
-        call(text.as_bytes(), "f", input, Limits { fuel: 10_000_000, seed: 0 }, &mut Echo::default());
+    let outcome = call(text.as_bytes(), "f", input, limits(10_000_000, 0), &mut Echo::default());
     let Outcome::Reply(Reply::Error(text)) = outcome else { panic!("{outcome:?}") };
     let expected = "ERR server.register_function can only be called on FUNCTION LOAD command";
     assert!(String::from_utf8_lossy(&text).starts_with(expected));
@@ -234,4 +237,178 @@ fn fuel_bounds_time() {
         assert!(taken < core::time::Duration::from_secs(1), "{shown}: {taken:?}");
         assert_eq!(outcome, Outcome::OutOfFuel, "{shown}");
     }
+}
+
+/// What scripts can find out about the state that they run in: the fuel that everything has taken, numbers of objects, the
+/// order of globals, chance, and what others may have left behind.
+const LOOKS: &[&str] = &[
+    "return 1",
+    "return {KEYS[1], ARGV[1], ARGV[2], #KEYS}",
+    "return tostring({}) .. tostring(function() end) .. tostring(coroutine.create(function() end))",
+    "return {math.random(1000), math.random(1000)}",
+    "local names = {} for name in pairs(_G) do names[#names + 1] = name end return names",
+    "local names = {} for name in pairs(redis) do names[#names + 1] = name end return names",
+    "local t = {} for i = 1, 3000 do t[i] = 'text ' .. i end return table.concat(t)",
+    "return string.rep('x', 100000)",
+    "local function deep(n) if n == 0 then return 0 end return 1 + deep(n - 1) end return deep(150)",
+    "return select('#', unpack({}, 1, 5000))",
+    "local words = {'x'} for i = 2, 300 do words[i] = i end return redis.call(unpack(words))",
+    "local all = {} for i = 1, 300 do all[i] = redis.call('x', i) end return all",
+    "return cjson.encode({1, 2, {a = cjson.null}})",
+    "cjson.encode_max_depth(1) cjson.encode_sparse_array(true, 1, 1) cjson.decode_invalid_numbers(false) return 1",
+    "return {pcall(cjson.encode, {{{}}}), cjson.encode_max_depth(), cjson.encode({[1] = 1, [90] = 2})}",
+    "return cmsgpack.unpack(cmsgpack.pack({1, 2, 'three'}))",
+    "return {bit.band(7, 3), struct.unpack('>I2', struct.pack('>I2', 258))}",
+    "local first = type(redis.call('double')) redis.setresp(3) return {first, redis.call('double')}",
+    "return redis.call('double')",
+    "local first = cjson.encode_max_depth() cjson.encode_max_depth(first - 1) return first",
+    "error('as it is')",
+    "error({err = 'a table'})",
+    "return redis.call('fail')",
+    "return {redis.pcall('fail').err}",
+    "return nosuch",
+    "nosuch = 1",
+    "return rawset(_G, 'nosuch', 1)",
+    "return {pcall(rawset, redis, 'call', 1)}",
+    "return {pcall(setmetatable, _G, {})}",
+    "KEYS[1] = 'gone' ARGV = nil",
+    "KEYS[1] = 'gone' KEYS.more = 1 return KEYS[1]",
+    "string.nosuch = 1",
+    "getmetatable('').__index = function() return 1 end",
+    "local weak = setmetatable({}, {__mode = 'k'}) weak[{}] = 1 return next(weak) ~= nil",
+    "local co = coroutine.wrap(function() coroutine.yield(1) end) return co()",
+    "return ('key'):upper() .. ('arg'):rep(3)",
+    "while true do end",
+    "local t = {} while true do t[#t + 1] = ('x'):rep(1000) end",
+    "redis.call('doom')",
+    "local function f() return f() + 1 end return f()",
+];
+
+/// A script that answers what another one does, and all that could tell its state from another.
+fn with_traces(text: &str) -> String {
+    format!(
+        "local answer = {{pcall(function() {text} end)}}
+        return {{answer[1] and 1 or 0, answer[2], os.clock() * 1e8, tostring({{}}), math.random(1e6)}}"
+    )
+}
+
+/// Whatever has run in a state, a script finds in it what it would find in a new one.
+#[test]
+fn states_that_have_run_scripts_cannot_be_told_from_new_ones() {
+    let texts: Vec<String> = LOOKS.iter().flat_map(|text| [(*text).to_owned(), with_traces(text)]).collect();
+    let ways: [(&[&[u8]], u64); 4] =
+        [(&[b"a", b"b"], 3_000_000), (&[b"arg"], 3_000_000), (&[b"a", b"b"], 900), (&[b"a", b"b"], 20_000)];
+    let run_in = |text: &str, way: usize, counts_script_alone: bool| {
+        let (arguments, fuel) = ways[way];
+        let limits = Limits { counts_script_alone, ..limits(fuel, 7 << 60) };
+        run(text.as_bytes(), Input { keys: &[b"key"], arguments }, limits, &mut Echo::default())
+    };
+    let all = |run: &dyn Fn(&str, usize) -> Outcome| -> Vec<Vec<Outcome>> {
+        texts.iter().map(|text| (0..ways.len()).map(|way| run(text, way)).collect()).collect()
+    };
+    let new = all(&|text, way| {
+        idle::clear();
+        run_in(text, way, true)
+    });
+    // Of builds before: no state is used twice.
+    let once = all(&|text, way| run_in(text, way, false));
+    assert_eq!(once, all(&|text, way| run_in(text, way, false)));
+    let mut kept = 0;
+    for (text, new) in texts.iter().zip(&new) {
+        for round in 0..12 {
+            kept += usize::from(idle::keeps(text.as_bytes(), Purpose::Script));
+            assert_eq!(run_in(text, round % 4, true), new[round % 4], "{text}, round {round}");
+        }
+    }
+    let ended = new.iter().flatten().filter(|outcome| **outcome != Outcome::OutOfFuel).count();
+    // Each is kept that has not used up its fuel, and taken in the next round.
+    assert!(kept + 3 * texts.len() > 3 * ended, "{kept} of {} were kept", 3 * ended);
+}
+
+/// Scripts put together of such parts, with any fuel: some stop in the middle.
+#[test]
+fn generated_scripts_find_the_same_in_any_state() {
+    let mut prng = Prng(7);
+    let mut kept = 0;
+    for _ in 0..400 {
+        let parts: Vec<&str> = (0..=prng.below(6)).map(|_| LOOKS[prng.below(LOOKS.len())]).collect();
+        let part = |part: &&str| format!("all[#all + 1] = {{pcall(function() {part} end)}}\n");
+        let parts: String = parts.iter().map(part).collect();
+        let text = format!("local all = {{}} {parts} return {{all, os.clock() * 1e8, tostring(all)}}");
+        let fuels = [3_000_000, prng.below(20_000) as u64, 3_000_000, prng.below(400_000) as u64];
+        let run_with = |fuel: u64| {
+            let input = Input { keys: &[b"k", b"l"], arguments: &[b"a"] };
+            run(text.as_bytes(), input, limits(fuel, 3 << 60), &mut Echo::default())
+        };
+        let new = fuels.map(|fuel| {
+            idle::clear();
+            run_with(fuel)
+        });
+        for round in 0..8 {
+            kept += usize::from(idle::keeps(text.as_bytes(), Purpose::Script));
+            assert_eq!(run_with(fuels[round % 4]), new[round % 4], "{text}, round {round}");
+        }
+    }
+    assert!(kept > 300, "{kept}");
+}
+
+/// Numbers that look like chance.
+struct Prng(u64);
+
+impl Prng {
+    fn below(&mut self, end: usize) -> usize {
+        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (self.0 >> 33) as usize % end
+    }
+}
+
+/// A library finds nothing that calls before have left behind.
+#[test]
+fn libraries_are_new_each_time() {
+    let text = b"#!lua name=lib
+        local count, tables = 0, {}
+        local first = math.random(1e6)
+        redis.register_function('count', function(keys, arguments)
+            count = count + 1 tables[#tables + 1] = {} keys.more = 1
+            return {count, #tables, first, math.random(1e6), os.clock() * 1e8, tostring({}), arguments[1]}
+        end)
+        redis.register_function('fails', function() count = count + 1 error('as it is') end)
+        redis.register_function('goes_on', function() while true do end end)";
+    let call_with = |name: &str, seed: u64, fuel: u64, is_new: bool| {
+        let input = Input { keys: &[b"k"], arguments: &[b"a"] };
+        if is_new {
+            idle::clear();
+        }
+        call(text, name, input, limits(fuel, seed), &mut Echo::default())
+    };
+    let cases = [("count", 7 << 60, 1_000_000), ("fails", 1 << 60, 1_000_000), ("count", 3 << 60, 1_000_000)];
+    let others = [("goes_on", 3 << 60, 50_000), ("nosuch", 0, 50_000), ("count", 3 << 60, 100)];
+    let cases: Vec<_> = cases.into_iter().chain(others).collect();
+    let new: Vec<_> = cases.iter().map(|(name, seed, fuel)| call_with(name, *seed, *fuel, true)).collect();
+    assert_ne!(new[0], new[2], "they have other seeds");
+    for round in 0..30 {
+        let at = round * 5 % cases.len();
+        let (name, seed, fuel) = cases[at];
+        assert_eq!(call_with(name, seed, fuel, false), new[at], "{name}, round {round}");
+        let (name, seed, fuel) = cases[round % 3];
+        assert_eq!(call_with(name, seed, fuel, false), new[round % 3], "{name}, round {round}");
+        assert!(idle::keeps(text, Purpose::Library), "{name}, round {round}");
+    }
+}
+
+/// All that a script could leave something in for the next one can be read alone.
+#[test]
+fn scripts_can_change_nothing_that_outlives_them() {
+    let text = "local seen, open = {}, {}
+        local function walk(value, path)
+            if type(value) ~= 'table' or seen[value] or value == KEYS or value == ARGV then return end
+            seen[value] = true
+            if pcall(rawset, value, 'nosuch', 1) or pcall(setmetatable, value, {}) then open[#open + 1] = path end
+            if getmetatable(value) then walk(getmetatable(value), path .. ' meta') end
+            for name, part in next, value do walk(part, path .. '.' .. tostring(name)) end
+        end
+        walk(_G, '_G') walk(getmetatable(''), 'strings')
+        local count = 0 for _ in pairs(seen) do count = count + 1 end
+        return {table.concat(open, ' '), count}";
+    assert_eq!(show(text), " 13");
 }

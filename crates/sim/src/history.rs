@@ -26,6 +26,8 @@ pub struct Invocation {
     /// The id under which it travelled, if it is an update and was sent; of a command that waits, which is sent again and again, the
     /// last one.
     pub id: Option<OperationId>,
+    /// Ids under which it travelled before and was refused for want of memory.
+    pub refused_ids: Vec<OperationId>,
     /// The log entry after which the read was executed whose result the client got.
     pub read_after: Option<OpNumber>,
     /// It was answered that nothing of it has been done.
@@ -90,6 +92,7 @@ impl History {
             finished: None,
             is_abandoned: false,
             id: None,
+            refused_ids: Vec::new(),
             read_after: None,
             is_undone: false,
             stale: None,
@@ -111,15 +114,13 @@ impl History {
         self.close(index);
     }
 
-    /// An update is sent for the first time.
+    /// An update is sent for the first time under this id. If it has had another one, that was refused: the judge sees to it.
     pub fn sent(&mut self, index: OperationIndex, id: OperationId) {
         let operation = &mut self.operations[index];
-        let may_be_sent_again = operation.is_wait();
-        let before = operation.id.replace(id);
-        assert!(
-            may_be_sent_again || before.is_none_or(|before| before == id),
-            "an update travels under one id"
-        );
+        let before = operation.id.replace(id).filter(|before| *before != id);
+        if !operation.is_wait() {
+            operation.refused_ids.extend(before);
+        }
     }
 
     /// Nothing of an operation has been done, though it may have been executed.

@@ -302,7 +302,9 @@ fn has_what_it_takes(bug: PlantedBug, swarm: &Swarm) -> bool {
         PlantedBug::InvalidationLate | PlantedBug::InvalidationForgotten => {
             world.is_some_and(|world| world.keepers > 0)
         }
-        PlantedBug::ScriptConcernsDeclared => world.is_some_and(|world| world.joined_percent > 0),
+        PlantedBug::ScriptConcernsDeclared | PlantedBug::UnknownTriedAgain => {
+            world.is_some_and(|world| world.joined_percent > 0)
+        }
         PlantedBug::ScriptNotUndone => world.is_some_and(|world| world.joined_percent > 0 && world.declares),
         PlantedBug::SecondKeyForgotten => {
             swarm.workload.collections.is_some_and(|settings| settings.transfer_percent > 0)

@@ -20,7 +20,8 @@ pub const VERSION: u16 = 14;
 /// [`version_of`](crate::version_of); no version before 7 knows the mixed mode, so that such a process and a node of a mixed
 /// cluster refuse each other. Versions before 11 know no operations but those on strings,
 /// those before 12 neither streams nor scripts nor what else `Generation::Programs` names, those before 13 no
-/// transactions of many scripts and no payloads of streams, and those before 14 no scripts that are told that memory is short.
+/// transactions of many scripts and no payloads of streams, and those before 14 no scripts that
+/// are told that memory is short or how fuel is counted.
 pub const VERSION_MIN: u16 = 4;
 
 /// What every handshake starts with.
@@ -412,7 +413,7 @@ mod tests {
         let client = Hello { cluster: ANY_CLUSTER, nonce: None, sender: Sender::Client };
         assert_eq!(encoded(&client), *b"SYRS\x04\0\0\0\0\0\0\0\0\0\0\x01");
         let parts: [&[u8]; 10] = [
-            b"SYRS\x0d\0\x08\x07\x06\x05\x04\x03\x02\x01",
+            b"SYRS\x0e\0\x08\x07\x06\x05\x04\x03\x02\x01",
             &[1],
             &[0xee; 16],
             // Member 2 of 3, supermajority, fsync, the engine.
@@ -469,7 +470,7 @@ mod tests {
         member().encode_as(VERSION_MIN, &mut out);
         assert_eq!(out, encoded(&member()), "which a process of version 4 refuses by name");
         assert_eq!(Hello::version_of_answer(&out), VERSION);
-        assert_eq!(Hello::version_of_answer(b"SYRS\x0d\0"), VERSION);
+        assert_eq!(Hello::version_of_answer(b"SYRS\x0e\0"), VERSION);
     }
 
     #[test]
@@ -523,9 +524,9 @@ mod tests {
     fn other_protocols_and_versions_are_refused_by_name() {
         assert_eq!(Hello::decode(b"*1\r\n$4\r\nPING"), Err(HelloError::NotSyros));
         assert_eq!(Hello::decode(b""), Err(HelloError::NotSyros));
-        let error = Hello::decode(b"SYRS\x0e\0whatever").unwrap_err();
-        assert_eq!(error, HelloError::Version { theirs: 14, ours: 13 });
-        assert_eq!(error.to_string(), "peer speaks wire format version 14, this process speaks 4 to 13");
+        let error = Hello::decode(b"SYRS\x0f\0whatever").unwrap_err();
+        assert_eq!(error, HelloError::Version { theirs: 15, ours: 14 });
+        assert_eq!(error.to_string(), "peer speaks wire format version 15, this process speaks 4 to 14");
     }
 
     #[test]

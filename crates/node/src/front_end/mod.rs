@@ -446,8 +446,9 @@ impl RedisFrontEnd {
 
     /// Of the connected members, the one of the earliest build speaks this version of the wire format: commands that it does
     /// not know are refused from now on.
-    pub const fn set_oldest_version(&mut self, version: u16) {
+    pub fn set_oldest_version(&mut self, version: u16) {
         self.group.known = Generation::of_wire_version(version);
+        self.shared.set_generation(self.group.known);
     }
 
     /// What is to be done next, if anything is.
@@ -598,6 +599,7 @@ impl RedisFrontEnd {
             Some(PlantedBug::RepliesOutOfOrder) => Some(syros_resp::PlantedBug::RepliesOutOfOrder),
             Some(PlantedBug::LockReleasedEarly) => Some(syros_resp::PlantedBug::LockReleasedEarly),
             Some(PlantedBug::DatabaseForgotten) => Some(syros_resp::PlantedBug::DatabaseForgotten),
+            Some(PlantedBug::UnknownTriedAgain) => Some(syros_resp::PlantedBug::UnknownTriedAgain),
             _ => None,
         });
     }

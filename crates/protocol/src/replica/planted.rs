@@ -176,6 +176,7 @@ planted_bugs! {
     CopiesOutliveState = "copies-outlive-state": "Clients that keep copies are not told that the replica of their node has taken over another state.";
     ScriptNotUndone = "script-not-undone": "What a script has done stays though it touches a key that it did not declare, and is answered with an error.";
     ScriptConcernsDeclared = "script-concerns-declared": "A script that may touch any key is taken for one that touches those which it declares.";
+    UnknownTriedAgain = "unknown-tried-again": "A script is submitted once more, as if memory had been short for it, when nobody knows whether it was executed.";
     SecondKeyForgotten = "second-key-forgotten": "The key at which LMOVE or SMOVE leaves what it takes is no part of its footprint.";
     WaiterNotWoken = "waiter-not-woken": "A front end does not look whether it is the turn of a command that waits.";
     TakenForNothing = "taken-for-nothing": "A command that waits is submitted again when nobody knows whether it has taken an element.";

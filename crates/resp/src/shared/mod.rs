@@ -7,9 +7,10 @@ mod slow_log;
 
 use crate::keyspace_events::KeyspaceEvents;
 use crate::statistics::Statistics;
-use core::sync::atomic::{AtomicI64, AtomicU8, AtomicU16, AtomicU64, Ordering};
+use core::sync::atomic::{AtomicBool, AtomicI64, AtomicU8, AtomicU16, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
+use syros_commands::Generation;
 use syros_types::WallTime;
 
 pub(crate) use latency::LatencyEvents;
@@ -58,6 +59,8 @@ pub struct Shared {
     /// The settings of CONFIG SET that concern connections.
     pub(crate) settings: ConnectionSettings,
     debug: DebugAccess,
+    /// All members know [`RunTerms::counts_script_alone`](syros_commands::RunTerms::counts_script_alone).
+    counts_scripts_alone: AtomicBool,
     /// 0: clients are not paused; 1: updates wait; 2: everything waits.
     pause: AtomicU8,
     slow_log: Mutex<SlowLog>,
@@ -116,11 +119,22 @@ impl Shared {
             statistics: Arc::default(),
             settings: ConnectionSettings::default(),
             debug,
+            counts_scripts_alone: AtomicBool::new(true),
             pause: AtomicU8::new(0),
             slow_log: Mutex::default(),
             latency: Mutex::default(),
             monitor: Monitor::default(),
         }
+    }
+
+    /// The newest operations that all connected members know.
+    pub fn set_generation(&self, generation: Generation) {
+        self.counts_scripts_alone.store(generation >= Generation::ScriptTerms, Ordering::Relaxed);
+    }
+
+    /// True if whoever executes a script may count its fuel alone.
+    pub(crate) fn counts_scripts_alone(&self) -> bool {
+        self.counts_scripts_alone.load(Ordering::Relaxed)
     }
 
     /// Which clients may use DEBUG.

@@ -46,6 +46,15 @@ pub(crate) fn judge(
             ));
         }
     }
+    for (number, invocation) in history.operations().iter().enumerate() {
+        let executed = invocation.refused_ids.iter().find_map(|id| invariants.position(*id));
+        if let Some(place) = executed {
+            let (steps, place) = (&invocation.steps, place.number.0);
+            return Err(format!(
+                "operation {number}, {steps:?}, was sent once more and is executed at {place}"
+            ));
+        }
+    }
     operations.extend(lifetimes::ends(history, invariants, lifetimes));
     operations.extend(evictions::evictions(history, invariants));
     decide(&operations, &suggest(history, invariants, &operations))

@@ -280,7 +280,7 @@ fn load(text: &[u8], replaces: bool, fuel: u64, programs: &mut Programs) -> Resu
     if !replaces && programs.library(&name).is_some() {
         return Err(format!("ERR Library '{name}' already exists"));
     }
-    let functions = syros_scripts::library(text, Limits { fuel, seed: 0 })?;
+    let functions = syros_scripts::library(text, Limits { fuel, seed: 0, counts_script_alone: false })?;
     for function in &functions {
         let others = programs.libraries().filter(|(other, _)| *other != name);
         let mut taken = others.flat_map(|(_, library)| &library.functions);

@@ -100,6 +100,8 @@ pub struct RunTerms {
     /// The data may take no more memory: the operation was refused for that without this term. What is run gets an error from
     /// the commands that would make the data grow, as Redis does it, until it has changed something.
     pub lacks_memory: bool,
+    /// See [`Limits`](syros_scripts::Limits). Members of builds before wire format 14 cannot do so.
+    pub counts_script_alone: bool,
 }
 
 impl RunTerms {
@@ -112,13 +114,19 @@ impl RunTerms {
 impl Field<'_> for RunTerms {
     type Content = Self;
 
-    fn put(out: &mut Vec<u8>, Self { owns_everything, lacks_memory }: Self) {
-        out.push(u8::from(owns_everything) | u8::from(lacks_memory) << 1);
+    fn put(out: &mut Vec<u8>, Self { owns_everything, lacks_memory, counts_script_alone }: Self) {
+        out.push(
+            u8::from(owns_everything) | u8::from(lacks_memory) << 1 | u8::from(counts_script_alone) << 2,
+        );
     }
 
     fn take(input: &mut &[u8]) -> Result<Self, Malformed> {
         match take_u8(input)? {
-            bits @ 0..=3 => Ok(Self { owns_everything: bits & 1 != 0, lacks_memory: bits & 2 != 0 }),
+            bits @ 0..=7 => Ok(Self {
+                owns_everything: bits & 1 != 0,
+                lacks_memory: bits & 2 != 0,
+                counts_script_alone: bits & 4 != 0,
+            }),
             other => Err(Malformed::Options(other)),
         }
     }

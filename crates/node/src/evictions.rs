@@ -78,6 +78,8 @@ pub(crate) struct Eviction {
 pub struct Evictions {
     wanted: VecDeque<Eviction>,
     in_flight: usize,
+    /// What was under way has ended since keys were chosen last: there may be more to choose.
+    has_ended: bool,
     /// How often keys have been chosen.
     rounds: u64,
 }
@@ -93,11 +95,23 @@ impl Evictions {
     /// So many have ended, perhaps some that an earlier replica of this process had wanted.
     pub(crate) const fn end(&mut self, count: usize) {
         self.in_flight = self.in_flight.saturating_sub(count);
+        self.has_ended |= count > 0 && self.in_flight == 0;
+    }
+
+    /// True if what was under way has ended since keys were chosen last.
+    pub(crate) const fn has_ended(&self) -> bool {
+        self.has_ended
+    }
+
+    /// Nothing is to be chosen for now.
+    pub(crate) const fn rest(&mut self) {
+        self.has_ended = false;
     }
 
     /// Chooses keys of an engine that has executed all up to this entry, if its data takes too much memory and nothing is under
     /// way: what is, may be enough.
     pub(crate) fn choose(&mut self, engine: &impl InMemory, executed: OpNumber, limit: &MemoryLimit) {
+        self.has_ended = false;
         if limit.eviction.policy.order().is_none() || self.in_flight > 0 || !self.wanted.is_empty() {
             return;
         }

@@ -500,7 +500,7 @@ impl RedisHost {
             self.record_submitted();
             if let Some(home) = &mut home {
                 self.front_end.exchange_waited(home.waited_mut());
-                self.front_end.exchange_evictions(now, home.evictions_mut());
+                is_quiet &= !self.front_end.exchange_evictions(now, home.evictions_mut());
                 home.exchange_key_events(now, &mut self.front_end);
             }
             while let Some(action) = self.front_end.poll(now) {

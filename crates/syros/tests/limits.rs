@@ -269,6 +269,29 @@ fn the_limit_of_data_can_be_set_while_a_node_runs() {
     node.stop();
 }
 
+/// Before the first keys go, the members begin to record when keys change, which takes an update of its own.
+#[test]
+fn keys_are_evicted_though_nobody_asks_for_anything() {
+    let scratch = Scratch::new("idle-evictions");
+    let dev = Dev::start(&scratch.0.join("data"), free_ports(), &[]);
+    let mut nodes: Vec<Redis> = dev.nodes.iter().map(|node| Redis::connect(node.redis)).collect();
+    let value = "v".repeat(100_000);
+    assert_eq!(nodes[0].ask(&["SET", "large", &value]), "+OK");
+    wait_for("nodes that have executed it", || {
+        nodes.iter_mut().all(|node| info(node, "used_memory") > 100_000).then_some(())
+    });
+    // A command wakes a node: the one that leads gets none any more.
+    let leads = |node: &mut Redis| node.ask(&["INFO"]).contains("\r\nreplica_role:leader\r\n");
+    let follows = nodes.iter_mut().position(|node| !leads(node)).expect("a follower");
+    for node in &mut nodes {
+        let set = ["CONFIG", "SET", "maxmemory-policy", "allkeys-random", "maxmemory", "50kb"];
+        assert_eq!(node.ask(&set), "+OK");
+    }
+    let follower = &mut nodes[follows];
+    wait_for("evictions", || (info(follower, "used_memory") < 50 << 10).then_some(()));
+    assert!(dev.stop().success());
+}
+
 /// Three nodes whose data may take 300 KiB each, which keep what is used.
 #[test]
 fn writes_go_on_while_keys_are_evicted_and_all_nodes_evict_the_same() {

@@ -240,6 +240,9 @@ impl<M: InMemory + Send + 'static, S: Store, H> ReplicaDriver<M, S, H> {
         if self.key_events.is_wanted() != self.key_events.is_told() {
             self.tell_wanted();
         }
+        if self.evictions.has_ended() {
+            self.tell_memory_room(now, self.memory_limit);
+        }
         if let Some((ticket, record)) = self.unappended.take()
             && !self.is_log_closed
         {
@@ -433,8 +436,9 @@ impl<M: InMemory + Send + 'static, S: Store, H> ReplicaDriver<M, S, H> {
         if before.map(|before| before.eviction) != eviction {
             memory.engine_mut().set_eviction(eviction.unwrap_or_default());
         }
-        if let Some(limit) = limit.filter(|_| self.replica.is_leader()) {
-            self.evictions.choose(memory.engine(), memory.executed(), &limit);
+        match limit.filter(|_| self.replica.is_leader()) {
+            Some(limit) => self.evictions.choose(memory.engine(), memory.executed(), &limit),
+            None => self.evictions.rest(),
         }
         #[cfg(feature = "planted-bugs")]
         if let (Some(limit), Some(PlantedBug::EvictedInPassing)) = (limit, self.planted) {

@@ -566,9 +566,10 @@ impl RedisFrontEnd {
     }
 
     /// Submits the removals that the replica of this process wants, and tells it which have ended: to be called before
-    /// [`poll`](Self::poll) whenever something has been executed.
-    pub fn exchange_evictions(&mut self, now: Now, evictions: &mut Evictions) {
-        evictions.end(std::mem::take(&mut self.evictions_ended));
+    /// [`poll`](Self::poll) whenever something has been executed. True if any have: the replica may want others.
+    pub fn exchange_evictions(&mut self, now: Now, evictions: &mut Evictions) -> bool {
+        let ended = std::mem::take(&mut self.evictions_ended);
+        evictions.end(ended);
         while let Some(Eviction { body, class }) = evictions.next() {
             if self.group.knows(&body) {
                 // What concerns all keys, the leader orders at once: then it has been executed when it ends.
@@ -578,6 +579,7 @@ impl RedisFrontEnd {
                 self.evictions_ended += 1;
             }
         }
+        ended > 0
     }
 
     /// What a known-wrong variant makes of the end of an operation.

@@ -47,7 +47,7 @@ impl EventLoop {
             self.has_large_reply = false;
             if let Some(local) = &mut self.local {
                 self.front_end.exchange_waited(local.waited_mut());
-                self.front_end.exchange_evictions(self.now, local.evictions_mut());
+                is_quiet &= !self.front_end.exchange_evictions(self.now, local.evictions_mut());
                 self.front_end.exchange_key_events(self.now, local.key_events_mut());
             }
             while let Some(action) = self.front_end.poll(self.now) {

@@ -287,7 +287,7 @@ impl TreeBuilder {
             Self::SortedSet(builder) => {
                 let (score, member) = (string()?, string()?);
                 let score = score_of(score).ok_or(InvalidValue::Score)?;
-                if builder.push(score, member) { Ok(()) } else { Err(InvalidValue::Order) }
+                if builder.push(count, score, member) { Ok(()) } else { Err(InvalidValue::Order) }
             }
             Self::Stream(builder) => builder.element(count, input),
         }

@@ -282,30 +282,55 @@ impl Trees {
     }
 }
 
+/// Members that are inserted into the tree by hash at a time, and the bytes of their names, about: enough that most find a
+/// place next to one before them, and so few that no step takes long, not even the last one.
+const TOGETHER_MAX: usize = 131_072;
+const TOGETHER_BYTES_MAX: usize = 8 << 20;
+
 /// The trees of members that come in their order.
 pub(crate) struct TreesBuilder {
     by_score: Builder<ByScore>,
-    /// Each member is inserted where it belongs, so that no step takes long, not even the last one.
-    pub(crate) members: Map,
+    members: Map,
+    /// Members that are not in the tree by hash yet: hash, score, and where the name ends in `names`.
+    together: Vec<(u64, Score, Range<usize>)>,
+    names: Vec<u8>,
 }
 
 impl TreesBuilder {
     pub(crate) fn new() -> Self {
-        Self { by_score: Builder::new(), members: Map::new() }
+        Self { by_score: Builder::new(), members: Map::new(), together: Vec::new(), names: Vec::new() }
     }
 
     pub(crate) fn len(&self) -> u64 {
         self.by_score.len()
     }
 
-    /// Adds a member; false if it is not behind the one before it, or there already.
-    pub(crate) fn push(&mut self, score: Score, member: &[u8]) -> bool {
-        self.by_score.push(&Scores::draft(score, member)).is_ok()
-            && self.members.insert(member, &bytes_of(score))
+    /// Adds a member of so many; false if it is not behind the one before it, or one is found to be there twice.
+    pub(crate) fn push(&mut self, count: u64, score: Score, member: &[u8]) -> bool {
+        if self.by_score.push(&Scores::draft(score, member)).is_err() {
+            return false;
+        }
+        let begin = self.names.len();
+        self.names.extend_from_slice(member);
+        self.together.push((key_hash(member), score, begin..self.names.len()));
+        let is_full = self.together.len() >= TOGETHER_MAX || self.names.len() >= TOGETHER_BYTES_MAX;
+        !(is_full || self.len() == count) || self.insert()
     }
 
-    pub(crate) fn finish(self) -> SortedSet {
-        let Self { by_score, members } = self;
+    /// Inserts members into the tree by hash, in its order; false if one is there twice.
+    fn insert(&mut self) -> bool {
+        self.together.sort_unstable_by_key(|(hash, ..)| *hash);
+        let Self { members, together, names, .. } = self;
+        let are_new =
+            together.iter().all(|(_, score, name)| members.insert(&names[name.clone()], &bytes_of(*score)));
+        together.clear();
+        names.clear();
+        are_new
+    }
+
+    pub(crate) fn finish(mut self) -> SortedSet {
+        self.insert();
+        let Self { by_score, members, .. } = self;
         SortedSet(Form::Tree(Box::new(Trees { by_score: by_score.finish(), members })))
     }
 }

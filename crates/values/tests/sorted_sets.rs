@@ -323,3 +323,36 @@ fn a_head_and_parts_are_the_encoding_and_make_the_value_again() {
         assert!(again.remove(b"member 0"), "a member that was read is found");
     }
 }
+
+/// Members are put into the tree by hash many at a time, and a name that comes twice is found whenever it comes again.
+#[test]
+fn a_large_sorted_set_is_read_with_each_member_once() {
+    const MEMBERS: usize = 140_000;
+    let mut set = SortedSet::default();
+    for number in 0..MEMBERS {
+        set.set(format!("member {number:06}").as_bytes(), score(number as f64));
+    }
+    let value = Value::SortedSet(set);
+    let mut parts = ValueParts::of(&value).expect("it is a tree");
+    let (mut head, mut elements) = (Vec::new(), Vec::new());
+    parts.put_head(&mut head);
+    while !parts.is_complete() {
+        parts.put_part(1 << 20, &mut elements);
+    }
+    let read = |elements: &[u8]| {
+        let mut builder = ValueBuilder::take_head(&mut &head[..])?;
+        builder.part(elements)?;
+        Ok(builder.finish())
+    };
+    let Ok(Value::SortedSet(mut again)) = read(&elements) else { panic!("a sorted set") };
+    for number in 0..MEMBERS {
+        assert!(again.remove(format!("member {number:06}").as_bytes()), "{number}");
+    }
+    for later in [1, 90_000, 131_071, 131_072, MEMBERS - 1] {
+        let mut elements = elements.clone();
+        let name = format!("member {later:06}").into_bytes();
+        let place = elements.windows(name.len()).position(|window| window == name).expect("the member");
+        elements[place..place + name.len()].copy_from_slice(b"member 000000");
+        assert_eq!(read(&elements).map(|_| ()), Err(InvalidValue::Order), "{later}");
+    }
+}

@@ -343,7 +343,9 @@ impl World {
         });
         // Where a socket takes seven bytes at a time, clients have yet to read what was said long ago.
         let mut delivered = None;
-        while delivered.replace(self.conversation.ledger.delivered) != Some(self.conversation.ledger.delivered) {
+        while delivered.replace(self.conversation.ledger.delivered)
+            != Some(self.conversation.ledger.delivered)
+        {
             self.run_until(self.now() + 3 * SECOND);
         }
         self.violation().map_or(Ok(()), Err)?;

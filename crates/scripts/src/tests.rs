@@ -325,6 +325,36 @@ fn states_that_have_run_scripts_cannot_be_told_from_new_ones() {
     assert!(kept + 3 * texts.len() > 3 * ended, "{kept} of {} were kept", 3 * ended);
 }
 
+/// A script uses up its fuel at the same step in any state: with each amount that is a little too little, or just enough.
+#[test]
+fn fuel_lasts_as_long_in_any_state() {
+    for text in
+        ["return 1", "return redis.call('x', KEYS[1])", "return cjson.encode({1, 2})", "error('as it is')"]
+    {
+        let run_with = |fuel: u64| {
+            let input = Input { keys: &[b"k"], arguments: &[] };
+            run(text.as_bytes(), input, limits(fuel, 3 << 60), &mut Echo::default())
+        };
+        let all = |before: &dyn Fn()| -> Vec<Outcome> {
+            (0..1_200)
+                .map(|fuel| {
+                    before();
+                    run_with(fuel)
+                })
+                .collect()
+        };
+        let new = all(&idle::clear);
+        let again = all(&|| {
+            run_with(100_000);
+            assert!(idle::keeps(text.as_bytes(), Purpose::Script));
+        });
+        let differs = (0..1_200).find(|fuel| new[*fuel] != again[*fuel]);
+        assert_eq!(differs, None, "{text}");
+        let enough = new.iter().filter(|outcome| **outcome != Outcome::OutOfFuel).count();
+        assert!((100..1_150).contains(&enough), "{text}: {enough}");
+    }
+}
+
 /// Scripts put together of such parts, with any fuel: some stop in the middle.
 #[test]
 fn generated_scripts_find_the_same_in_any_state() {

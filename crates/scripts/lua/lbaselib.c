@@ -275,6 +275,11 @@ typedef struct Shape {
 
 static const char shape_key = 'k';
 
+/*
+** syros: the tables of keys and arguments, which are made before the script begins, have the numbers from this one on.
+*/
+#define FIRST_SERIAL (1 << 19)
+
 
 static Shape shape_of (lua_State *L) {
   global_State *g = G(L);
@@ -356,6 +361,7 @@ static int syros_keep (lua_State *L) {
   lua_pushlightuserdata(L, (void *)&shape_key);
   lua_insert(L, 1);
   lua_rawset(L, LUA_REGISTRYINDEX);
+  G(L)->serial = FIRST_SERIAL;
   return 0;
 }
 
@@ -399,7 +405,7 @@ static int syros_settle (lua_State *L) {
   global_State *g = G(L);
   Shape *kept, now;
   GCObject **order;
-  StkId end = L->top;
+  StkId end;
   CallInfo *ci;
   if (L != g->mainthread) return 0;
   g->fuel = (long long)1 << 60;
@@ -418,6 +424,7 @@ static int syros_settle (lua_State *L) {
   if (g->strt.nuse != kept->strings) return 0;
   if (g->strt.size != kept->chains) restore_chains(L, (int)kept->chains, order);
   luaZ_resizebuffer(L, &g->buff, (size_t)kept->buffer);
+  end = L->top;
   for (ci = L->base_ci; ci <= L->ci; ci++)
     if (ci->top > end) end = ci->top;
   if (L->size_ci != kept->main_calls && L->ci - L->base_ci + 1 < kept->main_calls)
@@ -428,6 +435,7 @@ static int syros_settle (lua_State *L) {
   now.takes_keys = kept->takes_keys;
   now.bytes = bytes_of(L);
   if (kept->bytes == 0) kept->bytes = now.bytes;
+  g->serial = FIRST_SERIAL;
   lua_pushboolean(L, memcmp(&now, kept, sizeof(now)) == 0);
   return 1;
 }

@@ -1,6 +1,5 @@
 //! Functions in Rust that scripts call, and their errors.
 
-use core::cell::Cell;
 use mlua::{Function, IntoLua, Lua, MultiValue, Table, Value};
 
 /// Why a function fails.
@@ -23,29 +22,6 @@ impl From<mlua::Error> for Fault {
 /// A failure with this text.
 pub(crate) fn fault<T>(text: impl Into<String>) -> Result<T, Fault> {
     Err(Fault::Text(text.into()))
-}
-
-/// A function of this side has failed with an error of its own, which leaves traces in the state.
-struct Erred(Cell<bool>);
-
-/// From now on it is known whether a function of this side has failed so.
-pub(crate) fn watch_errors(lua: &Lua) {
-    lua.set_app_data(Erred(Cell::new(false)));
-}
-
-/// Notes that a function has failed so, if it has.
-pub(crate) fn watched<T>(lua: &Lua, result: mlua::Result<T>) -> mlua::Result<T> {
-    if result.is_err()
-        && let Some(erred) = lua.app_data_ref::<Erred>()
-    {
-        erred.0.set(true);
-    }
-    result
-}
-
-/// True if any function has.
-pub(crate) fn has_erred(lua: &Lua) -> bool {
-    lua.app_data_ref::<Erred>().is_none_or(|erred| erred.0.get())
 }
 
 /// The function that says how much fuel is left, after it has taken some.
@@ -124,7 +100,7 @@ pub(crate) fn add(
     function: impl Fn(&Lua, &[Value]) -> Result<MultiValue, Fault> + 'static,
 ) -> mlua::Result<()> {
     let native = lua.create_function(move |lua, arguments: MultiValue| {
-        watched(lua, answer(lua, name, function(lua, &arguments.into_vec())))
+        answer(lua, name, function(lua, &arguments.into_vec()))
     })?;
     library.raw_set(name, native)
 }

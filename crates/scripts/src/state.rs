@@ -87,6 +87,8 @@ pub(crate) struct State {
     program: Option<Program>,
     /// Units that it took to compile that.
     compiling: u64,
+    /// See [`call_probe`](Self::call_probe).
+    probe: Option<Function>,
 }
 
 /// Something that has been compiled.
@@ -124,7 +126,6 @@ impl State {
         let (native, choices) = natives(&lua, &is_newer, text)?;
         let made: Table = ours(&lua, &SCRIPT_PRELUDE, include_str!("prelude.lua"))?.call(native.clone())?;
         native::set_fuel(&lua, made.raw_get("fuel")?);
-        native::watch_errors(&lua);
         let library = match purpose {
             Purpose::Script => None,
             Purpose::Library => {
@@ -134,7 +135,7 @@ impl State {
             }
         };
         let (begin, run): (Function, _) = (made.raw_get("begin")?, made.raw_get("run")?);
-        Ok(Self { begin, run, lua, library, is_newer, choices, program: None, compiling: 0 })
+        Ok(Self { begin, run, lua, library, is_newer, choices, program: None, compiling: 0, probe: None })
     }
 
     /// The function that this text is, and what is left of this much fuel: compiling may take long, too.
@@ -178,11 +179,16 @@ impl State {
     pub(crate) fn compile_to_stay(&mut self, text: &[u8], fuel: u64) -> Result<(), Unready> {
         self.compile_once(text, fuel)?;
         let Some(Program::Once(function)) = self.program.replace(Program::Stays) else { return Ok(()) };
-        // What is made for the first call of any function of this side.
-        let called = self.lua.create_function(|_, ()| Ok(())).and_then(|first| first.call::<()>(()));
-        called
-            .and_then(|()| self.begin.call::<()>((function, self.library.is_none())))
-            .map_err(|_| Unready::OutOfFuel)
+        let failed = |_: mlua::Error| Unready::OutOfFuel;
+        self.probe = Some(self.lua.create_function(|_, ()| Ok(())).map_err(failed)?);
+        self.call_probe().map_err(failed)?;
+        self.begin.call::<()>((function, self.library.is_none())).map_err(failed)
+    }
+
+    /// Calls a function of this side that does nothing. What is made for the first call of any, and once more for the first
+    /// after one that has failed with an error of this side, is there then.
+    fn call_probe(&self) -> mlua::Result<()> {
+        self.probe.as_ref().map_or(Ok(()), |probe| probe.call(()))
     }
 
     /// Makes it again what it was when the program had been compiled. False if a script could find out that another one has
@@ -195,7 +201,7 @@ impl State {
         let unloaded = self.library.as_ref().is_none_or(|library| library.load.call::<()>(()).is_ok());
         unloaded
             && matches!(self.program, Some(Program::Stays))
-            && !native::has_erred(&self.lua)
+            && self.call_probe().is_ok()
             && self.begin.call::<bool>(true).unwrap_or(false)
     }
 
@@ -277,9 +283,8 @@ impl State {
         call: impl FnOnce(Function) -> mlua::Result<R>,
     ) -> mlua::Result<R> {
         self.lua.scope(|scope| {
-            let calls = scope.create_function_mut(|lua, words: MultiValue| {
-                native::watched(lua, self.command(lua, host, &words.into_vec()))
-            })?;
+            let calls = scope
+                .create_function_mut(|lua, words: MultiValue| self.command(lua, host, &words.into_vec()))?;
             call(calls)
         })
     }

@@ -272,6 +272,21 @@ const LOOKS: &[&str] = &[
     "return {pcall(rawset, redis, 'call', 1)}",
     "return {pcall(setmetatable, _G, {})}",
     "KEYS[1] = 'gone' ARGV = nil",
+    "return {tostring(KEYS), tostring(ARGV), tostring({})}",
+    "local t = {[KEYS] = 1, [{}] = 2, [{}] = 3, [ARGV] = 4} local r = {} for _, v in pairs(t) do r[#r + 1] = v end return r",
+    // Of so many values this side cannot take note: an error of its own.
+    "local words = {} for i = 1, 150 do words[i] = 'word ' .. i end
+        local function call(n, ...)
+            if n == 0 then return redis.call('x', ...) end
+            return call(n - 1, unpack(words))
+        end
+        local function more(n, ...) if n == 0 then return redis.call(...) end return more(n - 1, 'x', unpack(words)) end
+        return {type(pcall(call, 3)), type(pcall(more, 3)), type(pcall(redis.call, unpack(words, 1, 5000)))}",
+    "local function more(n, ...)
+            if n == 0 then return redis.call(...) end
+            return more(n - 1, 'a', 'b', 'c', 'd', 'e', 'f', 'g', 'h', 'i', 'j', 'k', 'l', 'm', 'n', 'o', 'p', ...)
+        end
+        return {type(pcall(more, 600)), type(pcall(more, 640))}",
     "KEYS[1] = 'gone' KEYS.more = 1 return KEYS[1]",
     "string.nosuch = 1",
     "getmetatable('').__index = function() return 1 end",
@@ -403,7 +418,10 @@ fn libraries_are_new_each_time() {
             return {count, #tables, first, math.random(1e6), os.clock() * 1e8, tostring({}), arguments[1]}
         end)
         redis.register_function('fails', function() count = count + 1 error('as it is') end)
-        redis.register_function('goes_on', function() while true do end end)";
+        redis.register_function('goes_on', function() while true do end end)
+        pcall(redis.register_function, setmetatable({callback = function() end}, {__index = function(_, name)
+            if name == 'function_name' then return {} end
+        end}))";
     let call_with = |name: &str, seed: u64, fuel: u64, is_new: bool| {
         let input = Input { keys: &[b"k"], arguments: &[b"a"] };
         if is_new {

@@ -80,7 +80,7 @@ pub fn overwrites(newer: &[u8], older: &[u8]) -> bool {
 }
 
 /// The body with which a refused one is tried once more, which the data had no memory for: its scripts and functions are told
-/// so. `None` if it runs none, or if anything else in it would make the data grow.
+/// so. `None` if it runs none, if anything else in it would make the data grow, or if a script in it says that it may.
 #[must_use]
 pub fn without_memory(body: &[u8]) -> Option<Vec<u8>> {
     let mut told = Vec::with_capacity(body.len());
@@ -88,7 +88,7 @@ pub fn without_memory(body: &[u8]) -> Option<Vec<u8>> {
     for operation in operations(body) {
         let mut operation = operation.ok()?;
         has_told |= operation.set_lacks_memory();
-        if operation.grows() {
+        if operation.grows() || operation.wants_memory() {
             return None;
         }
         operation.encode(&mut told);

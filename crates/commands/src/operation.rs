@@ -275,6 +275,14 @@ impl<'a> Operation<'a> {
         }
     }
 
+    /// True if it runs a script with a line of flags that allows it to make the data grow, and not to do without memory. What is
+    /// loaded is not looked at.
+    pub(crate) fn wants_memory(&self) -> bool {
+        let Command::Eval(Eval { call, .. }) = self.command else { return false };
+        let flags = Flags::of_script(call.subject());
+        flags.is_ok_and(|flags| flags.has_line && !flags.no_writes && !flags.out_of_memory)
+    }
+
     /// True if it runs a script or a function that may learn that memory is short: see [`without_memory`](crate::without_memory).
     #[must_use]
     pub const fn runs_update(&self) -> bool {

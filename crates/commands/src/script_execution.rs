@@ -140,7 +140,7 @@ struct Run<'a> {
     terms: RunTerms,
 }
 
-/// Executes an operation that runs something which may change keys; `None` of all other operations.
+/// Executes an operation that runs something, at all members; `None` of all other operations.
 pub(crate) fn apply<D: DatabasesMut>(
     databases: &mut D,
     now: WallTime,
@@ -169,7 +169,11 @@ pub(crate) fn apply<D: DatabasesMut>(
         Command::FCall(FCall { call, seed, fuel, terms }) => {
             loaded_function(&databases.programs(), call, (fuel, seed), terms)
         }
-        _ => return None,
+        // Among updates, what only reads is executed by all members, too.
+        _ => {
+            let view = View { now, draw: now.0, is_of_member: false, reply_end: REPLY_BYTES_MAX };
+            return read(databases, view, operation, reply);
+        }
     };
     Some(match run {
         Ok(run) => {
@@ -230,7 +234,7 @@ pub(crate) fn read<D: Databases>(
 
 /// The terms of something that only reads.
 const fn reading(owns_everything: bool) -> RunTerms {
-    // Nobody else runs it.
+    // One member runs it, or it stands beside updates, where builds that cannot count so run none.
     RunTerms { owns_everything, counts_script_alone: true, lacks_memory: false }
 }
 
@@ -286,7 +290,7 @@ fn start<T: Target>(
     }
     let lacks_memory = run.terms.lacks_memory && !run.flags.out_of_memory;
     if lacks_memory && run.flags.has_line && !run.flags.no_writes {
-        put_error(reply, NOT_WITHOUT_MEMORY);
+        put_error(reply, NO_MEMORY);
         return Ok(());
     }
     let keys: Vec<&[u8]> = run.input.keys.iter().collect();
@@ -407,7 +411,7 @@ impl<T: Target> Host for Runner<'_, T> {
                     self.doom = Some(key);
                     return refused(b"");
                 }
-                if self.lacks_memory && operation.grows() {
+                if self.lacks_memory && spec.flags.contains(&"denyoom") {
                     return refused(NO_MEMORY);
                 }
                 // Once it has begun to change something, all of that is to be done.
@@ -439,8 +443,6 @@ fn concerns_only(operation: &Operation<'_>, database: Database) -> bool {
 const NOT_ALLOWED: &[u8] = b"ERR This Redis command is not allowed from script";
 
 /// What Redis says of scripts and functions that do not say that they need no memory, and of commands of others.
-const NOT_WITHOUT_MEMORY: &[u8] =
-    b"OOM allow-oom flag is not set on the script, can not run it when used memory > 'maxmemory'";
 const NO_MEMORY: &[u8] = b"OOM command not allowed when used memory > 'maxmemory'.";
 
 /// What Redis says of updates in scripts that must only read, and of messages.

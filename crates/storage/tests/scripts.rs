@@ -190,17 +190,16 @@ fn scripts_run_without_memory_until_they_would_make_the_data_grow() {
         answer
     }
     const OOM: &str = "-OOM command not allowed when used memory > 'maxmemory'.";
-    const FLAG: &str =
-        "-OOM allow-oom flag is not set on the script, can not run it when used memory > 'maxmemory'";
     let eval = |text: &str| told(&["SET|k|v"], &format!("EVAL|{text}|1|k"));
     assert_eq!(eval("return redis.call('get', KEYS[1])"), "v");
     assert!(eval("redis.call('set', KEYS[1], 1)").starts_with(OOM));
     assert_eq!(eval("return redis.pcall('set', KEYS[1], 1).err"), OOM[1..]);
+    assert_eq!(eval("return redis.call('rename', KEYS[1], KEYS[1])"), "OK");
     // What it has begun to change it goes on changing.
     assert_eq!(eval("redis.call('del', KEYS[1]) return redis.call('append', KEYS[1], 'xy')"), "2");
     assert_eq!(eval("redis.pcall('set', KEYS[1], 1) return redis.call('getdel', KEYS[1])"), "v");
     // One that speaks for itself is asked before.
-    assert_eq!(eval("#!lua\nreturn 1"), FLAG);
+    assert_eq!(without_memory(&body(&["EVAL", "#!lua\nreturn 1", "0"], 0)), None);
     assert_eq!(eval("#!lua flags=no-writes\nreturn 1"), "1");
     assert_eq!(eval("#!lua flags=allow-oom\nreturn redis.call('append', KEYS[1], 'x')"), "2");
     let library = "#!lua name=lib
@@ -210,7 +209,7 @@ fn scripts_run_without_memory_until_they_would_make_the_data_grow() {
             callback=function(keys) return redis.call('append', keys[1], 'x') end, flags={'allow-oom'}}";
     let load = format!("FUNCTION|LOAD|{library}");
     let call = |name: &str| told(&[&load], &format!("FCALL|{name}|1|k"));
-    assert_eq!((call("writes"), call("reads"), call("grows")), (FLAG.into(), "r".into(), "1".into()));
+    assert_eq!((call("writes"), call("reads"), call("grows")), (OOM.into(), "r".into(), "1".into()));
     let loaded = "return redis.call('append', KEYS[1], 'x')";
     let load = format!("SCRIPT|LOAD|{loaded}");
     let name = both(&[&load]);
@@ -222,6 +221,28 @@ fn scripts_run_without_memory_until_they_would_make_the_data_grow() {
     assert_eq!(without_memory(&body(&["DEL", "k"], 0)), None);
     let once = without_memory(&[script, body(&["DEL", "k"], 0)].concat()).expect("a script");
     assert_eq!(without_memory(&once), None, "it has been told");
+}
+
+/// Scripts that only read, in a transaction with an update.
+#[test]
+fn scripts_that_read_are_executed_beside_updates() {
+    let (mut memory, mut disk) = (MemoryEngine::new(), disk());
+    let script = "return {redis.call('get', KEYS[1]), redis.pcall('set', KEYS[1], 2).err, math.random(1000)}";
+    let library = "#!lua name=lib
+        redis.register_function{function_name='f', callback=function() return 'f' end, flags={'no-writes'}}";
+    let commands: [&[&str]; 5] = [
+        &["FUNCTION", "LOAD", library],
+        &["SET", "k", "1"],
+        &["EVAL_RO", script, "1", "k"],
+        &["FCALL_RO", "f", "0"],
+        &["EVALSHA_RO", "0123456789012345678901234567890123456789", "0"],
+    ];
+    let all: Vec<u8> = commands.iter().flat_map(|words| body(words, 0)).collect();
+    let answer = apply(&mut memory, 1, &all);
+    assert_eq!(apply(&mut disk, 1, &all), answer);
+    let (before, random) = answer.split_once("read-only scripts. ").expect("an error");
+    assert_eq!(before, "lib OK [1 ERR Write commands are not allowed from ");
+    assert!(random.ends_with("] f -NOSCRIPT No matching script. Please use EVAL."), "{random}");
 }
 
 #[test]

@@ -79,21 +79,39 @@ pub fn overwrites(newer: &[u8], older: &[u8]) -> bool {
     overwritten(newer).is_some_and(|key| overwritten(older) == Some(key))
 }
 
-/// The body with which a refused one is tried once more, which the data had no memory for: its scripts and functions are told
-/// so. `None` if it runs none, if anything else in it would make the data grow, or if a script in it says that it may.
+/// What is left of a body that was refused because the data has no memory for it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct WithoutMemory {
+    /// The operations that need none, with scripts and functions that are told so.
+    pub body: Vec<u8>,
+    /// Of each operation of the body before: true if it needs memory, and is refused.
+    pub refused: Vec<bool>,
+}
+
+impl WithoutMemory {
+    /// True if all that the body asked for is tried once more.
+    #[must_use]
+    pub fn is_whole(&self) -> bool {
+        !self.refused.contains(&true)
+    }
+}
+
+/// What of a refused body can be tried without memory. `None` if that is nothing, or what has been refused already.
 #[must_use]
-pub fn without_memory(body: &[u8]) -> Option<Vec<u8>> {
-    let mut told = Vec::with_capacity(body.len());
+pub fn without_memory(body: &[u8]) -> Option<WithoutMemory> {
+    let mut left = WithoutMemory { body: Vec::with_capacity(body.len()), refused: Vec::new() };
     let mut has_told = false;
     for operation in operations(body) {
         let mut operation = operation.ok()?;
         has_told |= operation.set_lacks_memory();
-        if operation.grows() || operation.wants_memory() {
-            return None;
+        let needs_memory = operation.grows() || operation.wants_memory();
+        left.refused.push(needs_memory);
+        if !needs_memory {
+            operation.encode(&mut left.body);
         }
-        operation.encode(&mut told);
     }
-    has_told.then_some(told)
+    let differs = has_told || !left.is_whole();
+    (differs && !left.body.is_empty()).then_some(left)
 }
 
 /// The description of a body that has several operations and starts with `first`.

@@ -41,7 +41,9 @@ mod words;
 pub use arguments::{Arguments, ArgumentsIter};
 pub use database_key::DatabaseKey;
 pub use deadline::Deadline;
-pub use describe::{Operations, describe, looks_at_little, operations, overwrites, without_memory};
+pub use describe::{
+    Operations, WithoutMemory, describe, looks_at_little, operations, overwrites, without_memory,
+};
 pub use double::{parse_double, write_decimal, write_double};
 pub use error::{CommandError, ExecutionError};
 pub use extended::Extended;

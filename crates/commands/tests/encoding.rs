@@ -614,7 +614,7 @@ fn scripts_of_one_body_share_their_fuel() {
     let most = body_of(SCRIPTS_PER_BODY_MAX, share);
     assert!(describe(&most).is_ok());
     assert_eq!(Generation::of_body(&most), Generation::StreamPayloads);
-    let told = syros_commands::without_memory(&most).expect("scripts");
+    let told = syros_commands::without_memory(&most).expect("scripts").body;
     assert_eq!(Generation::of_body(&told), Generation::ScriptTerms);
     assert_eq!(told.len(), most.len());
     assert_eq!(describe(&body_of(SCRIPTS_PER_BODY_MAX + 1, 1)), Err(Malformed::Scripts));

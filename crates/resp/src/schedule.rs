@@ -49,7 +49,7 @@ use crate::writer::{
 use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
-use syros_commands::{Head, Malformed, Operation, ReplyRef, describe, without_memory};
+use syros_commands::{Head, Malformed, Operation, ReplyRef, describe, put_error, put_ok, without_memory};
 use syros_types::{Class, Description, Footprint, ReadPolicy, Window};
 
 /// Something to be executed by the group.
@@ -166,8 +166,7 @@ pub(crate) enum GroupEnd {
 struct Group {
     footprint: Footprint,
     class: Class,
-    /// Of its operations: one for each command. Of those packed while room was short, all may make the data grow or none; and
-    /// scripts are never packed with what does.
+    /// Of its operations: one for each command. Of those packed while room was short, all may make the data grow or none.
     load: Load,
     /// It is a transaction: no other command joins it.
     is_transaction: bool,
@@ -181,6 +180,8 @@ struct Group {
     answered: u32,
     /// Bytes it is charged with.
     charge: usize,
+    /// Of each operation, whether it was refused for want of memory, if some were and the others are tried once more.
+    refused: Vec<bool>,
     state: State,
 }
 
@@ -224,6 +225,7 @@ impl Group {
             waits: 0,
             answered: 0,
             charge: 0,
+            refused: Vec::new(),
             state: State::Waiting(body),
         }
     }
@@ -275,6 +277,31 @@ pub(crate) enum Written {
     /// All of it.
     Whole,
 }
+
+/// The end of operations of which these were refused for want of memory, by the end of the others.
+fn with_refusals(refused: &[bool], completion: Completion) -> Completion {
+    let mut others: &[u8] = match &completion {
+        _ if refused.is_empty() => return completion,
+        Completion::Done => &[],
+        Completion::Reply(replies) => replies,
+        _ => return completion,
+    };
+    let mut replies = Vec::with_capacity(others.len() + NO_MEMORY.len() * refused.len());
+    for is_refused in refused {
+        let before = others;
+        if *is_refused {
+            put_error(&mut replies, NO_MEMORY.as_bytes());
+        } else if completion == Completion::Done {
+            put_ok(&mut replies);
+        } else if ReplyRef::decode(&mut others).is_ok() {
+            replies.extend_from_slice(&before[..before.len() - others.len()]);
+        }
+    }
+    Completion::Reply(replies.into())
+}
+
+/// What Redis says where there is no memory.
+const NO_MEMORY: &str = "OOM command not allowed when used memory > 'maxmemory'.";
 
 /// The groups of one connection.
 #[derive(Debug)]
@@ -436,8 +463,6 @@ impl Schedule {
         };
         suits
             && (!self.lacks_room || group.load.grows == load.grows)
-            && !(group.load.runs && load.grows)
-            && !(group.load.grows && load.runs)
             && self.values_fit(group.load.values, load.values)
             && group.load.work.saturating_add(load.work) <= PACK_WORK_MAX
             && body.len() + request_bytes <= PACK_BYTES_MAX
@@ -501,22 +526,25 @@ impl Schedule {
             unreachable!("a group becomes ready once, before it is submitted");
         };
         let encoded: Arc<[u8]> = Arc::from(body.as_slice());
-        if group.load.runs {
+        let is_pack = group.load.operations > 1 && !group.is_transaction;
+        if is_pack || group.load.runs {
             group.state = State::InFlight(Some(Arc::clone(&encoded)));
         }
-        if group.load.operations > 1
-            && !group.is_transaction
-            && let Ok(description) = describe(&body)
-        {
+        let mut described = (group.class, group.footprint.clone());
+        if is_pack && let Ok(Description { class, footprint, .. }) = describe(&body) {
             // Keys that share a hash, and several keys, make a difference to the class of a pack.
-            debug_assert_eq!(description.footprint, group.footprint);
-            group.class = description.class;
+            debug_assert!(footprint == group.footprint || !group.refused.is_empty());
+            if group.refused.is_empty() {
+                group.class = class;
+            }
+            described = (class, footprint);
         }
+        let (class, footprint) = described;
         let submission = Submission {
             slot,
             body: encoded,
-            class: group.class,
-            footprint: group.footprint.clone(),
+            class,
+            footprint,
             read_policy: group.read_policy,
             waits: group.may_wait,
         };
@@ -615,13 +643,22 @@ impl Schedule {
         let is_refused = is_refused
             || (completion == Completion::Unknown
                 && self.planted == Some(crate::planted::PlantedBug::UnknownTriedAgain));
-        if is_refused && let Some(told) = body.as_deref().and_then(without_memory) {
-            return self.postpone(slot, &told);
+        if is_refused
+            && let Some(left) = body.as_deref().and_then(without_memory)
+            && (left.is_whole() || !group.is_transaction)
+        {
+            self.lacks_room |= !left.is_whole();
+            group.refused = if left.is_whole() { Vec::new() } else { left.refused };
+            return self.postpone(slot, &left.body);
         }
+        let has_refusals = !group.refused.is_empty();
+        let completion = with_refusals(&std::mem::take(&mut group.refused), completion);
         let (bytes, values) = (completion.bytes(), group.load.values as usize);
         match completion {
             Completion::OutOfMemory | Completion::Refused(_) => self.lacks_room = true,
-            Completion::Done | Completion::Reply(_) if group.load.grows => self.lacks_room = false,
+            Completion::Done | Completion::Reply(_) if group.load.grows && !has_refusals => {
+                self.lacks_room = false;
+            }
             _ => {}
         }
         group.state = State::Ended { completion, position: 0, elements: 0, of_two: None, took };
@@ -774,7 +811,7 @@ pub(crate) fn write_failure(completion: &Completion, out: &mut Vec<u8>) {
         Completion::NoQuorum => {
             "NOQUORUM the command was not executed: this node cannot reach a majority of the replicas"
         }
-        Completion::OutOfMemory => "OOM command not allowed when used memory > 'maxmemory'.",
+        Completion::OutOfMemory => NO_MEMORY,
         Completion::Overloaded => {
             "OVERLOADED the command was not executed: too many operations are in flight"
         }

@@ -4,7 +4,7 @@ mod common;
 
 use common::{CONTEXT, TestStore, complete_all, connection, output, request, requests, serve, submissions};
 use std::sync::Arc;
-use syros_commands::{Operation, operations, put_array, put_bulk, put_integer};
+use syros_commands::{Operation, Reply, operations, put_array, put_bulk, put_integer};
 use syros_resp::limits::{COMMANDS_MAX, TRANSACTION_COMMANDS_MAX, TRANSACTION_KEYS_MAX};
 use syros_resp::{Completion, Connection, Context, Submission, Unavailable};
 use syros_types::limits::VALUE_BYTES_MAX;
@@ -255,7 +255,6 @@ fn a_transaction_that_fails_has_one_reply() {
 fn scripts_that_were_refused_for_want_of_memory_are_told_and_tried_again() {
     for lines in [
         &["EVAL return+1 1 k"][..],
-        &["EVAL #!lua\nreturn+1 1 k"],
         &["EVALSHA 0123456789012345678901234567890123456789 1 k"],
         &["FCALL f 1 k"],
         &["MULTI", "DEL k", "EVAL return+1 1 k", "EXEC"],
@@ -285,29 +284,65 @@ fn scripts_that_were_refused_for_want_of_memory_are_told_and_tried_again() {
         assert!(String::from_utf8(output(&mut connection)).unwrap().starts_with("-OOM "), "{lines:?}");
         assert_eq!(submissions(&mut connection).len(), 1, "GET");
     }
-    // Together with what grows by itself it is refused, and never packed with that.
+    // A transaction that wants memory for anything else is refused as a whole.
     let mut connection = connection(1);
     let submission = submitted(&mut connection, &["MULTI", "SET k 1", "EVAL return+1 1 k", "EXEC"]).remove(0);
     connection.complete(submission.slot, Completion::OutOfMemory);
     assert!(String::from_utf8(output(&mut connection)).unwrap().contains("\r\n-OOM "));
-    // There is room again, and what scripts return is known to be short.
-    let mut one = Vec::new();
-    put_integer(&mut one, 1);
-    for line in ["SET k 1", "EVAL return+1 1 k"].into_iter().chain(["GET k"; 100]) {
-        let submission = submitted(&mut connection, &[line]).remove(0);
-        connection.complete(submission.slot, Completion::Reply(one.as_slice().into()));
+    assert!(submissions(&mut connection).is_empty());
+}
+
+/// Of commands that were packed and refused for want of memory, those that need none are submitted once more.
+#[test]
+fn what_needs_no_memory_is_not_refused_with_what_does() {
+    let mut connection = connection(1);
+    let first = submitted(&mut connection, &["GET k", "APPEND k x", "GET k", "DEL k", "SET k 2"]).remove(0);
+    connection.complete(first.slot, reply_of(&[Reply::Nil]));
+    let packed = submissions(&mut connection).remove(0);
+    assert_eq!(names(&packed), ["Append", "Get", "Del", "Set"]);
+    assert!(connection.complete(packed.slot, Completion::OutOfMemory));
+    let again = submissions(&mut connection).remove(0);
+    assert_eq!((names(&again), again.slot), (vec!["Get".to_owned(), "Del".to_owned()], packed.slot));
+    assert_eq!((again.class, &again.footprint), (Class::Update, &hashes(&["k"])));
+    assert!(connection.complete(again.slot, reply_of(&[Reply::Bulk(b"v".to_vec()), Reply::Integer(1)])));
+    let oom = "-OOM command not allowed when used memory > 'maxmemory'.\r\n";
+    let expected = format!("$-1\r\n{oom}$1\r\nv\r\n:1\r\n{oom}");
+    assert_eq!(String::from_utf8(output(&mut connection)).unwrap(), expected);
+    assert_eq!((connection.outstanding(), connection.reply_bytes()), (0, 0));
+
+    // From now on they are not packed together. What only reads is a read then, and what answers OK alone needs no reply.
+    submitted(&mut connection, &["GET k"]);
+    let bodies = submitted(&mut connection, &["SET k 1", "GET k", "SET k 2"]);
+    assert!(bodies.is_empty(), "GET k is in flight");
+    for (refused, left, done, answer) in [
+        (&["SET k 1", "LTRIM k 0 1", "SET k 2"][..], &["LTrim"][..], Completion::Done, "+OK\r\n"),
+        (&["APPEND k x", "GET k"], &["Get"], reply_of(&[Reply::Nil]), "$-1\r\n"),
+        (&["APPEND k x", "GET k"], &["Get"], Completion::Unknown, ""),
+    ] {
+        let mut connection = common::connection(1);
+        let first = submitted(&mut connection, &["DEL k"]).remove(0);
+        assert!(submitted(&mut connection, refused).is_empty(), "DEL k is in flight");
+        connection.complete(first.slot, reply_of(&[Reply::Integer(0)]));
+        let packed = submissions(&mut connection).remove(0);
+        assert_eq!(names(&packed).len(), refused.len());
+        output(&mut connection);
+        connection.complete(packed.slot, Completion::OutOfMemory);
+        let again = submissions(&mut connection).remove(0);
+        assert_eq!(names(&again), left);
+        assert_eq!(again.class == Class::Read, left == ["Get"]);
+        connection.complete(again.slot, done.clone());
+        let found = String::from_utf8(output(&mut connection)).unwrap();
+        let unknown = if done == Completion::Unknown { refused.len() } else { 0 };
+        assert_eq!(found.matches("-UNKNOWN").count(), unknown, "{found}");
+        let refusals = if unknown == 0 { refused.len() - left.len() } else { 0 };
+        assert_eq!((found.matches(oom).count(), found.contains(answer)), (refusals, true), "{found}");
     }
-    submitted(&mut connection, &["CONFIG SET lua-undeclared-keys no"]);
-    let bodies = submitted(
-        &mut connection,
-        &["SET k 1", "EVAL return+1 1 k", "EVAL return+1 1 k", "DEL k", "SET k 1"],
-    );
-    let mut counts: Vec<usize> = bodies.iter().map(|body| operations(&body.body).count()).collect();
-    for slot in bodies.iter().map(|body| body.slot).chain(bodies[0].slot + 1..bodies[0].slot + 8) {
-        connection.complete(slot, Completion::Unknown);
-        counts.extend(submissions(&mut connection).iter().map(|body| operations(&body.body).count()));
-    }
-    assert_eq!(counts, [1, 3, 1]);
+}
+
+fn reply_of(replies: &[Reply]) -> Completion {
+    let mut encoded = Vec::new();
+    replies.iter().for_each(|reply| reply.encode(&mut encoded));
+    Completion::Reply(encoded.into())
 }
 
 #[test]
@@ -456,7 +491,7 @@ fn what_is_executed_is_counted() {
 fn names(submission: &Submission) -> Vec<String> {
     let name = |operation: Operation<'_>| {
         let shown = format!("{:?}", operation.command);
-        shown.split('(').next().unwrap().to_owned()
+        shown.split(['(', ' ']).next().unwrap().to_owned()
     };
     operations(&submission.body).map(|operation| name(operation.unwrap())).collect()
 }

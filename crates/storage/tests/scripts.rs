@@ -177,7 +177,7 @@ fn a_script_out_of_fuel_is_undone() {
 fn scripts_run_without_memory_until_they_would_make_the_data_grow() {
     fn told(before: &[&str], command: &str) -> String {
         let words = |command: &str| -> Vec<u8> { body(&command.split('|').collect::<Vec<_>>(), 7) };
-        let told = without_memory(&words(command)).expect("a script");
+        let told = without_memory(&words(command)).expect("a script").body;
         assert_eq!(describe(&told).map(|described| described.growth), Ok(0));
         let (mut memory, mut disk) = (MemoryEngine::new(), disk());
         for (number, command) in (1..).zip(before) {
@@ -214,13 +214,14 @@ fn scripts_run_without_memory_until_they_would_make_the_data_grow() {
     let load = format!("SCRIPT|LOAD|{loaded}");
     let name = both(&[&load]);
     assert!(told(&[&load], &format!("EVALSHA|{name}|1|k")).starts_with(OOM));
-    // A script and what grows by itself is refused as it is; what is no script is not tried again.
-    let set = body(&["SET", "k", "v"], 0);
+    // What needs memory is left out; what needs none, and has been told, is not tried again.
+    let (set, del) = (body(&["SET", "k", "v"], 0), body(&["DEL", "k"], 0));
     let script = body(&["EVAL", "return 1", "0"], 0);
-    assert_eq!(without_memory(&[script.clone(), set.clone()].concat()), None);
-    assert_eq!(without_memory(&body(&["DEL", "k"], 0)), None);
-    let once = without_memory(&[script, body(&["DEL", "k"], 0)].concat()).expect("a script");
-    assert_eq!(without_memory(&once), None, "it has been told");
+    assert_eq!((without_memory(&set), without_memory(&del)), (None, None));
+    let left = without_memory(&[script, set, del.clone()].concat()).expect("a script and a deletion");
+    assert_eq!((&left.refused[..], left.is_whole()), (&[false, true, false][..], false));
+    assert!(left.body.ends_with(&del));
+    assert_eq!(without_memory(&left.body), None);
 }
 
 /// Scripts that only read, in a transaction with an update.

@@ -7,7 +7,8 @@ use common::{Cluster, NODES, Scratch, wait_for};
 use record_append::{Error, Files};
 use std::collections::HashMap;
 use std::net::{Ipv4Addr, SocketAddr};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::time::Duration;
 use syros_client::{Options, ReadPolicy};
 
 const WRITERS: usize = 4;
@@ -33,8 +34,13 @@ fn record(writer: usize, number: usize) -> Vec<u8> {
 }
 
 impl Writer {
-    fn write(&mut self, writer: usize, files: &Files, stop: &AtomicBool) {
+    /// Writes until it is told to stop, and not more than all writers together may.
+    fn write(&mut self, writer: usize, files: &Files, stop: &AtomicBool, most: &AtomicUsize) {
         while !stop.load(Ordering::Relaxed) {
+            if self.sent * WRITERS >= most.load(Ordering::Relaxed) {
+                std::thread::sleep(Duration::from_millis(1));
+                continue;
+            }
             let number = self.sent;
             self.sent += 1;
             let record = record(writer, number);
@@ -119,15 +125,17 @@ fn acknowledged_records_survive_in_order_and_once() {
     let options = ["--snapshot-log", "65536", "--log-keep", "65536"];
     let mut cluster = Cluster::start(&scratch.0, &options);
     let files = connect(&cluster.addresses);
-    let stop = AtomicBool::new(false);
+    // A node that is slow to take over a snapshot must not find a file that is full by then.
+    let (stop, most) = (AtomicBool::new(false), AtomicUsize::new(0));
     let mut writers: Vec<Writer> = (0..WRITERS).map(|_| Writer::default()).collect();
     std::thread::scope(|scope| {
         for (id, writer) in writers.iter_mut().enumerate() {
-            let (files, stop) = (connect(&cluster.addresses), &stop);
-            scope.spawn(move || writer.write(id, &files, stop));
+            let (files, stop, most) = (connect(&cluster.addresses), &stop, &most);
+            scope.spawn(move || writer.write(id, &files, stop, most));
         }
         // More than is kept of the log, ten times.
         let more = || {
+            most.fetch_add(5_000, Ordering::Relaxed);
             let before = wait_for("a length", || files.length(FILE).ok());
             wait_for("more records", || (files.length(FILE).ok()? > before + 160).then_some(()));
         };
@@ -174,7 +182,7 @@ fn a_leader_is_killed(mode: &str) {
     std::thread::scope(|scope| {
         for (id, writer) in writers.iter_mut().enumerate() {
             let (files, stop) = (connect(&cluster.addresses), &stop);
-            scope.spawn(move || writer.write(id, &files, stop));
+            scope.spawn(move || writer.write(id, &files, stop, &AtomicUsize::new(usize::MAX)));
         }
         let files = connect(&cluster.addresses);
         let length = |least: u64| wait_for("records", || (files.length(FILE).ok()? >= least).then_some(()));

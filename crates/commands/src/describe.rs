@@ -103,7 +103,9 @@ pub fn without_memory(body: &[u8]) -> Option<WithoutMemory> {
     let mut has_told = false;
     for operation in operations(body) {
         let mut operation = operation.ok()?;
-        has_told |= operation.set_lacks_memory();
+        if let Some(terms) = operation.terms_mut() {
+            has_told |= !core::mem::replace(&mut terms.lacks_memory, true);
+        }
         let needs_memory = operation.grows() || operation.wants_memory();
         left.refused.push(needs_memory);
         if !needs_memory {

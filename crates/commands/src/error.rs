@@ -8,6 +8,9 @@ use core::fmt;
 use syros_types::limits::{BODY_BYTES_MAX, KEY_BYTES_MAX, KEYS_PER_OPERATION_MAX};
 use syros_values::WrongType;
 
+/// What Redis says where the data may take no more memory.
+pub const NO_MEMORY: &str = "OOM command not allowed when used memory > 'maxmemory'.";
+
 /// Redis shows this much of a word that it does not know.
 const SHOWN_BYTES_MAX: usize = 128;
 

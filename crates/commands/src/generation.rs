@@ -1,7 +1,7 @@
 //! Which commands a node knows that may be of an earlier build.
 
 use crate::describe::operations;
-use crate::families::{Command, Condition, Eval, EvalSha, FCall};
+use crate::families::{Command, Condition, RunTerms};
 use crate::limits::WHOLE_KEYSPACE_OPERATIONS_MAX;
 use crate::operation::Operation;
 use crate::rdb;
@@ -48,13 +48,7 @@ impl Generation {
     fn of_command(command: &Command<'_>) -> Self {
         match command {
             Command::Set(set) if matches!(set.parts().condition, Condition::IfEqual(_)) => Self::Collections,
-            Command::Eval(Eval { terms, .. })
-            | Command::EvalSha(EvalSha { terms, .. })
-            | Command::FCall(FCall { terms, .. })
-                if terms.lacks_memory || terms.counts_script_alone =>
-            {
-                Self::ScriptTerms
-            }
+            other if other.terms().is_some_and(RunTerms::is_new) => Self::ScriptTerms,
             Command::Restore(restore) if rdb::is_of_stream(restore.payload) => Self::StreamPayloads,
             Command::RestoreReplace(restore) if rdb::is_of_stream(restore.payload) => Self::StreamPayloads,
             other if matches!(other.opcode(), 1..=14 | 32..=48) => Self::Strings,

@@ -45,7 +45,7 @@ pub use describe::{
     Operations, WithoutMemory, describe, looks_at_little, operations, overwrites, without_memory,
 };
 pub use double::{parse_double, write_decimal, write_double};
-pub use error::{CommandError, ExecutionError};
+pub use error::{CommandError, ExecutionError, NO_MEMORY};
 pub use extended::Extended;
 pub use families::specification::{
     CommandKind, CommandSpec, KeyPositions, KeyWord, KeysBehind, LookupReply, SubcommandSpec,

@@ -252,26 +252,19 @@ impl<'a> Operation<'a> {
         true
     }
 
-    /// Tells a script or a function that it may not make the data grow. False if nobody had to tell it, or it is another
-    /// operation.
-    pub(crate) const fn set_lacks_memory(&mut self) -> bool {
-        if let Command::Eval(Eval { terms, .. })
-        | Command::EvalSha(EvalSha { terms, .. })
-        | Command::FCall(FCall { terms, .. }) = &mut self.command
-        {
-            return !core::mem::replace(&mut terms.lacks_memory, true);
-        }
-        false
+    /// On what terms it runs a script or a function that may change keys, if it runs one.
+    #[must_use]
+    pub const fn terms(&self) -> Option<RunTerms> {
+        self.command.terms()
     }
 
-    /// Says whose fuel a script or a function takes that it runs: see [`RunTerms::counts_script_alone`]. Other operations are
-    /// as they were.
-    pub const fn set_counts_script_alone(&mut self, counts: bool) {
-        if let Command::Eval(Eval { terms, .. })
-        | Command::EvalSha(EvalSha { terms, .. })
-        | Command::FCall(FCall { terms, .. }) = &mut self.command
-        {
-            terms.counts_script_alone = counts;
+    /// The same, to be changed by whoever knows.
+    pub const fn terms_mut(&mut self) -> Option<&mut RunTerms> {
+        match &mut self.command {
+            Command::Eval(Eval { terms, .. })
+            | Command::EvalSha(EvalSha { terms, .. })
+            | Command::FCall(FCall { terms, .. }) => Some(terms),
+            _ => None,
         }
     }
 
@@ -281,12 +274,6 @@ impl<'a> Operation<'a> {
         let Command::Eval(Eval { call, .. }) = self.command else { return false };
         let flags = Flags::of_script(call.subject());
         flags.is_ok_and(|flags| flags.has_line && !flags.no_writes && !flags.out_of_memory)
-    }
-
-    /// True if it runs a script or a function that may learn that memory is short: see [`without_memory`](crate::without_memory).
-    #[must_use]
-    pub const fn runs_update(&self) -> bool {
-        matches!(self.command, Command::Eval(_) | Command::EvalSha(_) | Command::FCall(_))
     }
 
     /// True if it runs a script or a function that may change keys, as far as it says: what is loaded is not looked at.

@@ -4,7 +4,7 @@
 //! databases that the script runs on. Scripts do not run scripts.
 
 use crate::access::{Databases, DatabasesMut, Keys as _, KeysMut as _};
-use crate::error::ExecutionError;
+use crate::error::{ExecutionError, NO_MEMORY};
 use crate::families::definition::{ExecutionResult, View};
 use crate::families::script_name;
 use crate::families::specification::{CommandKind, CommandSpec};
@@ -147,6 +147,7 @@ pub(crate) fn apply<D: DatabasesMut>(
     operation: &Operation<'_>,
     reply: &mut Vec<u8>,
 ) -> Option<ExecutionResult> {
+    let view = View { now, draw: now.0, is_of_member: false, reply_end: REPLY_BYTES_MAX };
     let run = match operation.command {
         Command::Eval(Eval { call, seed, fuel, loads, terms }) => {
             let text = call.subject();
@@ -170,14 +171,10 @@ pub(crate) fn apply<D: DatabasesMut>(
             loaded_function(&databases.programs(), call, (fuel, seed), terms)
         }
         // Among updates, what only reads is executed by all members, too.
-        _ => {
-            let view = View { now, draw: now.0, is_of_member: false, reply_end: REPLY_BYTES_MAX };
-            return read(databases, view, operation, reply);
-        }
+        _ => return read(databases, view, operation, reply),
     };
     Some(match run {
         Ok(run) => {
-            let view = View { now, draw: 0, is_of_member: false, reply_end: REPLY_BYTES_MAX };
             let database = operation.database;
             let writer = Writer { databases, database, changed: BTreeSet::new() };
             start((writer, database), view, &run, false, reply)
@@ -290,7 +287,7 @@ fn start<T: Target>(
     }
     let lacks_memory = run.terms.lacks_memory && !run.flags.out_of_memory;
     if lacks_memory && run.flags.has_line && !run.flags.no_writes {
-        put_error(reply, NO_MEMORY);
+        put_error(reply, NO_MEMORY.as_bytes());
         return Ok(());
     }
     let keys: Vec<&[u8]> = run.input.keys.iter().collect();
@@ -412,7 +409,7 @@ impl<T: Target> Host for Runner<'_, T> {
                     return refused(b"");
                 }
                 if self.lacks_memory && spec.flags.contains(&"denyoom") {
-                    return refused(NO_MEMORY);
+                    return refused(NO_MEMORY.as_bytes());
                 }
                 // Once it has begun to change something, all of that is to be done.
                 self.lacks_memory &= operation.command.is_read();
@@ -441,9 +438,6 @@ fn concerns_only(operation: &Operation<'_>, database: Database) -> bool {
 
 /// What Redis says of commands that scripts cannot call.
 const NOT_ALLOWED: &[u8] = b"ERR This Redis command is not allowed from script";
-
-/// What Redis says of scripts and functions that do not say that they need no memory, and of commands of others.
-const NO_MEMORY: &[u8] = b"OOM command not allowed when used memory > 'maxmemory'.";
 
 /// What Redis says of updates in scripts that must only read, and of messages.
 const READ_ONLY: &[u8] = b"ERR Write commands are not allowed from read-only scripts.";

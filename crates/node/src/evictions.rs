@@ -78,7 +78,7 @@ pub(crate) struct Eviction {
 pub struct Evictions {
     wanted: VecDeque<Eviction>,
     in_flight: usize,
-    /// What was under way has ended since keys were chosen last: there may be more to choose.
+    /// What was under way has ended, and nobody has looked whether there is more to choose.
     has_ended: bool,
     /// How often keys have been chosen.
     rounds: u64,
@@ -98,20 +98,14 @@ impl Evictions {
         self.has_ended |= count > 0 && self.in_flight == 0;
     }
 
-    /// True if what was under way has ended since keys were chosen last.
-    pub(crate) const fn has_ended(&self) -> bool {
-        self.has_ended
-    }
-
-    /// Nothing is to be chosen for now.
-    pub(crate) const fn rest(&mut self) {
-        self.has_ended = false;
+    /// True once when what was under way has ended: there may be more to choose.
+    pub(crate) const fn take_ended(&mut self) -> bool {
+        std::mem::replace(&mut self.has_ended, false)
     }
 
     /// Chooses keys of an engine that has executed all up to this entry, if its data takes too much memory and nothing is under
     /// way: what is, may be enough.
     pub(crate) fn choose(&mut self, engine: &impl InMemory, executed: OpNumber, limit: &MemoryLimit) {
-        self.has_ended = false;
         if limit.eviction.policy.order().is_none() || self.in_flight > 0 || !self.wanted.is_empty() {
             return;
         }

@@ -49,7 +49,9 @@ use crate::writer::{
 use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
-use syros_commands::{Head, Malformed, Operation, ReplyRef, describe, put_error, put_ok, without_memory};
+use syros_commands::{
+    Head, Malformed, NO_MEMORY, Operation, ReplyRef, describe, put_error, put_ok, without_memory,
+};
 use syros_types::{Class, Description, Footprint, ReadPolicy, Window};
 
 /// Something to be executed by the group.
@@ -131,7 +133,7 @@ pub(crate) struct Load {
 
 impl Load {
     fn of(operation: &Operation<'_>) -> Self {
-        let runs = operation.runs_update();
+        let runs = operation.terms().is_some();
         Self {
             operations: 1,
             grows: !runs && operation.grows(),
@@ -299,9 +301,6 @@ fn with_refusals(refused: &[bool], completion: Completion) -> Completion {
     }
     Completion::Reply(replies.into())
 }
-
-/// What Redis says where there is no memory.
-const NO_MEMORY: &str = "OOM command not allowed when used memory > 'maxmemory'.";
 
 /// The groups of one connection.
 #[derive(Debug)]
@@ -530,16 +529,17 @@ impl Schedule {
         if is_pack || group.load.runs {
             group.state = State::InFlight(Some(Arc::clone(&encoded)));
         }
-        let mut described = (group.class, group.footprint.clone());
-        if is_pack && let Ok(Description { class, footprint, .. }) = describe(&body) {
-            // Keys that share a hash, and several keys, make a difference to the class of a pack.
-            debug_assert!(footprint == group.footprint || !group.refused.is_empty());
-            if group.refused.is_empty() {
-                group.class = class;
-            }
-            described = (class, footprint);
+        let described = if is_pack { describe(&body).ok() } else { None };
+        let (class, footprint) = match described {
+            Some(Description { class, footprint, .. }) => (class, footprint),
+            None => (group.class, group.footprint.clone()),
+        };
+        // Keys that share a hash, and several keys, make a difference to the class of a pack. Of one that is tried once more, it
+        // is that of a part.
+        if group.refused.is_empty() {
+            debug_assert_eq!(footprint, group.footprint);
+            group.class = class;
         }
-        let (class, footprint) = described;
         let submission = Submission {
             slot,
             body: encoded,

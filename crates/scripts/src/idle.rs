@@ -13,35 +13,29 @@ const MOST: usize = 32;
 /// Longest text that is kept, in bytes: the states of longer ones take more memory than most scripts are worth.
 const TEXT_BYTES_MAX: usize = 64 << 10;
 
-struct Idle {
-    text: Box<[u8]>,
-    purpose: Purpose,
-    state: State,
-}
-
 thread_local! {
     /// The one that was used last is the last.
-    static IDLE: RefCell<Vec<Idle>> = const { RefCell::new(Vec::new()) };
+    static IDLE: RefCell<Vec<State>> = const { RefCell::new(Vec::new()) };
+}
+
+fn place_of(idle: &[State], text: &[u8], purpose: Purpose) -> Option<usize> {
+    idle.iter().rposition(|state| state.purpose() == purpose && state.text() == Some(text))
 }
 
 /// One for this text.
 pub(crate) fn take(text: &[u8], purpose: Purpose) -> Option<State> {
-    IDLE.with_borrow_mut(|idle| {
-        let is_it = |idle: &Idle| idle.purpose == purpose && *idle.text == *text;
-        let place = idle.iter().rposition(is_it)?;
-        Some(idle.remove(place).state)
-    })
+    IDLE.with_borrow_mut(|idle| place_of(idle, text, purpose).map(|place| idle.remove(place)))
 }
 
-/// Keeps one in which a run of this text has ended so.
-pub(crate) fn put(text: &[u8], purpose: Purpose, state: State, end: &End) {
-    if text.len() > TEXT_BYTES_MAX || matches!(end, End::OutOfFuel) || !state.settle() {
+/// Keeps one in which a run has ended so, if its text stays in it.
+pub(crate) fn put(state: State, end: &End) {
+    let is_kept = state.text().is_some_and(|text| text.len() <= TEXT_BYTES_MAX);
+    if !is_kept || matches!(end, End::OutOfFuel) || !state.settle() {
         return;
     }
-    let idle = Idle { text: text.into(), purpose, state };
-    let oldest = IDLE.with_borrow_mut(|all| {
-        let oldest = if all.len() == MOST { Some(all.remove(0)) } else { None };
-        all.push(idle);
+    let oldest = IDLE.with_borrow_mut(|idle| {
+        let oldest = if idle.len() == MOST { Some(idle.remove(0)) } else { None };
+        idle.push(state);
         oldest
     });
     // Its end takes a while, and is nobody's business here.
@@ -51,7 +45,7 @@ pub(crate) fn put(text: &[u8], purpose: Purpose, state: State, end: &End) {
 /// True if one is kept for this text.
 #[cfg(test)]
 pub(crate) fn keeps(text: &[u8], purpose: Purpose) -> bool {
-    IDLE.with_borrow(|all| all.iter().any(|idle| idle.purpose == purpose && *idle.text == *text))
+    IDLE.with_borrow(|idle| place_of(idle, text, purpose).is_some())
 }
 
 /// Keeps none any more.

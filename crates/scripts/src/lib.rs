@@ -113,7 +113,7 @@ pub fn run(text: &[u8], input: Input<'_>, limits: Limits, host: &mut dyn Host) -
     };
     match state.run((input.keys, input.arguments), limits, host) {
         Ok(end) => {
-            idle::put(text, Purpose::Script, state, &end);
+            idle::put(state, &end);
             outcome(end, || flags::shown_name(text))
         }
         Err(_) => Outcome::OutOfFuel,
@@ -148,7 +148,7 @@ pub fn call(text: &[u8], name: &str, input: Input<'_>, limits: Limits, host: &mu
     match state.load(limits) {
         Ok(functions) if functions.iter().any(|function| function.name == name) => {
             let end = state.call(name, (input.keys, input.arguments), host);
-            idle::put(text, Purpose::Library, state, &end);
+            idle::put(state, &end);
             outcome(end, || name.to_owned())
         }
         Ok(_) => error("ERR Function not found".to_owned()),

@@ -100,31 +100,26 @@ pub(crate) fn add(
     function: impl Fn(&Lua, &[Value]) -> Result<MultiValue, Fault> + 'static,
 ) -> mlua::Result<()> {
     let native = lua.create_function(move |lua, arguments: MultiValue| {
-        answer(lua, name, function(lua, &arguments.into_vec()))
+        let failure = match function(lua, &arguments.into_vec()) {
+            Ok(mut results) => {
+                results.push_front(Value::Boolean(true));
+                return Ok(results);
+            }
+            Err(failure) => failure,
+        };
+        let caller = caller(lua);
+        let text = match failure {
+            Fault::Lua(error) => return Err(error),
+            Fault::Text(text) => text,
+            Fault::Argument(number, problem) => {
+                let name = if caller.is_some() { name } else { "?" };
+                format!("bad argument #{number} to '{name}' ({problem})")
+            }
+        };
+        let text = lua.create_string(caller.unwrap_or_default() + &text)?;
+        Ok(MultiValue::from_iter([Value::Boolean(false), Value::String(text)]))
     })?;
     library.raw_set(name, native)
-}
-
-/// What a function answers to the prelude.
-fn answer(lua: &Lua, name: &str, result: Result<MultiValue, Fault>) -> mlua::Result<MultiValue> {
-    let failure = match result {
-        Ok(mut results) => {
-            results.push_front(Value::Boolean(true));
-            return Ok(results);
-        }
-        Err(failure) => failure,
-    };
-    let caller = caller(lua);
-    let text = match failure {
-        Fault::Lua(error) => return Err(error),
-        Fault::Text(text) => text,
-        Fault::Argument(number, problem) => {
-            let name = if caller.is_some() { name } else { "?" };
-            format!("bad argument #{number} to '{name}' ({problem})")
-        }
-    };
-    let text = lua.create_string(caller.unwrap_or_default() + &text)?;
-    Ok(MultiValue::from_iter([Value::Boolean(false), Value::String(text)]))
 }
 
 /// One result.

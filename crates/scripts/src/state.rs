@@ -78,7 +78,6 @@ pub(crate) struct State {
     run: Function,
     /// What belongs to libraries.
     library: Option<LibraryState>,
-
     /// The script has chosen RESP3.
     is_newer: Rc<Cell<bool>>,
     /// What it has chosen of `cjson`, if it has that.
@@ -87,16 +86,19 @@ pub(crate) struct State {
     program: Option<Program>,
     /// Units that it took to compile that.
     compiling: u64,
-    /// See [`call_probe`](Self::call_probe).
-    probe: Option<Function>,
 }
 
 /// Something that has been compiled.
 enum Program {
     /// It is run once.
     Once(Function),
-    /// It is run again and again, and stands in the state: see [`State::compile_to_stay`].
-    Stays,
+    /// This text, run again and again; what has been made of it stands in the state: see [`State::compile_to_stay`].
+    Stays {
+        text: Box<[u8]>,
+        /// A function of this side that does nothing. Calling it makes what is made for the first call of any, and once more
+        /// for the first after one that has failed with an error of this side.
+        probe: Function,
+    },
 }
 
 /// How libraries are loaded, and their functions called.
@@ -135,7 +137,7 @@ impl State {
             }
         };
         let (begin, run): (Function, _) = (made.raw_get("begin")?, made.raw_get("run")?);
-        Ok(Self { begin, run, lua, library, is_newer, choices, program: None, compiling: 0, probe: None })
+        Ok(Self { begin, run, lua, library, is_newer, choices, program: None, compiling: 0 })
     }
 
     /// The function that this text is, and what is left of this much fuel: compiling may take long, too.
@@ -178,43 +180,49 @@ impl State {
     /// the next.
     pub(crate) fn compile_to_stay(&mut self, text: &[u8], fuel: u64) -> Result<(), Unready> {
         self.compile_once(text, fuel)?;
-        let Some(Program::Once(function)) = self.program.replace(Program::Stays) else { return Ok(()) };
+        let Some(Program::Once(function)) = self.program.take() else { return Ok(()) };
         let failed = |_: mlua::Error| Unready::OutOfFuel;
-        self.probe = Some(self.lua.create_function(|_, ()| Ok(())).map_err(failed)?);
-        self.call_probe().map_err(failed)?;
-        self.begin.call::<()>((function, self.library.is_none())).map_err(failed)
+        let probe = self.lua.create_function(|_, ()| Ok(())).map_err(failed)?;
+        probe.call::<()>(()).map_err(failed)?;
+        self.begin.call::<()>((function, self.library.is_none())).map_err(failed)?;
+        self.program = Some(Program::Stays { text: text.into(), probe });
+        Ok(())
     }
 
-    /// Calls a function of this side that does nothing. What is made for the first call of any, and once more for the first
-    /// after one that has failed with an error of this side, is there then.
-    fn call_probe(&self) -> mlua::Result<()> {
-        self.probe.as_ref().map_or(Ok(()), |probe| probe.call(()))
+    /// The text that stays in it, if one does.
+    pub(crate) fn text(&self) -> Option<&[u8]> {
+        match &self.program {
+            Some(Program::Stays { text, .. }) => Some(text),
+            _ => None,
+        }
+    }
+
+    /// What it was made for.
+    pub(crate) const fn purpose(&self) -> Purpose {
+        if self.library.is_some() { Purpose::Library } else { Purpose::Script }
     }
 
     /// Makes it again what it was when the program had been compiled. False if a script could find out that another one has
     /// run before it.
     pub(crate) fn settle(&self) -> bool {
+        let Some(Program::Stays { probe, .. }) = &self.program else { return false };
         self.is_newer.set(false);
         if let Some(choices) = &self.choices {
             choices.reset();
         }
         let unloaded = self.library.as_ref().is_none_or(|library| library.load.call::<()>(()).is_ok());
-        unloaded
-            && matches!(self.program, Some(Program::Stays))
-            && self.call_probe().is_ok()
-            && self.begin.call::<bool>(true).unwrap_or(false)
+        unloaded && probe.call::<()>(()).is_ok() && self.begin.call::<bool>(true).unwrap_or(false)
     }
 
     /// What is run, and what is left of this much fuel, as if it were compiled now.
     fn program(&mut self, fuel: u64) -> Result<(Function, f64), Unready> {
         let left = fuel.checked_sub(self.compiling).ok_or(Unready::OutOfFuel)?;
-        let function = match self.program.take() {
-            Some(Program::Once(function)) => function,
-            Some(Program::Stays) => {
-                self.program = Some(Program::Stays);
-                self.begin.call(false).map_err(|_| Unready::OutOfFuel)?
-            }
-            None => return Err(Unready::OutOfFuel),
+        let function = if self.text().is_some() {
+            self.begin.call(false).map_err(|_| Unready::OutOfFuel)?
+        } else if let Some(Program::Once(function)) = self.program.take() {
+            function
+        } else {
+            return Err(Unready::OutOfFuel);
         };
         Ok((function, left as f64))
     }

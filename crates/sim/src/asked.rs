@@ -1,6 +1,7 @@
 //! What a Redis client asks for at a time: one command, or several as one, in a transaction or in a script.
 
 use crate::resp_client::{Received, command_of, is_answer_to, reply_of};
+use crate::tally::Occurrence;
 use crate::workload::{ClientCommand, put_parsed};
 use syros_protocol::client::Outcome;
 use syros_protocol::message::{Body, Refusal};
@@ -75,10 +76,8 @@ return replies";
 pub(crate) enum Ending {
     /// It has ended.
     Outcome(Outcome),
-    /// Nothing has been done.
-    Undone,
-    /// Nor has anything by a script that memory was short for.
-    WithoutMemory,
+    /// Nothing has been done, for this reason.
+    Undone(Occurrence),
 }
 
 impl Asked {
@@ -192,6 +191,7 @@ impl Asked {
     }
 
     fn is_refused(&self, text: &[u8]) -> Result<Ending, String> {
+        const UNDONE: Ending = Ending::Undone(Occurrence::ScriptUndone);
         let has = |part: &[u8]| text.windows(part.len()).any(|window| window == part);
         let code = text.split(|byte| *byte == b' ').next().unwrap_or_default();
         let end = match &self.form {
@@ -203,14 +203,16 @@ impl Asked {
             b"TIMEOUT" | b"OVERLOADED" => Outcome::TimedOut,
             b"NOQUORUM" => Outcome::NoQuorum,
             b"EXECABORT" if self.form == Form::Transaction => Outcome::Refused(Refusal::Overloaded),
-            b"OOM" if end.is_some() => return Ok(Ending::WithoutMemory),
+            b"OOM" if end.is_some() => {
+                return Ok(Ending::Undone(Occurrence::ScriptWithoutMemory));
+            }
             b"OOM" => Outcome::Refused(Refusal::OutOfMemory),
             // A node that did not know the script did not know what it touches.
-            b"NOSCRIPT" | b"TRYAGAIN" if end.is_some() => return Ok(Ending::Undone),
+            b"NOSCRIPT" | b"TRYAGAIN" if end.is_some() => return Ok(UNDONE),
             b"TRYAGAIN" => Outcome::Refused(Refusal::Overloaded),
             _ if end == Some(ScriptEnd::Fails) && has(b"as it was told") => Outcome::Done,
-            _ if end == Some(ScriptEnd::Exhausts) && has(b"units of fuel") => return Ok(Ending::Undone),
-            _ if end == Some(ScriptEnd::Strays) && has(b"declare") => return Ok(Ending::Undone),
+            _ if end == Some(ScriptEnd::Exhausts) && has(b"units of fuel") => return Ok(UNDONE),
+            _ if end == Some(ScriptEnd::Strays) && has(b"declare") => return Ok(UNDONE),
             _ => return Err(format!("{self:?} is answered {}", text.escape_ascii())),
         }))
     }

@@ -91,23 +91,25 @@ impl World {
             let processes = world.clients.iter_mut().filter_map(|slot| slot.process.as_mut());
             processes.filter_map(ClientProcess::host).map(|host| host.ending()).sum()
         };
-        let (mut deadline, mut last) = (self.now() + self.liveness_bound(), usize::MAX);
-        while held(self) > 0 {
+        let (mut deadline, mut last) = (0, usize::MAX);
+        loop {
+            let held = held(self);
+            if held == 0 {
+                return Ok(());
+            }
             // Where a session may have one completion at a time, one after the other gives up what it has yet to ask for.
-            if held(self) < last {
-                last = held(self);
+            if held < last {
+                last = held;
                 deadline = self.now() + self.liveness_bound();
             }
             if self.now() >= deadline {
                 return Err(format!(
-                    "{} connections are not closed though their clients have gone; {}",
-                    held(self),
+                    "{held} connections are not closed though their clients have gone; {}",
                     self.statuses()
                 ));
             }
             self.advance(MILLI / u64::from(self.swarm.protocol.speed))?;
         }
-        Ok(())
     }
 
     /// Longest time until every client has been served, and until replicas are equal.

@@ -10,8 +10,11 @@
 
 #[path = "../../resp/tests/redis_server/process.rs"]
 mod process;
+#[path = "redis/request.rs"]
+mod request;
 
 use process::RedisProcess;
+use request::request;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::os::unix::net::UnixStream;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -39,13 +42,7 @@ impl Server {
     }
 
     fn call(&mut self, words: &[&[u8]]) -> Answer {
-        let mut request = format!("*{}\r\n", words.len()).into_bytes();
-        for word in words {
-            request.extend_from_slice(format!("${}\r\n", word.len()).as_bytes());
-            request.extend_from_slice(word);
-            request.extend_from_slice(b"\r\n");
-        }
-        self.connection.get_mut().write_all(&request).expect("redis-server reads");
+        self.connection.get_mut().write_all(&request(words)).expect("redis-server reads");
         self.answer()
     }
 

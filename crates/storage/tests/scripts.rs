@@ -512,7 +512,9 @@ fn generated_scripts_leave_equal_states() {
             eval.fuel = 1 << (8 + prng.below(16));
         }
         // The second engine uses the state of the first one once more, the third has a new one.
-        operation.set_counts_script_alone(number % 4 != 0);
+        if let Some(terms) = operation.terms_mut() {
+            terms.counts_script_alone = number % 4 != 0;
+        }
         let mut body = Vec::new();
         Operation { blind: false, ..operation }.encode(&mut body);
         let answer = apply(&mut memory, number, &body);

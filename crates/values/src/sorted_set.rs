@@ -291,7 +291,7 @@ const TOGETHER_BYTES_MAX: usize = 8 << 20;
 pub(crate) struct TreesBuilder {
     by_score: Builder<ByScore>,
     members: Map,
-    /// Members that are not in the tree by hash yet: hash, score, and where the name ends in `names`.
+    /// Members that are not in the tree by hash yet: hash, score, and where the name stands in `names`.
     together: Vec<(u64, Score, Range<usize>)>,
     names: Vec<u8>,
 }
@@ -328,9 +328,9 @@ impl TreesBuilder {
         are_new
     }
 
-    pub(crate) fn finish(mut self) -> SortedSet {
-        self.insert();
-        let Self { by_score, members, .. } = self;
+    pub(crate) fn finish(self) -> SortedSet {
+        let Self { by_score, members, together, .. } = self;
+        debug_assert!(together.is_empty(), "the last of all members has been pushed");
         SortedSet(Form::Tree(Box::new(Trees { by_score: by_score.finish(), members })))
     }
 }

@@ -38,6 +38,7 @@ impl Writer {
     fn write(&mut self, writer: usize, files: &Files, stop: &AtomicBool, most: &AtomicUsize) {
         while !stop.load(Ordering::Relaxed) {
             if self.sent * WRITERS >= most.load(Ordering::Relaxed) {
+                // It waits for the test, and for nothing that a node does.
                 std::thread::sleep(Duration::from_millis(1));
                 continue;
             }

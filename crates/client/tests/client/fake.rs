@@ -122,21 +122,18 @@ pub(crate) fn start(hellos: Vec<Vec<u8>>) -> Arc<Cluster> {
 }
 
 fn accept(cluster: &Arc<Cluster>, replica: usize, listener: &TcpListener, hello: &[u8]) {
-    while let Ok((mut stream, _)) = listener.accept() {
+    while let Ok((stream, _)) = listener.accept() {
         if cluster.is_stopped.load(Ordering::Relaxed) {
             return;
         }
         cluster.connections[replica].lock().unwrap().push(stream.try_clone().unwrap());
         let (cluster, hello) = (Arc::clone(cluster), hello.to_vec());
-        std::thread::spawn(move || {
-            if stream.write_all(&hello).is_ok() {
-                serve(&cluster, replica, stream);
-            }
-        });
+        std::thread::spawn(move || serve(&cluster, replica, stream, &hello));
     }
 }
 
-fn serve(cluster: &Cluster, replica: usize, mut stream: TcpStream) {
+/// Greets in answer to a greeting: who learns the version of a replica may leave at once, and what it has said is unread.
+fn serve(cluster: &Cluster, replica: usize, mut stream: TcpStream, hello: &[u8]) {
     let (mut received, mut piece, mut out) = (Vec::new(), vec![0; 1 << 16], Vec::new());
     let mut is_greeted = false;
     while let Ok(count @ 1..) = stream.read(&mut piece) {
@@ -154,6 +151,7 @@ fn serve(cluster: &Cluster, replica: usize, mut stream: TcpStream) {
                 let version = Hello::version_of_answer(frame.payload);
                 cluster.greeted[replica].lock().unwrap().push(version);
                 is_greeted = true;
+                out.extend_from_slice(hello);
             }
             received.drain(..length);
         }

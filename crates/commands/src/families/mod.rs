@@ -105,6 +105,16 @@ impl Command<'_> {
         matches!(self, Self::FlushAll(_) | Self::SwapDb(_) | Self::RecordVersions(_))
     }
 
+    /// On what terms it runs a script or a function that may change keys, if it runs one.
+    pub(crate) const fn terms(&self) -> Option<RunTerms> {
+        match self {
+            Self::Eval(Eval { terms, .. })
+            | Self::EvalSha(EvalSha { terms, .. })
+            | Self::FCall(FCall { terms, .. }) => Some(*terms),
+            _ => None,
+        }
+    }
+
     /// True if the keys that it names are used by it. To ask when a key expires, or what kind of value it has, is no use, as in
     /// Redis; nor is what nodes ask for themselves.
     pub(crate) const fn uses_keys(&self) -> bool {

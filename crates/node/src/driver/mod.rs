@@ -240,7 +240,7 @@ impl<M: InMemory + Send + 'static, S: Store, H> ReplicaDriver<M, S, H> {
         if self.key_events.is_wanted() != self.key_events.is_told() {
             self.tell_wanted();
         }
-        if self.evictions.has_ended() {
+        if self.evictions.take_ended() {
             self.tell_memory_room(now, self.memory_limit);
         }
         if let Some((ticket, record)) = self.unappended.take()
@@ -436,9 +436,8 @@ impl<M: InMemory + Send + 'static, S: Store, H> ReplicaDriver<M, S, H> {
         if before.map(|before| before.eviction) != eviction {
             memory.engine_mut().set_eviction(eviction.unwrap_or_default());
         }
-        match limit.filter(|_| self.replica.is_leader()) {
-            Some(limit) => self.evictions.choose(memory.engine(), memory.executed(), &limit),
-            None => self.evictions.rest(),
+        if let Some(limit) = limit.filter(|_| self.replica.is_leader()) {
+            self.evictions.choose(memory.engine(), memory.executed(), &limit);
         }
         #[cfg(feature = "planted-bugs")]
         if let (Some(limit), Some(PlantedBug::EvictedInPassing)) = (limit, self.planted) {

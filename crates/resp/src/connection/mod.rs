@@ -652,7 +652,9 @@ impl CommandPipeline {
                 *now_ms = context.now.as_millis();
             }
             let may_touch_any = self.session.shared.settings.undeclared_keys.load(Ordering::Relaxed) > 0;
-            operation.set_counts_script_alone(self.session.shared.counts_scripts_alone());
+            if let Some(terms) = operation.terms_mut() {
+                terms.counts_script_alone = self.session.shared.counts_scripts_alone();
+            }
             self.session.statistics.scripts.tell(operation, may_touch_any);
         }
         let local = if let Ok(Parsed::Local(command)) = &parsed { Some(*command) } else { None };

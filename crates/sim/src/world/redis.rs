@@ -353,10 +353,8 @@ impl World {
             self.trace.fold(0x3ed1_5000 + operation as u64);
             self.trace.line(now, format_args!("client {slot} operation {operation} ends: {ending:?}"));
             match ending {
-                Some(ending @ (Ending::Undone | Ending::WithoutMemory)) => {
-                    let without_memory = matches!(ending, Ending::WithoutMemory);
-                    let undone = Occurrence::ScriptUndone;
-                    self.tally.record(if without_memory { Occurrence::ScriptWithoutMemory } else { undone });
+                Some(Ending::Undone(why)) => {
+                    self.tally.record(why);
                     self.history.undo(operation);
                     self.history.finish(operation, Outcome::Done, now);
                 }

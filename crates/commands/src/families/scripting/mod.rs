@@ -105,6 +105,11 @@ pub struct RunTerms {
 }
 
 impl RunTerms {
+    /// True if it says what builds before wire format 14 do not know.
+    pub(crate) const fn is_new(self) -> bool {
+        self.lacks_memory || self.counts_script_alone
+    }
+
     /// See [`Operation::growth`](crate::Operation::growth).
     const fn growth(self, encoded: usize) -> usize {
         if self.lacks_memory { 0 } else { encoded + super::definition::KEY_BYTES }

@@ -88,6 +88,13 @@ fn apply_one<D: DatabasesMut>(databases: &mut D, view: View, operation: &Operati
         put_ok(reply);
     } else {
         replace_error(outcome, start, reply);
+        // What an update without a state to return has done stands in the log.
+        if !command.is_read()
+            && !operation.class().is_nilext()
+            && let Some(effects) = databases.effects_mut()
+        {
+            effects.add_reply(&reply[start..]);
+        }
     }
 }
 

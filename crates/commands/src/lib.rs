@@ -16,6 +16,7 @@ mod database_key;
 mod deadline;
 mod describe;
 mod double;
+mod effects;
 mod encoding;
 mod error;
 pub mod execution;
@@ -45,6 +46,7 @@ pub use describe::{
     Operations, WithoutMemory, describe, looks_at_little, operations, overwrites, without_memory,
 };
 pub use double::{parse_double, write_decimal, write_double};
+pub use effects::Effects;
 pub use error::{CommandError, ExecutionError, NO_MEMORY};
 pub use extended::Extended;
 pub use families::specification::{

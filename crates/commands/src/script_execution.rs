@@ -70,7 +70,13 @@ impl<D: DatabasesMut> Target for Writer<'_, D> {
         if !command.is_read() && self.changed.insert(*database) {
             self.databases.database_mut(*database).begin_undo();
         }
-        command.apply(self.databases, *database, view, reply)
+        let outcome = command.apply(self.databases, *database, view, reply);
+        if !command.is_read()
+            && let Some(effects) = self.databases.effects_mut()
+        {
+            effects.add_call(operation, reply);
+        }
+        outcome
     }
 
     fn work_on(&self, operation: &Operation<'_>) -> usize {

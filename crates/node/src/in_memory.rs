@@ -27,6 +27,11 @@ pub trait InMemory {
     fn begin_entry(&mut self, number: OpNumber);
     /// Executes the body of an update: see [`Engine::apply`](syros_storage::Engine::apply).
     fn apply(&mut self, time: WallTime, body: &[u8], reply: &mut Vec<u8>);
+    /// A hash of what updates have done since this was asked last: see
+    /// [`Engine::take_effects`](syros_storage::Engine::take_effects).
+    fn take_effects(&mut self) -> u64 {
+        0
+    }
     /// Executes the body of a read: see [`Engine::read`](syros_storage::Engine::read).
     fn read(&self, now: WallTime, body: &[u8], reply: &mut Vec<u8>);
     /// True if executing a body may take far longer than its length tells.
@@ -110,6 +115,10 @@ impl InMemory for MemoryEngine {
 
     fn apply(&mut self, time: WallTime, body: &[u8], reply: &mut Vec<u8>) {
         Engine::apply(self, time, body, reply);
+    }
+
+    fn take_effects(&mut self) -> u64 {
+        Engine::take_effects(self)
     }
 
     fn read(&self, now: WallTime, body: &[u8], reply: &mut Vec<u8>) {

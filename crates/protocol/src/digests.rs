@@ -6,6 +6,38 @@ use crate::message::{LogEntry, Payload};
 use alloc::collections::VecDeque;
 use syros_types::{OpNumber, fold};
 
+/// What a digest is of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum DigestOf {
+    /// Of the entries: what was to be executed.
+    Entries,
+    /// Of what their updates have done: see [`Returned`](crate::replica::Returned).
+    Effects,
+}
+
+/// The digests of a segment.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct SegmentDigests {
+    entries: u64,
+    effects: u64,
+}
+
+impl SegmentDigests {
+    /// The digests one by one.
+    pub fn each(self) -> impl Iterator<Item = (DigestOf, u64)> {
+        [(DigestOf::Entries, self.entries), (DigestOf::Effects, self.effects)].into_iter()
+    }
+
+    /// One of them.
+    #[must_use]
+    pub const fn of(self, of: DigestOf) -> u64 {
+        match of {
+            DigestOf::Entries => self.entries,
+            DigestOf::Effects => self.effects,
+        }
+    }
+}
+
 /// Segments that are remembered: those that a slow follower may still report.
 const SEGMENTS_MAX: usize = 64;
 
@@ -15,11 +47,11 @@ pub struct Digests {
     /// Entries in a segment; at least 1.
     length: u64,
     /// Of the entries since the present segment began.
-    running: u64,
+    running: SegmentDigests,
     /// Every entry of the present segment is in it.
     is_whole: bool,
-    /// Segments that have ended: their last op number and their digest.
-    ended: VecDeque<(OpNumber, u64)>,
+    /// Segments that have ended: their last op number and their digests.
+    ended: VecDeque<(OpNumber, SegmentDigests)>,
 }
 
 impl Digests {
@@ -27,12 +59,18 @@ impl Digests {
     #[must_use]
     pub fn after(base: OpNumber, length: u64) -> Self {
         let length = length.max(1);
-        Self { length, running: 0, is_whole: base.0.is_multiple_of(length), ended: VecDeque::new() }
+        let is_whole = base.0.is_multiple_of(length);
+        Self { length, running: SegmentDigests::default(), is_whole, ended: VecDeque::new() }
     }
 
-    /// The next entry has been executed. Gives the digest of the segment that it ends, if it ends one that is whole.
-    pub fn executed(&mut self, number: OpNumber, entry: &LogEntry) -> Option<u64> {
-        self.running = digest(self.running, entry);
+    /// An update of the entry that is executed next has done this.
+    pub const fn returned(&mut self, effects: u64) {
+        self.running.effects = absorb(self.running.effects, effects);
+    }
+
+    /// The next entry has been executed. Gives the digests of the segment that it ends, if it ends one that is whole.
+    pub fn executed(&mut self, number: OpNumber, entry: &LogEntry) -> Option<SegmentDigests> {
+        self.running.entries = digest(self.running.entries, entry);
         if !number.0.is_multiple_of(self.length) {
             return None;
         }
@@ -47,10 +85,10 @@ impl Digests {
         Some(ended)
     }
 
-    /// The digest of the segment that ends with this entry, if it is known.
+    /// The digests of the segment that ends with this entry, if they are known.
     #[must_use]
-    pub fn of(&self, number: OpNumber) -> Option<u64> {
-        self.ended.iter().rev().find(|(end, _)| *end == number).map(|(_, digest)| *digest)
+    pub fn of(&self, number: OpNumber) -> Option<SegmentDigests> {
+        self.ended.iter().rev().find(|(end, _)| *end == number).map(|(_, digests)| *digests)
     }
 }
 

@@ -1,5 +1,6 @@
 //! Everything that travels between clients and replicas, and what an update and a log entry are.
 
+use crate::digests::DigestOf;
 use alloc::boxed::Box;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
@@ -625,6 +626,8 @@ pub enum Message {
         /// The last entry of the segment.
         op_number: OpNumber,
         /// See [`Digests`](crate::digests::Digests).
+        of: DigestOf,
+        /// It.
         digest: u64,
     },
     /// Follower to a member: tell me how far your log is durable, whenever that changes, for as long as you are in my view.
@@ -652,6 +655,8 @@ pub enum Message {
         view: View,
         /// The last entry of the segment.
         op_number: OpNumber,
+        /// What the digest is of.
+        of: DigestOf,
         /// What the majority has.
         digest: u64,
     },

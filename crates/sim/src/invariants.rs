@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use syros_commands::access::{Announcement, KeyEvent, Notification, ScriptMessage};
 use syros_protocol::message::{LogEntry, Payload};
 use syros_protocol::replica::Replica;
+use syros_storage::execution::ExecutedUpdate;
 use syros_storage::{Engine as _, MemoryEngine};
 use syros_types::{OpNumber, OperationId, ReplicaId, SessionId, View, WallTime, key_hash};
 
@@ -364,10 +365,10 @@ impl Invariants {
     }
 
     /// A replica that executes entries at the same time as others has these answers, with the entries they are to.
-    pub fn answered(&mut self, replica: ReplicaId, answers: &[(OpNumber, Vec<u8>)]) {
-        for of_entry in answers.chunk_by(|(one, _), (next, _)| one == next) {
-            let Some((number, _)) = of_entry.first() else { continue };
-            let given = of_entry.iter().map(|(_, answer)| answer);
+    pub fn answered(&mut self, replica: ReplicaId, answers: &[ExecutedUpdate]) {
+        for of_entry in answers.chunk_by(|one, next| one.number == next.number) {
+            let Some(ExecutedUpdate { number, .. }) = of_entry.first() else { continue };
+            let given = of_entry.iter().map(|update| &update.reply);
             if self.answers.get(number).is_none_or(|expected| !given.eq(expected)) {
                 self.fail(format!("{replica} has another answer to entry {} than it has in order", number.0));
             }

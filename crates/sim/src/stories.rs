@@ -40,6 +40,7 @@ stories! {
     RinseOfOtherView in a group of 5: a_reread_counts_only_in_the_view_that_named_its_entry;
     UnattachedAccepted in a group of 3: a_stranger_cannot_use_the_session_of_another;
     UpdateLost in a group of 3: digests_tell_of_an_update_that_a_follower_lost;
+    EngineLosesUpdate in a group of 3: digests_tell_of_an_update_that_an_engine_lost;
     AllKeysAsOne in a group of 3: an_update_of_all_keys_does_not_come_before_what_it_removed;
     PromiseForgotten in a group of 3: a_follower_that_has_promised_joins_no_other_view;
     EarlierPromiseForgotten in a group of 3: a_promise_outlives_the_setting_that_it_was_made_under;
@@ -144,11 +145,25 @@ fn last_id(play: &mut Play) -> OperationId {
 /// A follower has nothing in its log where the others have an update. Nobody sees that but the members themselves, which
 /// compare digests of what they have executed.
 fn digests_tell_of_an_update_that_a_follower_lost(scenario: Scenario) -> Result<(), String> {
+    digests_tell(scenario, ClientCommand::Set)
+}
+
+/// All members have one log, and the engine of one does not execute all of it. What it returns later shows that.
+fn digests_tell_of_an_update_that_an_engine_lost(scenario: Scenario) -> Result<(), String> {
+    let command = |key, value: Vec<u8>| {
+        let is_silent = !value[0].is_multiple_of(3);
+        if is_silent { ClientCommand::Set(key, value) } else { ClientCommand::GetSet(key, value) }
+    };
+    digests_tell(scenario, command)
+}
+
+/// Members tell each other of a difference that nobody else sees.
+fn digests_tell(scenario: Scenario, command: impl Fn(u64, Vec<u8>) -> ClientCommand) -> Result<(), String> {
     let mut play = scenario.with(|swarm| swarm.protocol.replica.digest_entries = 8).start();
     play.world().invariants.look_away();
     let writer = play.client();
-    for round in 0..24_u8 {
-        let operation = play.submit(writer, ClientCommand::Set(u64::from(round % 3), vec![round]));
+    for round in 0..48_u8 {
+        let operation = play.submit(writer, command(u64::from(round / 2 % 3), vec![round]));
         play.run(100 * MILLI);
         if let Some(told) = play.world().violation() {
             // The leader counts the segment, which operators see in INFO and in the status.

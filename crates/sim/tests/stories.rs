@@ -7,7 +7,7 @@ use syros_sim::stories::STORIES;
 const fn told_of(bug: PlantedBug) -> &'static str {
     match bug {
         // Clients see nothing of these.
-        PlantedBug::UpdateLost => "says that members differ",
+        PlantedBug::UpdateLost | PlantedBug::EngineLosesUpdate => "says that members differ",
         PlantedBug::DeadSourceAskedOn => "does not join view 2",
         _ => "not linearizable",
     }

@@ -5,8 +5,8 @@ use crate::keyspace::{Keyspace, RemovalPace};
 use crate::listing::Listing;
 use crate::removals::Recorded;
 use crate::snapshot::put_database;
-use syros_commands::Programs;
 use syros_commands::access::{Announcement, Databases, DatabasesMut, Expiry, Keys, KeysMut};
+use syros_commands::{Effects, Programs};
 use syros_types::{Database, EvictionPolicy, EvictionSettings, WallTime};
 
 /// How many databases there are beside the first.
@@ -27,6 +27,8 @@ pub(crate) struct MemoryDatabases {
     /// The database in which something may happen now, and how often that has been another one: the order of what has
     /// happened in several.
     changing: (Database, u64),
+    /// What the updates since [`Self::take_effects`] have done.
+    effects: Effects,
 }
 
 impl MemoryDatabases {
@@ -44,6 +46,7 @@ impl MemoryDatabases {
             programs: Programs::NONE,
             notifies: false,
             changing: (Database::FIRST, 0),
+            effects: Effects::default(),
         }
     }
 
@@ -132,6 +135,11 @@ impl MemoryDatabases {
         let mut events: Vec<_> = self.in_use_mut().flat_map(|keys| keys.events_mut().take()).collect();
         events.sort_by_key(|(turn, _)| *turn);
         without_turns(events)
+    }
+
+    /// See [`Engine::take_effects`](crate::Engine::take_effects).
+    pub(crate) const fn take_effects(&mut self) -> u64 {
+        self.effects.take()
     }
 
     /// From now on this policy of eviction counts.
@@ -303,6 +311,10 @@ impl DatabasesMut for MemoryDatabases {
         };
         keys.events_mut().begin_turn(turn);
         keys
+    }
+
+    fn effects_mut(&mut self) -> Option<&mut Effects> {
+        Some(&mut self.effects)
     }
 
     fn set_programs(&mut self, programs: Programs) {

@@ -4,9 +4,9 @@
 use core::cell::Cell;
 use core::ops::ControlFlow;
 use std::collections::BTreeMap;
-use syros_commands::Programs;
 use syros_commands::access::{Databases, DatabasesMut, EntryRef, Expiry, Keys, KeysMut, Version};
 use syros_commands::execution;
+use syros_commands::{Effects, Programs};
 use syros_types::{Database, Prng, WallTime};
 use syros_values::{Collection, Kind, Value, WrongType};
 
@@ -211,6 +211,11 @@ impl<D: Databases> DatabasesMut for WriteOverlay<'_, D> {
 
     fn record_versions(&mut self) {
         self.is_certain.set(false);
+    }
+
+    /// Nothing is executed here.
+    fn effects_mut(&mut self) -> Option<&mut Effects> {
+        None
     }
 }
 

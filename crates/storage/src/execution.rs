@@ -110,11 +110,22 @@ impl<B, J> LaneBarrier<B, J> {
     }
 }
 
+/// What an update has returned.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ExecutedUpdate {
+    /// Its log entry.
+    pub number: OpNumber,
+    /// The encoded replies of its operations.
+    pub reply: Vec<u8>,
+    /// See [`Engine::take_effects`](crate::Engine::take_effects).
+    pub effects: u64,
+}
+
 /// What came of the entries of a chunk that a lane has executed.
 #[derive(Debug, Default)]
 pub struct ChunkResults {
     /// The answers that somebody wants.
-    pub replies: Vec<(OpNumber, Vec<u8>)>,
+    pub replies: Vec<ExecutedUpdate>,
     /// What clients are told of.
     pub announcements: Vec<Announcement>,
 }
@@ -166,7 +177,7 @@ impl ReadWay {
 /// Executes the items of one lane.
 pub struct Worker<S: Store> {
     lane: Lane<S>,
-    replies: Vec<(OpNumber, Vec<u8>)>,
+    replies: Vec<ExecutedUpdate>,
     /// It has come to the barrier that is its next item.
     has_arrived: bool,
     scratch: Vec<u8>,
@@ -225,7 +236,8 @@ impl<S: Store> Worker<S> {
             self.lane.begin_entry(task.number);
             self.lane.execute(task.time, task.body.as_ref(), &mut self.scratch);
             if task.wants_reply {
-                self.replies.push((task.number, self.scratch.clone()));
+                let (reply, effects) = (self.scratch.clone(), self.lane.take_effects());
+                self.replies.push(ExecutedUpdate { number: task.number, reply, effects });
             }
             if self.lane.uncommitted_bytes() > UNCOMMITTED_MAX {
                 self.lane.commit();
@@ -253,7 +265,7 @@ pub struct Executed {
     /// The log time of it: readers may see it now.
     pub time: WallTime,
     /// The answers that somebody wants, in log order.
-    pub replies: Vec<(OpNumber, Vec<u8>)>,
+    pub replies: Vec<ExecutedUpdate>,
     /// What clients are told of, in log order.
     pub announcements: Vec<Announcement>,
 }
@@ -419,7 +431,7 @@ impl<B: AsRef<[u8]>, J> Dispatcher<B, J> {
         let ChunkResults { mut replies, mut announcements } = results;
         self.first_chunk += 1;
         self.waiting_bytes -= bytes;
-        replies.sort_by_key(|(number, _)| *number);
+        replies.sort_by_key(|update| update.number);
         // One lane has executed all of an entry, and has told of it in its order.
         announcements.sort_by_key(Announcement::entry);
         Some(Executed { through, time, replies, announcements })

@@ -106,6 +106,11 @@ pub trait Engine {
     /// record goes.
     fn take_announcements(&mut self) -> Vec<Announcement>;
 
+    /// A hash of what the updates have done that were applied since this was asked last: of what they have returned, and of
+    /// the updates that scripts have called. Equal on engines that have applied the same to equal states. Updates
+    /// that return no state have no part in it.
+    fn take_effects(&mut self) -> u64;
+
     /// Log time.
     fn time(&self) -> WallTime;
 

@@ -7,8 +7,10 @@ use std::sync::{Arc, Mutex};
 use syros_commands::families::RecordVersions;
 use syros_commands::{Operation, Reply, describe};
 use syros_storage::conformance::{Generator, body_if_data, body_of};
-use syros_storage::execution::{Dispatcher, Item, ItemProgress, ReadWay, Task, Worker};
-use syros_storage::{Change, DiskEngine, Engine, Lane, MemoryStore, Pressure, Reader, Store, StoreError};
+use syros_storage::execution::{Dispatcher, ExecutedUpdate, Item, ItemProgress, ReadWay, Task, Worker};
+use syros_storage::{
+    Change, DiskEngine, Engine, Lane, MemoryEngine, MemoryStore, Pressure, Reader, Store, StoreError,
+};
 use syros_types::{Footprint, OpNumber, Prng, WallTime};
 
 /// What is asked for at a barrier: the answer to a read, or that what has expired be removed.
@@ -27,7 +29,7 @@ struct Lanes {
     queues: Vec<VecDeque<Item<Vec<u8>, BarrierJob>>>,
     engine: DiskEngine<MemoryStore>,
     applied: u64,
-    replies: Vec<(OpNumber, Vec<u8>)>,
+    replies: Vec<ExecutedUpdate>,
 }
 
 impl Lanes {
@@ -140,6 +142,7 @@ fn run(seed: u64, plant: bool) -> Result<(), String> {
     let history = bodies(seed);
     let mut prng = Prng::new(!seed);
     let (mut serial, _) = DiskEngine::open(MemoryStore::new()).expect("a store in memory");
+    let mut memory = MemoryEngine::new();
     let store = MemoryStore::new();
     let mut lanes = Lanes::new(store.clone(), 1 + prng.below(5) as usize);
     lanes.dispatcher.nobody_meets = plant;
@@ -153,7 +156,13 @@ fn run(seed: u64, plant: bool) -> Result<(), String> {
         serial.begin_entry(number);
         serial.apply(*time, body, &mut reply);
         digests.push(serial.digest());
-        expected.push((number, reply));
+        let mut in_memory = Vec::new();
+        memory.begin_entry(number);
+        memory.apply(*time, body, &mut in_memory);
+        let effects = serial.take_effects();
+        // Members may have engines of different types.
+        assert_eq!(memory.take_effects(), effects, "seed {seed}, entry {}", number.0);
+        expected.push(ExecutedUpdate { number, reply, effects });
         let task = Task { number, time: *time, body: body.clone(), wants_reply: true };
         if prng.chance(1, 20) {
             indivisible.push((footprint, task));

@@ -53,8 +53,27 @@ fn both(commands: &[&str]) -> String {
         last = apply(&mut memory, number, &body);
         assert_eq!(apply(&mut disk, number, &body), last, "{command}");
         assert_eq!(memory.digest(), disk.digest(), "{command}");
+        assert_eq!(memory.take_effects(), disk.take_effects(), "{command}");
     }
     last
+}
+
+/// Members that execute a script differently say so to each other even if it returns the same: they compare effects.
+#[test]
+fn what_a_script_writes_is_an_effect_and_what_it_reads_is_none() {
+    let effects = |script: &str| {
+        let mut engine = MemoryEngine::new();
+        apply(&mut engine, 1, &body(&["eval", script, "1", "k"], 1));
+        engine.take_effects()
+    };
+    let write = |text: &str| effects(&format!("redis.call('set', KEYS[1], {text})"));
+    assert_eq!(write("'a'"), write("'a'"));
+    assert_ne!(write("'a'"), write("'b'"));
+    assert_ne!(write("'a'"), effects("return nil"));
+    assert_eq!(effects("redis.call('keys', '*')"), effects("return nil"));
+    // It is undone, and its text is one thing of the build.
+    let undone = |script: &str| effects(&format!("redis.call('set', KEYS[1], 1) {script}"));
+    assert_eq!(undone("error('one')"), undone("error('other')"));
 }
 
 #[test]

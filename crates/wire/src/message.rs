@@ -8,6 +8,7 @@ use crate::parts::{
 use crate::primitive::{Reader, Writer};
 use crate::tag::message as tag;
 use std::time::Duration;
+use syros_protocol::digests::DigestOf;
 use syros_protocol::message::{
     Advised, Asked, Describe, DoViewChange, Freshness, Message, Refusal, StartView, StatusReport,
 };
@@ -104,8 +105,12 @@ fn encode_between_replicas<'a>(writer: Writer<'a>, message: &Message) -> Writer<
             let writer = writer.byte(tag::PREPARE_OK).number(view.0).number(op_number.0);
             writer.number(applied.0).fixed(sent_at.0).number(micros(*promise)).fixed(clock.0)
         }
-        Message::Digest { view, op_number, digest } => {
-            writer.byte(tag::DIGEST).number(view.0).number(op_number.0).fixed(*digest)
+        Message::Digest { view, op_number, of, digest } => {
+            let tag = match of {
+                DigestOf::Entries => tag::DIGEST,
+                DigestOf::Effects => tag::DIGEST_OF_EFFECTS,
+            };
+            writer.byte(tag).number(view.0).number(op_number.0).fixed(*digest)
         }
         Message::HeldByAll { view, op_number } => {
             writer.byte(tag::HELD_BY_ALL).number(view.0).number(op_number.0)
@@ -114,8 +119,12 @@ fn encode_between_replicas<'a>(writer: Writer<'a>, message: &Message) -> Writer<
         Message::LogDurable { view, op_number } => {
             writer.byte(tag::LOG_DURABLE).number(view.0).number(op_number.0)
         }
-        Message::Diverged { view, op_number, digest } => {
-            writer.byte(tag::DIVERGED).number(view.0).number(op_number.0).fixed(*digest)
+        Message::Diverged { view, op_number, of, digest } => {
+            let tag = match of {
+                DigestOf::Entries => tag::DIVERGED,
+                DigestOf::Effects => tag::DIVERGED_IN_EFFECTS,
+            };
+            writer.byte(tag).number(view.0).number(op_number.0).fixed(*digest)
         }
         Message::FetchBodies { view, ids } => writer.byte(tag::FETCH_BODIES).number(view.0).ids(ids),
         Message::Bodies { view, requests } => writer.byte(tag::BODIES).number(view.0).requests(requests),
@@ -368,9 +377,10 @@ fn decode_between_replicas(
             promise: Duration::from_micros(reader.number()?),
             clock: WallTime(reader.fixed()?),
         },
-        tag::DIGEST => Message::Digest {
+        tag::DIGEST | tag::DIGEST_OF_EFFECTS => Message::Digest {
             view: View(reader.number()?),
             op_number: OpNumber(reader.number()?),
+            of: if tag == tag::DIGEST { DigestOf::Entries } else { DigestOf::Effects },
             digest: reader.fixed()?,
         },
         tag::WATCH_LOG => Message::WatchLog { view: View(reader.number()?) },
@@ -380,9 +390,10 @@ fn decode_between_replicas(
         tag::LOG_DURABLE => {
             Message::LogDurable { view: View(reader.number()?), op_number: OpNumber(reader.number()?) }
         }
-        tag::DIVERGED => Message::Diverged {
+        tag::DIVERGED | tag::DIVERGED_IN_EFFECTS => Message::Diverged {
             view: View(reader.number()?),
             op_number: OpNumber(reader.number()?),
+            of: if tag == tag::DIVERGED { DigestOf::Entries } else { DigestOf::Effects },
             digest: reader.fixed()?,
         },
         tag::FETCH_BODIES => Message::FetchBodies { view: View(reader.number()?), ids: reader.ids()? },
@@ -532,6 +543,7 @@ pub fn version_of(message: &Message) -> u16 {
         | Message::Advise { of: Advised::Reads, .. } => 9,
         Message::AnswerDirectly { .. } => 10,
         Message::HeldByAll { .. } => 13,
+        Message::Digest { of: DigestOf::Effects, .. } | Message::Diverged { of: DigestOf::Effects, .. } => 15,
         _ => VERSION_MIN,
     }
 }

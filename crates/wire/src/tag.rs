@@ -96,6 +96,10 @@ pub mod message {
     pub const LOG_DURABLE: u8 = 50;
     /// `HeldByAll`: since version 13.
     pub const HELD_BY_ALL: u8 = 53;
+    /// `Digest` of effects: since version 15.
+    pub const DIGEST_OF_EFFECTS: u8 = 54;
+    /// `Diverged` by a digest of effects: since version 15.
+    pub const DIVERGED_IN_EFFECTS: u8 = 55;
     /// `DoViewChange` with the rule of the sender's last normal view: since version 7.
     pub const DO_VIEW_CHANGE_OF_RULE: u8 = 51;
     /// `StartView` with a rule: since version 7.

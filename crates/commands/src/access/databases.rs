@@ -1,6 +1,7 @@
 //! What commands need of all databases of a store.
 
 use super::{Keys, KeysMut};
+use crate::effects::Effects;
 use crate::programs::Programs;
 use syros_types::Database;
 
@@ -36,4 +37,7 @@ pub trait DatabasesMut: Databases<Keys: KeysMut> {
 
     /// Has versions of the keys of all databases recorded from the present log entry on, if they are not.
     fn record_versions(&mut self);
+
+    /// Where the effects of updates are collected; `None` if nobody compares them.
+    fn effects_mut(&mut self) -> Option<&mut Effects>;
 }

@@ -22,7 +22,8 @@ use syros_protocol::message::{Asked, Body, Message, Payload, Peer};
 use syros_protocol::record::{Record, SnapshotHead, Ticket};
 #[cfg(feature = "planted-bugs")]
 use syros_protocol::replica::PlantedBug;
-use syros_protocol::replica::{Action, Event, Replica};
+use syros_protocol::replica::{Action, Event, Replica, Returned};
+use syros_storage::execution::ExecutedUpdate;
 use syros_storage::{Store, StoreError};
 use syros_types::{Instant, Now, OpNumber, OperationId, ReplicaId, View, WallTime};
 
@@ -645,7 +646,12 @@ impl<M: InMemory + Send + 'static, S: Store, H> ReplicaDriver<M, S, H> {
                 self.key_events
                     .add_of(executed.announcements, |number| update_of(&self.replica, number, before));
                 let replies = executed.replies.into_iter();
-                let replies = replies.map(|(number, reply)| (number, Body::from(reply))).collect();
+                let replies = replies.map(|ExecutedUpdate { number, reply, effects }| Returned {
+                    number,
+                    reply: Body::from(reply),
+                    effects,
+                });
+                let replies = replies.collect();
                 self.replica.handle(now, Event::Applied { through: executed.through, replies });
             }
             ExecutorEvent::Expired(notifications) => {

@@ -9,7 +9,7 @@ use std::time::Duration;
 use syros_protocol::message::{Body, LogEntry, Message, Payload};
 #[cfg(feature = "planted-bugs")]
 use syros_protocol::replica::PlantedBug;
-use syros_protocol::replica::{Event, Replica};
+use syros_protocol::replica::{Event, Replica, Returned};
 use syros_storage::MemoryEngine;
 use syros_types::{Class, Instant, OpNumber, WallTime};
 
@@ -177,7 +177,7 @@ impl<E: InMemory> MemoryExecutor<E> {
             self.apply_later = Some(through);
             return None;
         }
-        let mut replies: Vec<(OpNumber, Body)> = Vec::new();
+        let mut replies = Vec::new();
         let mut returned_bytes = 0;
         let deadline = clock().after(EXECUTION_TIME);
         let before = self.executed.0;
@@ -213,7 +213,8 @@ impl<E: InMemory> MemoryExecutor<E> {
                 self.redo_undone(entry.time, body);
                 if update.class == Class::Update {
                     returned_bytes += self.reply.len();
-                    replies.push((number, Body::from(self.reply.as_slice())));
+                    let (reply, effects) = (Body::from(self.reply.as_slice()), self.engine.take_effects());
+                    replies.push(Returned { number, reply, effects });
                 }
             }
             if matches!(entry.payload, Payload::Register { .. } | Payload::Expire(_) | Payload::Tick) {

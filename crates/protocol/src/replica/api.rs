@@ -21,6 +21,17 @@ pub enum Boot {
     },
 }
 
+/// What an update has returned.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Returned {
+    /// Its log entry.
+    pub number: OpNumber,
+    /// What its client is told.
+    pub reply: Body,
+    /// A hash of what it has done: the same at all members, which tell each other ([`Digests`](crate::digests::Digests)).
+    pub effects: u64,
+}
+
 /// Something happened.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Event {
@@ -43,8 +54,8 @@ pub enum Event {
     Applied {
         /// The last one.
         through: OpNumber,
-        /// Results of the updates of class `Update` among them, in order, with their op numbers.
-        replies: alloc::vec::Vec<(OpNumber, Body)>,
+        /// What the updates of class `Update` among them have returned, in order.
+        replies: alloc::vec::Vec<Returned>,
     },
     /// It cannot be said before it is executed what an update returns that [`Action::Evaluate`] asked for.
     NotEvaluated {

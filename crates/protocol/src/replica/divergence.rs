@@ -3,34 +3,43 @@
 use super::role::Role;
 use super::trace_event::{HandOverReason, TraceEvent};
 use super::{PlantedBug, Replica};
-use crate::digests::Digests;
+use crate::digests::{DigestOf, Digests, SegmentDigests};
 use crate::message::{Message, Peer};
 use alloc::vec::Vec;
 use syros_types::{OpNumber, ReplicaId, View};
 
 impl Replica {
     /// A segment has been executed whole.
-    pub(super) fn on_segment(&mut self, op_number: OpNumber, digest: u64) {
-        if self.is_leader() {
-            self.compare(self.config.replica, op_number, digest);
-        } else if self.is_normal() {
-            let view = self.view;
-            self.send(Peer::Replica(self.leader()), Message::Digest { view, op_number, digest });
+    pub(super) fn on_segment(&mut self, op_number: OpNumber, digests: SegmentDigests) {
+        for (of, digest) in digests.each() {
+            if self.is_leader() {
+                self.compare(self.config.replica, (op_number, of), digest);
+            } else if self.is_normal() {
+                let view = self.view;
+                self.send(Peer::Replica(self.leader()), Message::Digest { view, op_number, of, digest });
+            }
         }
     }
 
-    pub(super) fn on_digest(&mut self, from: ReplicaId, view: View, op_number: OpNumber, digest: u64) {
-        if self.is_leader() && view == self.view && op_number <= self.log.op_number() {
-            self.compare(from, op_number, digest);
+    pub(super) fn on_digest(
+        &mut self,
+        from: ReplicaId,
+        view: View,
+        segment: (OpNumber, DigestOf),
+        digest: u64,
+    ) {
+        if self.is_leader() && view == self.view && segment.0 <= self.log.op_number() {
+            self.compare(from, segment, digest);
         }
     }
 
     /// Leader: a member has this digest of the segment that ends with this entry.
-    fn compare(&mut self, member: ReplicaId, op_number: OpNumber, digest: u64) {
-        let mine = self.digests.of(op_number);
+    fn compare(&mut self, member: ReplicaId, segment: (OpNumber, DigestOf), digest: u64) {
+        let (op_number, of) = segment;
+        let mine = self.digests.of(op_number).map(|digests| digests.of(of));
         let me = self.config.replica;
         let Role::Leader(leader) = &mut self.role else { return };
-        let reported = leader.comparison.add(op_number, (member, digest), (me, mine));
+        let reported = leader.comparison.add(segment, (member, digest), (me, mine));
         let known: Vec<(ReplicaId, u64)> =
             self.config.configuration.members().filter_map(|id| Some((id, reported[id.index()]?))).collect();
         if known.iter().all(|(_, other)| *other == digest) {
@@ -51,7 +60,7 @@ impl Replica {
             if *other == me {
                 self.diverge(op_number);
             } else {
-                self.send(Peer::Replica(*other), Message::Diverged { view, op_number, digest: *right });
+                self.send(Peer::Replica(*other), Message::Diverged { view, op_number, of, digest: *right });
             }
         }
     }
@@ -73,8 +82,15 @@ impl Replica {
     }
 
     /// The leader says that a majority has this digest.
-    pub(super) fn on_diverged(&mut self, from: ReplicaId, view: View, op_number: OpNumber, digest: u64) {
-        let is_other = self.digests.of(op_number).is_some_and(|mine| mine != digest);
+    pub(super) fn on_diverged(
+        &mut self,
+        from: ReplicaId,
+        view: View,
+        segment: (OpNumber, DigestOf),
+        digest: u64,
+    ) {
+        let (op_number, of) = segment;
+        let is_other = self.digests.of(op_number).is_some_and(|mine| mine.of(of) != digest);
         if self.is_normal() && view == self.view && from == self.leader() && is_other {
             self.diverge(op_number);
         }

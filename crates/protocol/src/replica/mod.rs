@@ -41,7 +41,7 @@ mod view_change;
 #[cfg(test)]
 mod tests;
 
-pub use api::{Action, Boot, EntryRef, Event};
+pub use api::{Action, Boot, EntryRef, Event, Returned};
 pub use config::{Config, Durability, Settings};
 #[cfg(feature = "planted-bugs")]
 pub use planted::PlantedBug;
@@ -421,8 +421,12 @@ impl Replica {
             Message::PrepareOk { view, op_number, applied, sent_at, promise, clock } => {
                 self.on_prepare_ok(from, view, (op_number, applied), (sent_at, promise, clock));
             }
-            Message::Digest { view, op_number, digest } => self.on_digest(from, view, op_number, digest),
-            Message::Diverged { view, op_number, digest } => self.on_diverged(from, view, op_number, digest),
+            Message::Digest { view, op_number, of, digest } => {
+                self.on_digest(from, view, (op_number, of), digest);
+            }
+            Message::Diverged { view, op_number, of, digest } => {
+                self.on_diverged(from, view, (op_number, of), digest);
+            }
             Message::FetchBodies { view, ids } => self.on_fetch_bodies(from, view, &ids),
             Message::Bodies { view, requests } => self.on_bodies(view, requests),
             Message::Forward { view, requests } => self.on_forward(view, requests),

@@ -2,12 +2,13 @@
 //! A Prepare ships ids of what the followers should have in their durability logs, and bodies of the
 //! rest; no body is sent or written to disk twice.
 
+use super::api::Returned;
 use super::backlog::Backlog;
 use super::role::{Batch, IncompletePrepare, Leader, MissingBodies, Progress, Role};
 use super::timers::Timer;
 use super::{Action, COMMIT_DELAY, HandOverReason, PlantedBug, Replica, TraceEvent, ViewChangeCause};
 use crate::message::{
-    Body, BodyHash, LogEntry, Message, Payload, Peer, Prepared, Request, Update, ViewChangeReason,
+    BodyHash, LogEntry, Message, Payload, Peer, Prepared, Request, Update, ViewChangeReason,
 };
 use crate::record::Record;
 use alloc::collections::BTreeSet;
@@ -706,7 +707,7 @@ impl Replica {
     }
 
     /// Entries have been executed: record completions, finalize, answer.
-    pub(super) fn on_applied(&mut self, through: OpNumber, replies: Vec<(OpNumber, Body)>) {
+    pub(super) fn on_applied(&mut self, through: OpNumber, replies: Vec<Returned>) {
         assert!(through <= self.apply_requested, "only what was asked for is applied");
         let mut replies = replies.into_iter();
         let reply_bytes_max = self.reply_bytes_max();
@@ -735,10 +736,10 @@ impl Replica {
                 let reply = if update.class.is_nilext() {
                     None
                 } else {
-                    let (answered, reply) =
-                        replies.next().expect("every update that returns state has a reply");
-                    assert!(answered == number, "replies come in log order");
-                    Some(reply)
+                    let returned = replies.next().expect("every update that returns state has a reply");
+                    assert!(returned.number == number, "replies come in log order");
+                    self.digests.returned(returned.effects);
+                    Some(returned.reply)
                 };
                 let (id, acked_below, time) = (request.id, request.acked_below, entry.time);
                 let unkept = self.sessions.complete(id, acked_below, reply, time, reply_bytes_max);
@@ -763,8 +764,8 @@ impl Replica {
             }
             self.answer_directly(number, core::mem::take(&mut direct), &dropped);
             dropped.clear();
-            if let Some(digest) = segment {
-                self.on_segment(number, digest);
+            if let Some(digests) = segment {
+                self.on_segment(number, digests);
             }
         }
         self.backlog.shrink();

@@ -18,12 +18,11 @@ use core::num::NonZeroU64;
 use core::ops::ControlFlow;
 use core::sync::atomic::Ordering;
 use std::sync::Arc;
-use syros_commands::Programs;
 use syros_commands::access::{
     Announcement, Databases, DatabasesMut, EntryRef as _, Expiry, KeyEvent, Keys, KeysMut, Operand, Version,
     is_hidden,
 };
-use syros_commands::execution;
+use syros_commands::{Effects, Programs, execution};
 use syros_types::{Database, OpNumber, Prng, SubscriptionKind, WallTime};
 use syros_values::{Collection, Kind, Moments, WrongType};
 
@@ -58,6 +57,8 @@ pub struct Lane<S: Store> {
     undo: Option<Undo>,
     /// What has happened to keys, and has not been told.
     events: EventLog,
+    /// What the updates since [`Self::take_effects`] have done.
+    effects: Effects,
 }
 
 /// What a lane was when a script began. No script removes all keys.
@@ -117,6 +118,7 @@ impl<S: Store> Lane<S> {
             bytes: 0,
             undo: None,
             events: EventLog::default(),
+            effects: Effects::default(),
         }
     }
 
@@ -142,6 +144,11 @@ impl<S: Store> Lane<S> {
     /// What clients are told of since this was asked last: of keys as far as it is asked, see [`Shared::set_notifying`].
     pub fn take_announcements(&mut self) -> Vec<Announcement> {
         without_turns(self.events.take())
+    }
+
+    /// See [`Engine::take_effects`](crate::Engine::take_effects).
+    pub const fn take_effects(&mut self) -> u64 {
+        self.effects.take()
     }
 
     /// Lets everybody see what was executed.
@@ -306,6 +313,10 @@ impl<S: Store> Databases for Lane<S> {
 }
 
 impl<S: Store> DatabasesMut for Lane<S> {
+    fn effects_mut(&mut self) -> Option<&mut Effects> {
+        Some(&mut self.effects)
+    }
+
     fn set_programs(&mut self, programs: Programs) {
         self.shared.set_programs(programs);
     }

@@ -706,6 +706,10 @@ impl<S: Store> Engine for DiskEngine<S> {
         core::mem::take(&mut self.announcements)
     }
 
+    fn take_effects(&mut self) -> u64 {
+        self.lane.take_effects()
+    }
+
     fn time(&self) -> WallTime {
         self.shared.time()
     }

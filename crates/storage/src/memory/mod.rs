@@ -378,6 +378,10 @@ impl Engine for MemoryEngine {
         self.databases.take_announcements()
     }
 
+    fn take_effects(&mut self) -> u64 {
+        self.databases.take_effects()
+    }
+
     fn time(&self) -> WallTime {
         self.databases.time()
     }

@@ -4,6 +4,7 @@
 use crate::random::{MESSAGE_KINDS, RECORD_KINDS, describe};
 use std::collections::BTreeSet;
 use std::time::Duration;
+use syros_protocol::digests::DigestOf;
 use syros_protocol::message::{
     Advice, Advised, Asked, Body, BodyHash, DoViewChange, Freshness, LogEntry, Message, Path, Payload,
     Prepared, Refusal, Request, RoleName, StartView, StatusReport, Update, ViewChangeReason,
@@ -240,12 +241,20 @@ fn of_replicas() -> Vec<(Message, String)> {
         (start(RULE), format!("34 05 8b02 07 0a 06 09 {entries_hex}")),
         (Message::GetStartView { view, commit }, "2b 07 09".into()),
         (
-            Message::Digest { view, op_number: OpNumber(300), digest: 0x0102 },
+            Message::Digest { view, op_number: OpNumber(300), of: DigestOf::Entries, digest: 0x0102 },
             "3c 07 ac02 0201000000000000".into(),
         ),
         (
-            Message::Diverged { view, op_number: OpNumber(300), digest: 0x0102 },
+            Message::Digest { view, op_number: OpNumber(300), of: DigestOf::Effects, digest: 0x0102 },
+            "36 07 ac02 0201000000000000".into(),
+        ),
+        (
+            Message::Diverged { view, op_number: OpNumber(300), of: DigestOf::Entries, digest: 0x0102 },
             "3d 07 ac02 0201000000000000".into(),
+        ),
+        (
+            Message::Diverged { view, op_number: OpNumber(300), of: DigestOf::Effects, digest: 0x0102 },
+            "37 07 ac02 0201000000000000".into(),
         ),
         (Message::HeldByAll { view, op_number: OpNumber(300) }, "35 07 ac 02".into()),
         (Message::WatchLog { view }, "31 07".into()),

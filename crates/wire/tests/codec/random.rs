@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 use std::time::Duration;
+use syros_protocol::digests::DigestOf;
 use syros_protocol::message::{
     Advice, Advised, Asked, Body, BodyHash, DoViewChange, Freshness, LogEntry, Message, Path, Payload,
     Prepared, Refusal, Request, RoleName, StartView, StatusReport, Update, ViewChangeReason,
@@ -45,6 +46,10 @@ fn rule(prng: &mut Prng) -> FastRule {
 fn told_rule(prng: &mut Prng) -> Option<FastRule> {
     let rule = rule(prng);
     (prng.below(2) == 0).then_some(rule)
+}
+
+fn digest_of(prng: &mut Prng) -> DigestOf {
+    if prng.below(2) == 0 { DigestOf::Entries } else { DigestOf::Effects }
 }
 
 fn op_number(prng: &mut Prng) -> OpNumber {
@@ -285,8 +290,14 @@ fn between_replicas(prng: &mut Prng, kind: u64) -> Message {
         34 => Message::DiskShort { view: view(prng) },
         29 => Message::SnapshotPart { op_number: op_number(prng), offset: number(prng), part: body(prng) },
         33 => Message::Attach { session: SessionId(number(prng)), nonce: prng.next_u64() },
-        35 => Message::Digest { view: view(prng), op_number: op_number(prng), digest: prng.next_u64() },
-        36 => Message::Diverged { view: view(prng), op_number: op_number(prng), digest: prng.next_u64() },
+        35 => {
+            let (view, op_number, of) = (view(prng), op_number(prng), digest_of(prng));
+            Message::Digest { view, op_number, of, digest: prng.next_u64() }
+        }
+        36 => {
+            let (view, op_number, of) = (view(prng), op_number(prng), digest_of(prng));
+            Message::Diverged { view, op_number, of, digest: prng.next_u64() }
+        }
         37 => Message::WatchLog { view: view(prng) },
         38 => Message::LogDurable { view: view(prng), op_number: op_number(prng) },
         39 => {

@@ -166,7 +166,8 @@ impl Cluster {
             for update in self.replicas[replica].entry(OpNumber(n)).updates() {
                 self.executed[replica].push(String::from_utf8_lossy(&update.request.body).into_owned());
                 if !update.class.is_nilext() {
-                    replies.push((OpNumber(n), Body::from(*b"reply")));
+                    let (number, reply) = (OpNumber(n), Body::from(*b"reply"));
+                    replies.push(Returned { number, reply, effects: 0 });
                 }
             }
         }

@@ -67,6 +67,14 @@ const fn strings_of_short_read(opcode: u8) -> Option<u8> {
     }
 }
 
+/// True of a body of updates of which each may well change nothing: see [`Operation`]. Of a malformed body it is false, and of
+/// one with a blind operation.
+#[must_use]
+pub fn may_be_no_op(body: &[u8]) -> bool {
+    let is_possible = |operation: Operation<'_>| !operation.blind && operation.command.may_be_no_op();
+    !body.is_empty() && operations(body).all(|operation| operation.is_ok_and(is_possible))
+}
+
 /// True if nothing is left of `older` once `newer` has run after it: both overwrite one key, and it
 /// is the same key. The key itself is compared, with its database, not its hash.
 #[must_use]

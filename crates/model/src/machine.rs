@@ -167,6 +167,14 @@ impl InMemory for ModelEngine {
         reply.extend_from_slice(&encode_value(Self(self.0).execute(body)));
     }
 
+    fn take_effects(&mut self, _: &[u8]) -> u64 {
+        0
+    }
+
+    fn answer_no_op(&self, _: WallTime, _: &[u8], _: &mut Vec<u8>) -> bool {
+        false
+    }
+
     fn evaluate(&self, body: &[u8], reply: &mut Vec<u8>) -> bool {
         self.read(WallTime(0), body, reply);
         true

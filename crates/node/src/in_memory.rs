@@ -27,11 +27,9 @@ pub trait InMemory {
     fn begin_entry(&mut self, number: OpNumber);
     /// Executes the body of an update: see [`Engine::apply`](syros_storage::Engine::apply).
     fn apply(&mut self, time: WallTime, body: &[u8], reply: &mut Vec<u8>);
-    /// A hash of what updates have done since this was asked last: see
+    /// A hash of what the update has done that was executed last, and has returned this: see
     /// [`Engine::take_effects`](syros_storage::Engine::take_effects).
-    fn take_effects(&mut self) -> u64 {
-        0
-    }
+    fn take_effects(&mut self, reply: &[u8]) -> u64;
     /// Executes the body of a read: see [`Engine::read`](syros_storage::Engine::read).
     fn read(&self, now: WallTime, body: &[u8], reply: &mut Vec<u8>);
     /// True if executing a body may take far longer than its length tells.
@@ -40,7 +38,9 @@ pub trait InMemory {
     }
     /// What an update would return: see [`Engine::evaluate`](syros_storage::Engine::evaluate).
     fn evaluate(&self, body: &[u8], reply: &mut Vec<u8>) -> bool;
-    /// The same, known to be wrong: as if no key expired before the update is executed.
+    /// What an update answers if it changes nothing: see [`MemoryEngine::answer_no_op`].
+    fn answer_no_op(&self, now: WallTime, body: &[u8], reply: &mut Vec<u8>) -> bool;
+    /// [`Self::evaluate`], known to be wrong: as if no key expired before the update is executed.
     #[cfg(feature = "planted-bugs")]
     fn evaluate_as_lasting(&self, body: &[u8], reply: &mut Vec<u8>) -> bool {
         self.evaluate(body, reply)
@@ -117,7 +117,7 @@ impl InMemory for MemoryEngine {
         Engine::apply(self, time, body, reply);
     }
 
-    fn take_effects(&mut self) -> u64 {
+    fn take_effects(&mut self, _reply: &[u8]) -> u64 {
         Engine::take_effects(self)
     }
 
@@ -131,6 +131,10 @@ impl InMemory for MemoryEngine {
 
     fn evaluate(&self, body: &[u8], reply: &mut Vec<u8>) -> bool {
         Engine::evaluate(self, body, reply)
+    }
+
+    fn answer_no_op(&self, now: WallTime, body: &[u8], reply: &mut Vec<u8>) -> bool {
+        Self::answer_no_op(self, now, body, reply)
     }
 
     #[cfg(feature = "planted-bugs")]

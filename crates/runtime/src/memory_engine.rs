@@ -8,7 +8,7 @@ use syros_snapshot::{Load, Loaded, SnapshotStore, SnapshotStoreError, States};
 use syros_storage::{
     Census, DetachedRead, Engine, ListedKeys, Loader, LongRead, MemoryEngine, StoreError, Victim,
 };
-use syros_types::{Database, EvictionPolicy, EvictionSettings, OpNumber, WallTime};
+use syros_types::{Database, EvictionPolicy, EvictionSettings, OpNumber, WallTime, key_hash};
 use syros_wal::FileDisk;
 
 /// An engine in memory. That it is one of two costs a jump that the processor foresees; behind it, the store of keys is
@@ -114,6 +114,22 @@ impl InMemory for AnyMemoryEngine {
         match self {
             Self::Keys(keys) => InMemory::go_on_keys(keys),
             Self::Machine(_) => None,
+        }
+    }
+
+    fn take_effects(&mut self, reply: &[u8]) -> u64 {
+        match self {
+            Self::Keys(keys) => InMemory::take_effects(keys, reply),
+            // What it has done shows in what it returns, as far as anybody can know.
+            Self::Machine(_) => key_hash(reply),
+        }
+    }
+
+    /// Nobody can know whether a machine of somebody's own changes anything.
+    fn answer_no_op(&self, now: WallTime, body: &[u8], reply: &mut Vec<u8>) -> bool {
+        match self {
+            Self::Keys(keys) => InMemory::answer_no_op(keys, now, body, reply),
+            Self::Machine(_) => false,
         }
     }
 

@@ -42,6 +42,15 @@ pub enum ClientEffect {
         /// The log entry after which a member answered.
         applied: Option<OpNumber>,
     },
+    /// An update of a Redis client that changes nothing has been answered after this log entry, and is not in the log.
+    NoOp {
+        /// The operation, or one of them.
+        operation: OperationIndex,
+        /// The reply to all of them.
+        reply: Body,
+        /// The log entry.
+        applied: OpNumber,
+    },
     /// Bytes leave for a Redis client.
     Reply {
         /// Its connection.
@@ -182,7 +191,7 @@ impl ClientProcess {
         let now = self.clock.now(time);
         if let Core::FrontEnd(host) = &mut self.core {
             let mut wanted = Vec::new();
-            host.run(now, home, &mut wanted);
+            host.run((time, now), home, &mut wanted);
             wanted.into_iter().for_each(|effect| pass_on(effect, effects));
             return;
         }
@@ -250,6 +259,7 @@ fn pass_on(effect: HostEffect, effects: &mut Vec<ClientEffect>) {
         }
         HostEffect::Sent { operation, id } => ClientEffect::Sent { operation, id },
         HostEffect::Read { operation, reply, applied } => ClientEffect::Read { operation, reply, applied },
+        HostEffect::NoOp { operation, reply, applied } => ClientEffect::NoOp { operation, reply, applied },
         HostEffect::Reply { address, bytes } => ClientEffect::Reply { address, bytes },
         HostEffect::Close { address } => ClientEffect::Close { address },
         HostEffect::SendToPeer { to, message } => ClientEffect::SendToPeer { to, message },

@@ -14,7 +14,7 @@ use std::collections::VecDeque;
 use std::rc::Rc;
 use syros_commands::access::Announcement;
 use syros_node::data::ViewFile;
-use syros_node::front_end::RedisFrontEnd;
+use syros_node::front_end::{NoOpAnswer, RedisFrontEnd};
 use syros_node::snapshots::{EngineFiles, SnapshotJob, SnapshotReport, SnapshotSizes, SnapshotWorker};
 use syros_node::{
     DiskExecutor, DriverObserver, DurableQueue, Evictions, Execution, MemoryLimit, Notice, Observer, Output,
@@ -23,6 +23,7 @@ use syros_node::{
 use syros_protocol::message::{LogEntry, Message, Peer, Prepared, RoleName};
 use syros_protocol::record::Ticket;
 use syros_protocol::replica::{Boot, Config, Event, Replica, TraceEvent};
+use syros_resp::Submission;
 use syros_snapshot::{SnapshotFiles, SnapshotStore};
 use syros_storage::execution::Executed;
 use syros_storage::{Engine as _, MemoryEngine, MemoryStore};
@@ -249,6 +250,11 @@ impl ReplicaProcess {
         let mut reply = Vec::new();
         memory.engine().read(now.wall, body, &mut reply);
         Some(reply)
+    }
+
+    /// What an update answers that changes nothing, and after which entry, if this replica can say so.
+    pub(crate) fn answer_no_op(&mut self, time: VirtualTime, submission: &Submission) -> NoOpAnswer {
+        self.driver.answer_no_op(self.clock.now(time), &submission.footprint, &submission.body)
     }
 
     /// One line on the core.

@@ -15,11 +15,11 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 use syros_commands::Operation;
 use syros_node::front_end::{
-    ClientMemory, FrontEndAction, FrontEndSettings, MessagePeer, RedisFrontEnd, Submitted,
+    ClientMemory, FrontEndAction, FrontEndSettings, MessagePeer, NoOpAnswer, RedisFrontEnd, Submitted,
 };
 use syros_protocol::client::{Client, Config, Event, Token};
 use syros_protocol::message::{Body, Message, Request};
-use syros_resp::{Connection, Context, DebugAccess, Identity, ServerInfo, ServerReport};
+use syros_resp::{Connection, Context, DebugAccess, Identity, ServerInfo, ServerReport, Submission};
 use syros_types::{Database, Instant, Now, OpNumber, OperationId, ReplicaSet};
 use syros_wire::FrontEndMessage;
 
@@ -43,6 +43,8 @@ pub(crate) enum HostEffect {
     Sent { operation: OperationIndex, id: OperationId },
     /// A read, or a body of several, has ended.
     Read { operation: OperationIndex, reply: Option<Body>, applied: Option<OpNumber> },
+    /// An update that changes nothing has been answered without an entry in the log: after this one.
+    NoOp { operation: OperationIndex, reply: Body, applied: OpNumber },
     /// Bytes leave for a client.
     Reply { address: u64, bytes: Vec<u8> },
     /// The process closes a connection.
@@ -486,10 +488,11 @@ impl RedisHost {
 
     // ---- The process.
 
-    /// Does what there is to do, beside the replica in the same process, if there is one.
+    /// Does what there is to do at `time`, when its clock says `now`, beside the replica in the same process, if there is one:
+    /// its clock is another one here.
     pub(crate) fn run(
         &mut self,
-        now: Now,
+        (time, now): (VirtualTime, Now),
         mut home: Option<&mut ReplicaProcess>,
         effects: &mut Vec<HostEffect>,
     ) {
@@ -529,6 +532,23 @@ impl RedisHost {
                     FrontEndAction::Look(look) => {
                         let reply = home.as_ref().and_then(|home| home.read_at_once(now, &look.body));
                         self.front_end.on_look(now, look, reply.as_deref());
+                    }
+                    FrontEndAction::Try(attempt) => {
+                        let answer = match &mut home {
+                            Some(home) => home.answer_no_op(time, attempt.submission()),
+                            None => NoOpAnswer::Unknown,
+                        };
+                        if let NoOpAnswer::NoOp(applied, reply) = &answer {
+                            let Submission { slot, body, .. } = attempt.submission();
+                            let operations = self.operations_in(attempt.address(), *slot, body);
+                            let answered = |operation| HostEffect::NoOp {
+                                operation,
+                                reply: reply.clone(),
+                                applied: *applied,
+                            };
+                            effects.extend(operations.into_iter().map(answered));
+                        }
+                        self.front_end.on_tried(now, attempt, answer);
                     }
                 }
             }
@@ -638,23 +658,30 @@ impl RedisHost {
     /// Finds out which commands are in what the front end has submitted: for the judge, which tries the order of the log first.
     fn record_submitted(&mut self) {
         while let Some(submitted) = self.front_end.next_submitted() {
-            let mut operations = Vec::new();
-            let mut rest: &[u8] = submitted.made.as_ref().unwrap_or(&submitted.body);
-            let awaited = self.sockets.get_mut(&submitted.address).map(|socket| &mut socket.awaited);
-            for awaited in awaited.into_iter().flatten() {
-                // A read that is submitted again keeps its slot.
-                if let Awaited::Operation { operation, asked, encoding, slot, .. } = awaited
-                    && slot.is_none_or(|slot| slot == submitted.slot)
-                    && !rest.is_empty()
-                    && let Some(after) = without(rest, encoding, asked.tag().as_deref())
-                {
-                    *slot = Some(submitted.slot);
-                    rest = after;
-                    operations.push(*operation);
-                }
-            }
-            self.submitted.insert(submitted.token, (submitted, operations));
+            let Submitted { address, slot, token, ref body, ref made } = submitted;
+            let operations = self.operations_in(address, slot, made.as_ref().unwrap_or(body));
+            self.submitted.insert(token, (submitted, operations));
         }
+    }
+
+    /// The commands of a client that are in this body, which its connection calls so.
+    fn operations_in(&mut self, address: u64, called: u64, body: &[u8]) -> Vec<OperationIndex> {
+        let mut operations = Vec::new();
+        let mut rest = body;
+        let awaited = self.sockets.get_mut(&address).map(|socket| &mut socket.awaited);
+        for awaited in awaited.into_iter().flatten() {
+            // A read that is submitted again keeps its slot.
+            if let Awaited::Operation { operation, asked, encoding, slot, .. } = awaited
+                && slot.is_none_or(|slot| slot == called)
+                && !rest.is_empty()
+                && let Some(after) = without(rest, encoding, asked.tag().as_deref())
+            {
+                *slot = Some(called);
+                rest = after;
+                operations.push(*operation);
+            }
+        }
+        operations
     }
 
     fn record_sent(&mut self, request: &Request, effects: &mut Vec<HostEffect>) {

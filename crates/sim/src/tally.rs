@@ -115,6 +115,7 @@ occurrences! {
     CopyCompared = Events, "copies compared": "A Redis client that keeps a copy was answered what it keeps.";
     CopyDropped = Events, "copies dropped": "A Redis client was told to drop a copy of what it had read.";
     ScriptUndone = Events, "script undone": "A Redis client was told that nothing was done of its script.";
+    NoOpAnswered = Events, "no-op answered": "A leader's node answered an update that changes nothing, and did not order it.";
     ScriptWithoutMemory = Events, "script without memory": "A Redis client was told that memory was short for a command of its script.";
     NoQuorum = Events, "Redis client: NOQUORUM": "A Redis client was told that no majority can be reached.";
     RedisUnknown = Events, "Redis client: UNKNOWN": "A Redis client was told that nobody knows.";

@@ -4,10 +4,10 @@
 use core::cell::Cell;
 use core::ops::ControlFlow;
 use std::collections::BTreeMap;
-use syros_commands::access::{Databases, DatabasesMut, EntryRef, Expiry, Keys, KeysMut, Version};
+use syros_commands::access::{Databases, DatabasesMut, EntryRef, Expiry, KeyEvent, Keys, KeysMut, Version};
 use syros_commands::execution;
 use syros_commands::{Effects, Programs};
-use syros_types::{Database, Prng, WallTime};
+use syros_types::{Database, Prng, SubscriptionKind, WallTime};
 use syros_values::{Collection, Kind, Value, WrongType};
 
 /// Appends what a body would answer to `reply`; see [`Engine::evaluate`](crate::Engine::evaluate).
@@ -34,6 +34,25 @@ pub(crate) fn evaluate_as_lasting<D: Databases>(
         body,
         reply,
     )
+}
+
+/// Appends what a body answers if it is executed now; false, and nothing is appended, if it changes anything. Nobody may have
+/// found a key of it expired.
+pub(crate) fn answer_no_op<D: Databases>(
+    databases: &D,
+    time: WallTime,
+    body: &[u8],
+    reply: &mut Vec<u8>,
+) -> bool {
+    let mut draft =
+        WriteOverlay { takes_keys_for_lasting: true, watches: true, ..WriteOverlay::new(databases) };
+    let start = reply.len();
+    execution::apply(&mut draft, time, body, reply);
+    let is_no_op = draft.is_certain.get() && !draft.has_changed;
+    if !is_no_op {
+        reply.truncate(start);
+    }
+    is_no_op
 }
 
 fn evaluate_with<D: Databases>(
@@ -67,8 +86,12 @@ struct WriteOverlay<'a, D> {
     undo: Option<(Changes, BTreeMap<Database, Changes>)>,
     /// No answer depends on when the body is executed, or on keys that it does not name.
     is_certain: Cell<bool>,
-    #[cfg(feature = "planted-bugs")]
+    /// What is executed is executed now: no key expires before that.
     takes_keys_for_lasting: bool,
+    /// It is asked whether anything changes. An edit alone does not say so, because it may leave things as they are.
+    watches: bool,
+    /// Something has changed, or an update has told of that.
+    has_changed: bool,
 }
 
 impl<'a, D: Databases> WriteOverlay<'a, D> {
@@ -80,8 +103,9 @@ impl<'a, D: Databases> WriteOverlay<'a, D> {
             changes_elsewhere: BTreeMap::new(),
             undo: None,
             is_certain: Cell::new(true),
-            #[cfg(feature = "planted-bugs")]
             takes_keys_for_lasting: false,
+            watches: false,
+            has_changed: false,
         }
     }
 
@@ -110,16 +134,8 @@ impl<'a, D: Databases> WriteOverlay<'a, D> {
     }
 
     /// True if this key, or a field of it, may be gone by the time that the body is executed at.
-    #[cfg_attr(
-        not(feature = "planted-bugs"),
-        expect(clippy::unused_self, reason = "same signature as with planted bugs")
-    )]
     fn may_expire(&self, found: &impl EntryRef) -> bool {
-        #[cfg(feature = "planted-bugs")]
-        if self.takes_keys_for_lasting {
-            return false;
-        }
-        found.is_expiring()
+        !self.takes_keys_for_lasting && found.is_expiring()
     }
 
     /// A key's value and expiry, if it exists.
@@ -192,6 +208,7 @@ impl<D: Databases> DatabasesMut for WriteOverlay<'_, D> {
 
     fn move_key(&mut self, name: &[u8], from: Database, to: Database) {
         if let Some(found) = self.database(from).copy(name) {
+            self.has_changed = true;
             self.database_mut(from).change(name, None);
             self.database_mut(to).change(name, Some(found));
         }
@@ -280,10 +297,12 @@ impl<D: Databases> Keys for WriteOverlay<'_, D> {
 
 impl<D: Databases> KeysMut for WriteOverlay<'_, D> {
     fn set(&mut self, key: &[u8], value: &[u8], expiry: Expiry) {
+        self.has_changed = true;
         self.change(key, Some((Value::String(value.to_vec()), expiry)));
     }
 
     fn set_collection<C: Collection>(&mut self, key: &[u8], collection: C) {
+        self.has_changed = true;
         self.change(key, Some((collection.into(), None)));
     }
 
@@ -314,16 +333,19 @@ impl<D: Databases> KeysMut for WriteOverlay<'_, D> {
     }
 
     fn set_expiry(&mut self, key: &[u8], expiry: Expiry) {
+        self.has_changed = true;
         if let Some((value, _)) = self.copy(key) {
             self.change(key, Some((value, expiry)));
         }
     }
 
     fn remove(&mut self, key: &[u8]) {
+        self.has_changed = true;
         self.change(key, None);
     }
 
     fn rename(&mut self, from: &[u8], to: &[u8]) {
+        self.has_changed = true;
         if let Some(found) = self.copy(from) {
             self.change(from, None);
             self.change(to, Some(found));
@@ -332,6 +354,18 @@ impl<D: Databases> KeysMut for WriteOverlay<'_, D> {
 
     fn clear(&mut self) {
         self.is_certain.set(false);
+    }
+
+    fn notifies(&self) -> bool {
+        self.watches
+    }
+
+    fn notify(&mut self, _event: KeyEvent, _key: &[u8]) {
+        self.has_changed = true;
+    }
+
+    fn publish(&mut self, _kind: SubscriptionKind, _channel: &[u8], _payload: &[u8]) {
+        self.has_changed = true;
     }
 
     fn begin_undo(&mut self) {

@@ -1,9 +1,11 @@
 //! The in-memory engine passes the suite, and its tables' seed cannot be observed.
 
-use syros_commands::{Parsed, Reply, lookup, parse};
+use std::collections::BTreeMap;
+
+use syros_commands::{Parsed, Reply, lookup, may_be_no_op, operations, parse};
 use syros_storage::conformance::{self, Generator, body_if_data};
 use syros_storage::{Engine, MemoryEngine, RemovalPace};
-use syros_types::{Database, Prng, WallTime};
+use syros_types::{Database, OpNumber, Prng, WallTime};
 
 /// The engine of which these are the blocks.
 fn load(hash_seed: u64, blocks: &[Vec<u8>]) -> MemoryEngine {
@@ -476,4 +478,51 @@ fn a_bitop_combines_so_many_bytes() {
     let too_long = b"ERR strings of more than 1073741824 bytes in one command".to_vec();
     assert_eq!(answer(&words), Reply::Error(too_long));
     assert_eq!(answer(&[b"GETSET", b"d", b""]), Reply::Bulk(b"kept".to_vec()));
+}
+
+/// What is answered for an update that changes nothing is what it would be answered, and nothing changes. The generator draws
+/// each command that may be one.
+#[test]
+fn an_update_that_is_answered_as_a_no_op_changes_nothing() {
+    let mut no_ops: BTreeMap<String, u32> = BTreeMap::new();
+    let mut possible: BTreeMap<String, u32> = BTreeMap::new();
+    for seed in 0..12 {
+        let mut generator = Generator::new(seed, 1..4000, 1..2_000_000);
+        generator.has_streams = true;
+        generator.has_field_expiry = true;
+        let mut prng = Prng::new(!seed);
+        let mut engine = MemoryEngine::new();
+        let mut now = 0;
+        for step in 0..20_000_u64 {
+            now += prng.below(40_000);
+            let mut body = Vec::new();
+            for _ in 0..if prng.chance(1, 8) { 1 + prng.below(3) } else { 1 } {
+                let words = generator.command();
+                let words: Vec<&[u8]> = words.iter().map(Vec::as_slice).collect();
+                body.extend(body_if_data(&words, generator.database()).unwrap_or_default());
+            }
+            let (mut answered, mut replies) = (Vec::new(), Vec::new());
+            engine.advance(WallTime(now));
+            let is_no_op = may_be_no_op(&body) && engine.answer_no_op(WallTime(now), &body, &mut answered);
+            let before = if is_no_op { engine.digest() } else { 0 };
+            let (memory, expiry) = (engine.memory_bytes(), engine.next_expiry());
+            engine.begin_entry(OpNumber(step + 1));
+            engine.apply(WallTime(now), &body, &mut replies);
+            let shown: Vec<_> = operations(&body).flatten().map(|operation| operation.command).collect();
+            let counts = if is_no_op { &mut no_ops } else { &mut possible };
+            if let [command] = &shown[..]
+                && may_be_no_op(&body)
+            {
+                let name = format!("{command:?}");
+                *counts.entry(name[..name.find('(').unwrap_or(name.len())].to_owned()).or_default() += 1;
+            }
+            if is_no_op {
+                assert_eq!(answered, replies, "seed {seed}, step {step}: {shown:?}");
+                assert_eq!(engine.digest(), before, "seed {seed}, step {step}: {shown:?}");
+                let after = (engine.memory_bytes(), engine.next_expiry());
+                assert_eq!(after, (memory, expiry), "seed {seed}, step {step}: {shown:?}");
+            }
+        }
+    }
+    assert!(no_ops.len() == possible.len() && no_ops.len() == 26, "{no_ops:?} of {possible:?}");
 }

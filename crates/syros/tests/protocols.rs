@@ -83,3 +83,53 @@ fn one_replica_is_all_that_there_is_without_replication() {
         "{text}"
     );
 }
+
+/// The node that leads answers what changes nothing, and does not order it. From the others it takes its place in the log.
+#[test]
+fn an_update_that_changes_nothing_takes_no_place_in_the_log_of_the_node_that_leads() {
+    const ROUNDS: u64 = 200;
+    let scratch = Scratch::new("no-ops");
+    let dev = Dev::start(&scratch.0.join("data"), free_ports(), &[]);
+    let (leader, other) = (dev.leader(), dev.nodes.iter().find(|node| !node.leads).unwrap());
+    let [mut leader, mut other] = [leader, other].map(|node| Redis::connect(node.redis));
+    assert_eq!(leader.ask(&["SADD", "set", "a", "b"]), ":2");
+    assert_eq!(leader.ask(&["ZADD", "sorted", "1", "a"]), ":1");
+    assert_eq!(leader.ask(&["SET", "lock", "mine", "NX", "PX", "1000000"]), "+OK");
+    assert_eq!(leader.ask(&["HSET", "hash", "field", "value"]), ":1");
+    let no_ops: [(&[&str], &str); 9] = [
+        (&["SADD", "set", "b", "a"], ":0"),
+        (&["ZADD", "sorted", "1", "a"], ":0"),
+        (&["SET", "lock", "yours", "NX", "PX", "1000000"], "nil"),
+        (&["HSETNX", "hash", "field", "other"], ":0"),
+        (&["LPOP", "queue"], "nil"),
+        (&["DEL", "nothing"], ":0"),
+        (&["EXPIRE", "nothing", "10"], ":0"),
+        (&["PERSIST", "set"], ":0"),
+        (&["SADD", "lock", "a"], "-WRONGTYPE Operation against a key holding the wrong kind of value"),
+    ];
+    let applied = |redis: &mut Redis| {
+        let text = redis.ask(&["INFO", "syros"]);
+        let line = text.lines().find_map(|line| line.strip_prefix("applied:")).expect("applied");
+        line.trim_end().parse::<u64>().unwrap()
+    };
+    let rounds = |redis: &mut Redis| {
+        let before = applied(redis);
+        for _ in 0..ROUNDS {
+            for (command, reply) in no_ops {
+                assert_eq!(redis.ask(command), reply, "{command:?}");
+            }
+        }
+        applied(redis) - before
+    };
+    // At first some find what was before them pending.
+    let ordered = rounds(&mut leader);
+    assert!(ordered < ROUNDS / 2, "{ordered} entries");
+    let ordered = rounds(&mut other);
+    assert!(ordered >= ROUNDS * no_ops.len() as u64, "{ordered} entries");
+    // What changes something is ordered, whatever was said of the same command before.
+    assert_eq!(other.ask(&["SREM", "set", "b"]), ":1");
+    assert_eq!(leader.ask(&["SADD", "set", "b", "a"]), ":1");
+    assert_eq!(other.ask(&["RPUSH", "queue", "work"]), ":1");
+    assert_eq!(leader.ask(&["LPOP", "queue"]), "work");
+    assert!(dev.stop().success());
+}

@@ -115,6 +115,43 @@ impl Command<'_> {
         }
     }
 
+    /// True of an update that clients often send although it changes nothing, such as SADD of a member that is there, SET NX of
+    /// a lock that is held, and LPOP of an empty queue: it is worth a look whether it is a no-op. Each of them tells of what it
+    /// changes ([`KeysMut::notify`](access::KeysMut::notify)), or changes it as a whole.
+    pub(crate) fn may_be_no_op(&self) -> bool {
+        match self {
+            Self::Set(set) => set.parts().condition != Condition::Always,
+            Self::LPush(push) => push.if_present,
+            other => matches!(
+                other,
+                Self::Copy(_)
+                    | Self::Del(_)
+                    | Self::Expire(_)
+                    | Self::GetDel(_)
+                    | Self::HDel(_)
+                    | Self::HSetNx(_)
+                    | Self::LMove(_)
+                    | Self::LMPop(_)
+                    | Self::LPop(_)
+                    | Self::LRem(_)
+                    | Self::MSetNx(_)
+                    | Self::Persist(_)
+                    | Self::PfAdd(_)
+                    | Self::RenameNx(_)
+                    | Self::SAdd(_)
+                    | Self::SetNx(_)
+                    | Self::SMove(_)
+                    | Self::SPop(_)
+                    | Self::SRem(_)
+                    | Self::ZAdd(_)
+                    | Self::ZMPop(_)
+                    | Self::ZPop(_)
+                    | Self::ZRem(_)
+                    | Self::ZRemRange(_)
+            ),
+        }
+    }
+
     /// True if the keys that it names are used by it. To ask when a key expires, or what kind of value it has, is no use, as in
     /// Redis; nor is what nodes ask for themselves.
     pub(crate) const fn uses_keys(&self) -> bool {

@@ -22,13 +22,14 @@ use syros_protocol::message::{Asked, Body, Message, Payload, Peer};
 use syros_protocol::record::{Record, SnapshotHead, Ticket};
 #[cfg(feature = "planted-bugs")]
 use syros_protocol::replica::PlantedBug;
-use syros_protocol::replica::{Action, Event, Replica, Returned};
+use syros_protocol::replica::{Action, Event, ReadAtOnce, Replica, Returned};
 use syros_storage::execution::ExecutedUpdate;
 use syros_storage::{Store, StoreError};
-use syros_types::{Instant, Now, OpNumber, OperationId, ReplicaId, View, WallTime};
+use syros_types::{Footprint, Instant, Now, OpNumber, OperationId, ReplicaId, View, WallTime};
 
 use crate::disk_executor::{DiskExecutor, ExecutorEvent, Report};
 use crate::evictions::{Evictions, MemoryLimit};
+use crate::front_end::NoOpAnswer;
 use crate::in_memory::{InMemory, SnapshotState};
 use crate::key_events::KeyEvents;
 use crate::memory_executor::MemoryExecutor;
@@ -602,6 +603,25 @@ impl<M: InMemory + Send + 'static, S: Store, H> ReplicaDriver<M, S, H> {
         match outcome {
             ReadOutcome::Answer(to, message) => self.outputs.push_back(Output::Answer { to, message }),
             ReadOutcome::NotRead(event) => self.replica.handle(now, event),
+        }
+    }
+
+    /// What an update of these keys answers if it changes nothing, and if this replica leads and may answer reads of them at
+    /// once: then it is one.
+    pub fn answer_no_op(&mut self, now: Now, footprint: &Footprint, body: &[u8]) -> NoOpAnswer {
+        let Execution::InMemory(memory) = &mut self.execution else { return NoOpAnswer::Unknown };
+        let executed = memory.executed();
+        if executed != self.replica.applied() {
+            return NoOpAnswer::Unknown;
+        }
+        let time = match self.replica.reads_at_once(now, footprint) {
+            ReadAtOnce::Certain(time) => time,
+            ReadAtOnce::Pending => return NoOpAnswer::Later,
+            ReadAtOnce::Uncertain => return NoOpAnswer::Unknown,
+        };
+        match memory.answer_no_op(time, body) {
+            Some(reply) => NoOpAnswer::NoOp(executed, reply),
+            None => NoOpAnswer::Change,
         }
     }
 

@@ -1,4 +1,4 @@
-//! What is submitted for commands that wait, and for no connection.
+//! What is submitted beside what connections submit: for commands that wait, among others.
 
 use syros_protocol::message::Body;
 use syros_types::{Class, Footprint};
@@ -31,7 +31,7 @@ impl WaitedKey {
     }
 }
 
-/// Something to be submitted for commands that wait.
+/// Something to be submitted, and by no connection.
 #[derive(Debug)]
 pub(super) struct Errand {
     pub(super) kind: ErrandKind,
@@ -49,6 +49,8 @@ pub(super) enum ErrandKind {
     Leave(u64),
     /// Whose turn it is.
     Look(WaitedKey),
+    /// The update with this number may change nothing, and waits until what is pending on its keys has been executed.
+    Settle(u64),
     /// Removing keys for which there is no memory. No command waits for it.
     Evict,
 }

@@ -4,7 +4,7 @@ use syros_commands::Generation;
 use syros_protocol::client::{Client, Config, Outcome, Token};
 use syros_protocol::message::{Body, Refusal};
 use syros_resp::{Completion, Submission};
-use syros_types::{Instant, Now, Window};
+use syros_types::{Instant, Now, ReadPolicy, Window};
 
 use super::errand::{Errand, ErrandKind};
 use super::reply_room::ReplyRoom;
@@ -50,7 +50,7 @@ pub(super) struct Waiter {
     pub(super) slot: u64,
     /// Bytes of room reserved for its reply.
     pub(super) reserved: usize,
-    /// When it was submitted.
+    /// When it came.
     pub(super) submitted: Instant,
     /// Whether a connection waits for it.
     pub(super) purpose: Purpose,
@@ -61,7 +61,7 @@ pub(super) struct Waiter {
 pub(super) enum Purpose {
     /// A connection waits for it.
     Connection,
-    /// It is for commands that wait for elements. It has no connection, and no slot.
+    /// It is an errand, which has no connection and no slot.
     Errand(ErrandKind),
 }
 
@@ -94,17 +94,17 @@ impl GroupClient {
         }
     }
 
-    /// True if no further operations should be taken for now.
-    pub(super) fn is_full(&self) -> bool {
-        self.client.in_flight() >= self.in_flight_max || self.waiting.slots() >= SLOTS_PAUSE
+    /// True if no further operations should be taken for now: so many others are about to be submitted.
+    pub(super) fn is_full(&self, others: usize) -> bool {
+        self.client.in_flight() + others >= self.in_flight_max || self.waiting.slots() + others >= SLOTS_PAUSE
     }
 
-    /// Hands an operation to the client, with so many bytes of room reserved for its reply. Gives back how it ended if it
-    /// did so at once.
+    /// Hands an operation of a connection, which has waited since a moment, to the client, with so many bytes of room reserved
+    /// for its reply. Gives back how it ended if it did so at once.
     pub(super) fn submit(
         &mut self,
         now: Now,
-        address: u64,
+        (address, since): (u64, Instant),
         submission: Submission,
         reserved: usize,
     ) -> Option<(u64, Completion)> {
@@ -119,7 +119,7 @@ impl GroupClient {
             && let Ok(Token(token)) = self.client.submit_with(now, body, class, &footprint, read_policy)
         {
             let purpose = Purpose::Connection;
-            let waiter = Waiter { address, slot, reserved, purpose, submitted: now.instant };
+            let waiter = Waiter { address, slot, reserved, purpose, submitted: since };
             let number = self.waiting.push(waiter);
             debug_assert_eq!(token, number, "tokens count up");
             #[cfg(feature = "planted-bugs")]
@@ -147,7 +147,9 @@ impl GroupClient {
         if self.waiting.is_full() {
             return None;
         }
-        let Token(token) = self.client.submit_with(now, body, class, &footprint, None).ok()?;
+        // Who waits for what is pending at the leader asks the leader.
+        let policy = matches!(kind, ErrandKind::Settle(_)).then_some(ReadPolicy::Leader);
+        let Token(token) = self.client.submit_with(now, body, class, &footprint, policy).ok()?;
         let purpose = Purpose::Errand(kind);
         let number =
             self.waiting.push(Waiter { address: 0, slot: 0, reserved: 0, purpose, submitted: now.instant });
@@ -233,7 +235,7 @@ mod tests {
         };
         let mut submit = |known, words: &[&[u8]]| {
             group.known = known;
-            group.submit(now, 1, Submission { body: body(words), ..submission(1) }, 0)
+            group.submit(now, (1, now.instant), Submission { body: body(words), ..submission(1) }, 0)
         };
         let refused = Some((1, Completion::Refused(TOO_OLD.to_string())));
         assert_eq!(submit(Generation::Strings, &[b"HGET", b"k", b"f"]), refused);
@@ -247,7 +249,7 @@ mod tests {
         let now = Now { instant: Instant(1), wall: WallTime(1) };
         let mut group = GroupClient::new(config, ReplyRoom::new(1 << 20), now);
         for slot in 1..=4 {
-            assert!(group.submit(now, 10 * slot, submission(slot), 0).is_none());
+            assert!(group.submit(now, (10 * slot, now.instant), submission(slot), 0).is_none());
         }
         let mut take = |token| group.take(Token(token)).map(|waiting| (waiting.address, waiting.slot));
         assert_eq!(take(3), Some((30, 3)));
@@ -255,7 +257,7 @@ mod tests {
         assert_eq!((take(1), take(2)), (Some((10, 1)), Some((20, 2))));
         assert_eq!((take(0), take(1), take(9)), (None, None, None));
         assert_eq!((group.waiting.first(), group.waiting.slots()), (4, 1));
-        assert!(group.submit(now, 50, submission(5), 0).is_none());
+        assert!(group.submit(now, (50, now.instant), submission(5), 0).is_none());
         assert_eq!(group.take(Token(5)).map(|waiting| waiting.address), Some(50));
     }
 
@@ -267,10 +269,10 @@ mod tests {
         let mut group = GroupClient::new(config, ReplyRoom::new(1 << 20), now);
         let most = 4 + syros_resp::limits::COMMANDS_MAX as u64;
         for slot in 1..=most {
-            assert_eq!(group.is_full(), slot > 2);
-            assert!(group.submit(now, 1, submission(slot), 0).is_none());
+            assert_eq!((group.is_full(0), group.is_full(1)), (slot > 2, slot > 1));
+            assert!(group.submit(now, (1, now.instant), submission(slot), 0).is_none());
         }
-        let refused = group.submit(now, 1, submission(most + 1), 0);
+        let refused = group.submit(now, (1, now.instant), submission(most + 1), 0);
         assert_eq!(refused, Some((most + 1, Completion::Overloaded)));
     }
 }

@@ -21,6 +21,7 @@ mod drain;
 mod errand;
 mod group_client;
 mod messages;
+mod no_ops;
 mod reply_room;
 mod requests;
 mod subscribers;
@@ -34,6 +35,7 @@ pub use messages::{
     MessagePeer, SETTLE_MAX, SUBSCRIPTION_BYTES_MAX, SUBSCRIPTIONS_MAX, SUBSCRIPTIONS_PER_CONNECTION_MAX,
     SubscriptionCounts,
 };
+pub use no_ops::{Attempt, NoOpAnswer};
 pub use reply_room::needs_room;
 use subscribers::Asking;
 pub use subscribers::{LAG_MAX, PUSHED_BYTES_LAG, PUSHED_BYTES_MAX};
@@ -49,14 +51,15 @@ use errand::{Errand, ErrandKind, WaitedKey};
 use group_client::Waiter;
 use group_client::{GroupClient, Purpose, completion};
 use messages::Messages;
+use no_ops::NoOps;
 use reply_room::{ReplyRoom, long_reply, needed};
 use requests::Requests;
-use syros_commands::Generation;
+use syros_commands::{Generation, may_be_no_op};
 use syros_protocol::client::{Action, Client, Config, Event, Outcome, Token};
 use syros_protocol::message::{Body, Message};
 #[cfg(feature = "planted-bugs")]
 use syros_protocol::replica::PlantedBug;
-use syros_resp::{Completion, Connection, DebugAccess, Identity, Shared, Unavailable};
+use syros_resp::{Completion, Connection, DebugAccess, Identity, Shared, Submission, Unavailable};
 use syros_types::{
     Class, ConfigurationEpoch, Footprint, Instant, Now, OpNumber, ReadPolicy, ReplicaId, ReplicaSet, mix,
 };
@@ -120,6 +123,9 @@ pub enum FrontEndAction {
     },
     /// A question to the state, which is to be answered with [`RedisFrontEnd::on_look`].
     Look(Look),
+    /// An update that may change nothing: the replica of this process is to be asked whether it can say so, and
+    /// [`RedisFrontEnd::on_tried`] to be told.
+    Try(Attempt),
 }
 
 /// A question to the state for commands that wait. An owner with an engine that it may ask at once does that, because the
@@ -159,6 +165,9 @@ pub struct RedisFrontEnd {
     answered: Vec<u64>,
     /// Commands that wait for elements.
     waits: Waits,
+    /// Updates that may change nothing, and are submitted unless the replica of this process can say so. They count as
+    /// operations in flight.
+    no_ops: NoOps,
     /// So many removals of keys for want of memory have ended, and nobody has been told.
     evictions_ended: usize,
     #[cfg(feature = "planted-bugs")]
@@ -202,6 +211,7 @@ impl RedisFrontEnd {
             asking: Asking::default(),
             answered: Vec::new(),
             waits,
+            no_ops: NoOps::default(),
             evictions_ended: 0,
             #[cfg(feature = "planted-bugs")]
             planted,
@@ -228,7 +238,7 @@ impl RedisFrontEnd {
     /// True if no further commands should be read for now: too many operations are in flight.
     #[must_use]
     pub fn is_full(&self) -> bool {
-        self.group.is_full()
+        self.group.is_full(self.no_ops.len())
     }
 
     // ---- Connections.
@@ -397,7 +407,8 @@ impl RedisFrontEnd {
     /// Hands over what a connection wants to submit, as far as there is room for the replies; one that `has_turn` has
     /// waited longest for it. True if there was anything.
     fn submit(&mut self, now: Now, address: u64, mut has_turn: bool) -> bool {
-        let Self { group, connections, waits, tracking, read_policy, .. } = self;
+        let Self { group, connections, waits, tracking, read_policy, no_ops, .. } = self;
+        let has_replica = self.own_replica.is_some();
         let Some(connection) = connections.get_mut(address) else { return false };
         let tracks = connection.redis.is_tracking();
         let (mut has_submitted, mut reserved, mut is_refused) = (false, 0, false);
@@ -429,7 +440,14 @@ impl RedisFrontEnd {
                     continue;
                 }
             }
-            if let Some((slot, completion)) = group.submit(now, address, submission, reserved)
+            let Submission { class, waits: may_wait, ref body, ref footprint, .. } = submission;
+            let is_possible = has_replica && class == Class::Update && !may_wait && may_be_no_op(body);
+            if is_possible && no_ops.is_worth_a_look(footprint) {
+                let (since, has_waited) = (now.instant, false);
+                no_ops.add(Attempt { address, submission, reserved, since, has_waited });
+                continue;
+            }
+            if let Some((slot, completion)) = group.submit(now, (address, now.instant), submission, reserved)
                 && let Some(completion) = waits.on_read(now.instant, (address, slot), completion)
             {
                 tracking.after_reply(address, false);
@@ -469,6 +487,9 @@ impl RedisFrontEnd {
             if let ErrandKind::Look(key) = kind {
                 return Some(FrontEndAction::Look(Look { key, footprint, body }));
             }
+        }
+        if let Some(attempt) = self.no_ops.next() {
+            return Some(FrontEndAction::Try(attempt));
         }
         let Some(action) = self.group.client.poll() else { return self.poll_messages(now) };
         Some(match action {
@@ -517,6 +538,55 @@ impl RedisFrontEnd {
         Some(waiter.address)
     }
 
+    /// What the replica of this process says of an update that may change nothing.
+    pub fn on_tried(&mut self, now: Now, attempt: Attempt, answer: NoOpAnswer) {
+        match answer {
+            NoOpAnswer::NoOp(_, reply) => {
+                self.no_ops.note(&attempt, true);
+                self.availability.on_answer(now.instant);
+                self.end_attempt(now, &attempt, Completion::Reply(reply));
+            }
+            NoOpAnswer::Change => {
+                self.no_ops.note(&attempt, false);
+                self.submit_attempt(now, attempt);
+            }
+            NoOpAnswer::Unknown => self.submit_attempt(now, attempt),
+            NoOpAnswer::Later => match self.no_ops.wait(attempt) {
+                Ok(errand) => self.run_errand(now, errand),
+                Err(attempt) => self.submit_attempt(now, attempt),
+            },
+        }
+    }
+
+    /// An update may change something.
+    fn submit_attempt(&mut self, now: Now, attempt: Attempt) {
+        let Attempt { address, submission, reserved, since, .. } = attempt;
+        if let Some((slot, completion)) = self.group.submit(now, (address, since), submission, reserved)
+            && let Some(connection) = self.connections.get_mut(address)
+        {
+            self.tracking.after_reply(address, false);
+            connection.redis.complete(slot, completion);
+            self.mark_answered(address);
+        }
+    }
+
+    /// An update has ended that was not submitted.
+    fn end_attempt(&mut self, now: Now, attempt: &Attempt, completion: Completion) {
+        let Attempt { address, reserved, since, .. } = *attempt;
+        self.group.room.release(reserved);
+        let is_answered = completion.is_answer();
+        self.before_reply(now.instant, address, is_answered);
+        let Some(connection) = self.connections.get_mut(address) else { return };
+        connection.redis.complete_after(
+            attempt.submission.slot,
+            completion,
+            now.instant.since(since),
+            now.wall,
+        );
+        self.after_reply(now.instant, address, is_answered);
+        self.mark_answered(address);
+    }
+
     /// Submits something for commands that wait.
     fn run_errand(&mut self, now: Now, errand: Errand) {
         let kind = errand.kind;
@@ -543,6 +613,15 @@ impl RedisFrontEnd {
             ErrandKind::Look(key) => {
                 let reply = if let Outcome::Reply(reply) = &outcome { Some(&**reply) } else { None };
                 self.waits.on_look(now.instant, key, reply);
+            }
+            ErrandKind::Settle(number) => {
+                let attempt = self.no_ops.waited(number)?;
+                if let Outcome::Reply(_) = outcome {
+                    self.no_ops.add(attempt);
+                } else {
+                    // It was never sent.
+                    self.end_attempt(now, &attempt, completion(outcome));
+                }
             }
             // Where keys have not gone, others are chosen as long as memory is short.
             ErrandKind::Evict => self.evictions_ended += 1,

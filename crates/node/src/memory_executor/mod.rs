@@ -213,7 +213,8 @@ impl<E: InMemory> MemoryExecutor<E> {
                 self.redo_undone(entry.time, body);
                 if update.class == Class::Update {
                     returned_bytes += self.reply.len();
-                    let (reply, effects) = (Body::from(self.reply.as_slice()), self.engine.take_effects());
+                    let (reply, effects) =
+                        (Body::from(self.reply.as_slice()), self.engine.take_effects(&self.reply));
                     replies.push(Returned { number, reply, effects });
                 }
             }
@@ -247,6 +248,16 @@ impl<E: InMemory> MemoryExecutor<E> {
         }
         self.reply.clear();
         self.engine.evaluate(body, &mut self.reply).then(|| Body::from(self.reply.as_slice()))
+    }
+
+    /// What an update answers if it changes nothing. `None` also if that is not known at once, or if a key of it has expired at
+    /// `time`, or before.
+    pub fn answer_no_op(&mut self, time: WallTime, body: &[u8]) -> Option<Body> {
+        if self.engine.takes_long(body) || self.expired(Some(time), body).is_some() {
+            return None;
+        }
+        self.reply.clear();
+        self.engine.answer_no_op(time, body, &mut self.reply).then(|| Body::from(self.reply.as_slice()))
     }
 
     // ---- Reads.

@@ -47,6 +47,7 @@ pub use config::{Config, Durability, Settings};
 pub use planted::PlantedBug;
 #[cfg(not(feature = "planted-bugs"))]
 pub(crate) use planted::PlantedBug;
+pub use reads::ReadAtOnce;
 pub use restore::{InvalidRecord, Restored};
 pub use trace_event::{ClockError, HandOverReason, TraceEvent, ViewChangeCause};
 

@@ -88,6 +88,7 @@ planted_bugs! {
     CheckpointWithoutSessions = "checkpoint-without-sessions": "A checkpoint of the engine holds no session table.";
     ReadOfSeveralInPassing = "read-of-several-in-passing": "A read of several keys does not wait until their lanes have met.";
     OverlapIgnored = "overlap-ignored": "Followers accept an update that returns state though something pending overlaps it.";
+    NoOpAnsweredByAny = "no-op-answered-by-any": "Any member answers an update that changes nothing of its state, whether it leads or not.";
     EvaluatedBeforeExecuted = "evaluated-before-executed": "The leader says what an update returns while entries of its keys are still to be executed.";
     EvaluatedAgain = "evaluated-again": "A leader that is asked again evaluates again what it has in its durability log.";
     ToldBeforePersist = "told-before-persist": "A replica answers clients out of a view before its entering it is on disk.";

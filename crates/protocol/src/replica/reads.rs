@@ -18,7 +18,18 @@ use super::{Action, PlantedBug, Replica};
 use crate::history::ChangeHistory;
 use crate::message::{Asked, Body, Freshness, Message, Peer, Refusal};
 use core::time::Duration;
-use syros_types::{Class, Description, Footprint, Group, Instant, OpNumber, ReplicaId, View, WallTime};
+use syros_types::{Class, Description, Footprint, Group, Instant, Now, OpNumber, ReplicaId, View, WallTime};
+
+/// Whether a replica can read something at once.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ReadAtOnce {
+    /// It leads, and nothing is pending: the log time by which keys expire.
+    Certain(WallTime),
+    /// It leads, and an update of the keys is to be executed before.
+    Pending,
+    /// It does not lead, or is not certain of that; or it is about all keys.
+    Uncertain,
+}
 
 impl Replica {
     pub(super) fn on_read(&mut self, from: Peer, view: View, number: u64, asked: Asked, body: Body) {
@@ -76,20 +87,45 @@ impl Replica {
         self.send(to, Message::ReadRefused { view, number, refusal });
     }
 
-    fn read_as_leader(&mut self, mut read: WaitingRead) {
-        let skips_all = self.planted(PlantedBug::AllKeysReadSkipsPending) && read.footprint == Footprint::All;
+    /// Leader: an update of these keys is to be executed before what is asked for is known.
+    fn is_pending(&self, footprint: &Footprint, asked: Asked) -> bool {
+        let skips_all = self.planted(PlantedBug::AllKeysReadSkipsPending) && *footprint == Footprint::All;
         let skips = skips_all
             || self.planted(PlantedBug::ReadSkipsPending)
-            || (self.planted(PlantedBug::MetaSkipsPending) && read.asked == Asked::LastChange);
-        let Role::Leader(leader) = &self.role else { return };
-        let pending = !skips
-            && (self.dlog.overlaps(&read.footprint)
-                || self.backlog.pending.overlaps(&read.footprint)
+            || (self.planted(PlantedBug::MetaSkipsPending) && asked == Asked::LastChange);
+        let view_began_at = self.role.leading().map_or(OpNumber(0), |leader| leader.view_began_at);
+        !skips
+            && (self.dlog.overlaps(footprint)
+                || self.backlog.pending.overlaps(footprint)
                 // Followers may have executed entries by whose time keys have expired.
-                || (read.footprint == Footprint::All
+                || (*footprint == Footprint::All
                     && self.applied < self.log.op_number()
                     && !self.planted(PlantedBug::FollowersAhead))
-                || (self.applied < leader.view_began_at && !self.planted(PlantedBug::FollowersAhead)));
+                || (self.applied < view_began_at && !self.planted(PlantedBug::FollowersAhead)))
+    }
+
+    /// Whether the leader would answer a read of these keys at once from what it has executed. An update that changes
+    /// nothing is such a read: whoever has one on the leader's own node, and has sent it to nobody, may take what it would
+    /// return for its answer. (An update that others have, too, might yet be executed, when it does change something.)
+    #[must_use]
+    pub fn reads_at_once(&mut self, now: Now, footprint: &Footprint) -> ReadAtOnce {
+        self.now = Now { instant: self.now.instant.max(now.instant), wall: now.wall };
+        let by_any = self.planted(PlantedBug::NoOpAnsweredByAny);
+        let may = self.is_leader() && self.view_is_durable() && self.diverged.is_none();
+        if *footprint == Footprint::All || !(may && self.leadership_is_certain(self.now.instant) || by_any) {
+            ReadAtOnce::Uncertain
+        } else if self.is_pending(footprint, Asked::Answer) && !by_any {
+            ReadAtOnce::Pending
+        } else {
+            ReadAtOnce::Certain(self.log_time())
+        }
+    }
+
+    fn read_as_leader(&mut self, mut read: WaitingRead) {
+        if !self.is_leader() {
+            return;
+        }
+        let pending = self.is_pending(&read.footprint, read.asked);
         if !pending && self.leadership_is_certain(self.now.instant) {
             self.counters.fast_reads += 1;
             return self.answer_read(read);

@@ -1,7 +1,7 @@
 //! Carrying out what the cores want: messages, at once or after a record, and requests of the front end.
 
 use syros_node::InMemory as _;
-use syros_node::front_end::{FrontEndAction, Look, MessagePeer, PUSHED_BYTES_MAX};
+use syros_node::front_end::{Attempt, FrontEndAction, Look, MessagePeer, NoOpAnswer, PUSHED_BYTES_MAX};
 use syros_protocol::message::{Message, Peer};
 use syros_protocol::record::Ticket;
 use syros_protocol::replica;
@@ -60,6 +60,7 @@ impl EventLoop {
                         self.close_subscriber(address, bytes);
                     }
                     FrontEndAction::Look(look) => self.look(look),
+                    FrontEndAction::Try(attempt) => self.try_to_answer(attempt),
                 }
             }
             while let Some(address) = self.front_end.go_on(self.now) {
@@ -81,6 +82,17 @@ impl EventLoop {
             reply
         });
         self.front_end.on_look(self.now, look, reply.as_deref());
+    }
+
+    /// Asks the replica about an update that may change nothing.
+    fn try_to_answer(&mut self, attempt: Attempt) {
+        let answer = match &mut self.local {
+            Some(local) => local.answer_no_op(self.now, attempt.submission()),
+            None => NoOpAnswer::Unknown,
+        };
+        let address = attempt.address();
+        self.front_end.on_tried(self.now, attempt, answer);
+        self.charge(Some(address));
     }
 
     /// Carries out what the replica wants of the event loop.

@@ -17,6 +17,7 @@ use std::time::Duration;
 use mio::Waker;
 use syros_lsm::DiskStore;
 use syros_node::data::ViewFile;
+use syros_node::front_end::NoOpAnswer;
 use syros_node::{
     DiskState, ENTRIES_PER_TURN, Evictions, InMemory as _, KeyEvents, MemoryExecutor, MemoryLimit, Output,
     ReadJob, RecordNumbering, ReplicaDriver, WaitedKeys,
@@ -24,6 +25,7 @@ use syros_node::{
 use syros_protocol::message::{Describe, Message, Peer, RoleName};
 use syros_protocol::record::Ticket;
 use syros_protocol::replica::{Durability, Event, Replica};
+use syros_resp::Submission;
 use syros_storage::{Census, DiskEngine};
 use syros_types::{ConfigurationId, Database, EvictionSettings, Instant, Now, OpNumber, ReplicaId, View};
 use syros_wal::{FileDisk, GroupCommit, Options};
@@ -277,6 +279,11 @@ impl LocalReplica {
     /// What has happened to keys, if anybody listens.
     pub(crate) const fn key_events_mut(&mut self) -> &mut KeyEvents {
         self.driver.key_events_mut()
+    }
+
+    /// What an update answers that changes nothing: see [`Driver::answer_no_op`].
+    pub(crate) fn answer_no_op(&mut self, now: Now, submission: &Submission) -> NoOpAnswer {
+        self.driver.answer_no_op(now, &submission.footprint, &submission.body)
     }
 
     /// The engine, if it is in memory.

@@ -165,6 +165,7 @@ impl Swarm {
         swarm.draw_stale();
         swarm.draw_session_table();
         swarm.draw_front_ends();
+        swarm.draw_polls();
         swarm.draw_size();
         swarm.draw_advice();
         swarm.draw_direct_answers();

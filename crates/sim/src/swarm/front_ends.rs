@@ -56,6 +56,15 @@ const LARGE_OPERATIONS_MAX: u64 = 30;
 const LARGE_BYTES: usize = 100_000;
 
 impl Swarm {
+    /// In one of three worlds with front ends at nodes, clients poll: most of what they ask for changes nothing. Rolled apart.
+    pub(super) fn draw_polls(&mut self) {
+        let mut draw = Draw(Prng::new(self.seed ^ 0x5397_0a11_5eed_004f));
+        if self.front_ends.is_some_and(|world| world.at_nodes > 0) && draw.one_in(3) {
+            self.workload.weights =
+                [1, 0, draw.of(&[0, 1]), 0, 0, draw.of(&[0, 1]), 8, 0, 0, 0, draw.of(&[1, 6]), 2];
+        }
+    }
+
     /// In one world of eight, some clients are Redis front ends.
     pub(super) fn draw_front_ends(&mut self) {
         let mut draw = Draw(Prng::new(self.seed ^ 0x5397_0a11_5eee_a392));

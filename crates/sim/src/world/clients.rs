@@ -191,6 +191,11 @@ impl World {
                         self.history.read_after(operation, number);
                     }
                 }
+                ClientEffect::NoOp { operation, reply, applied } => {
+                    self.tally.record(Occurrence::NoOpAnswered);
+                    let seen = self.seen_by(&client::Outcome::Reply(reply));
+                    self.history.read_after(operation, seen.unwrap_or(applied));
+                }
                 ClientEffect::Reply { address, bytes } => self.reply_to_redis(slot, address, bytes),
                 ClientEffect::Close { address } => self.hang_up_on_redis(slot, address),
                 ClientEffect::SendToPeer { to, message } => self.send_to_peer(slot, to, &message),

@@ -178,6 +178,19 @@ impl MemoryEngine {
         self.databases.go_on_listing(Self::LISTED_AT_ONCE).map(ListedKeys)
     }
 
+    /// Appends to `reply` what [`Engine::apply`] would append if the body were applied now, if that changed nothing but log
+    /// time; false, and nothing is appended, if it would change something, or if that cannot be said without changing it.
+    /// `now` is the present, when its keys are used. A key that has expired by now, and not yet in the log, must not be
+    /// among them: see [`Engine::first_expiry`].
+    pub fn answer_no_op(&self, now: WallTime, body: &[u8], reply: &mut Vec<u8>) -> bool {
+        let time = self.databases.time();
+        let is_no_op = crate::evaluate::answer_no_op(&self.databases, time, body, reply);
+        if is_no_op && self.notes_uses {
+            self.note_uses(now.max(time), body);
+        }
+        is_no_op
+    }
+
     /// [`Engine::evaluate`], known to be wrong: as if no key expired before the update is executed.
     #[cfg(feature = "planted-bugs")]
     pub fn evaluate_as_lasting(&self, body: &[u8], reply: &mut Vec<u8>) -> bool {

@@ -128,7 +128,7 @@ impl Cluster {
                 self.nodes.all[number].waits.on_left(self.nodes.now, command, &outcome);
             }
             ErrandKind::Look(_) => unreachable!("nodes look at their own states"),
-            ErrandKind::Evict => unreachable!("nothing is evicted"),
+            ErrandKind::Evict | ErrandKind::Settle(_) => unreachable!("nothing is evicted"),
         }
     }
 

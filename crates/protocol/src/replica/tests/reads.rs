@@ -107,3 +107,30 @@ fn an_answer_names_the_entry_that_was_executed_when_it_was_asked_for() {
     });
     assert_eq!(named, Some(before));
 }
+
+/// What changes nothing is answered as a read of the leader would be that need not wait.
+#[test]
+fn only_a_leader_with_a_lease_reads_at_once_what_nothing_pending_concerns() {
+    let mut cluster = Cluster::new(3, FastQuorum::Majority);
+    let session = cluster.register();
+    cluster.pass(30);
+    let footprint = |body: &[u8]| (cluster.replicas[0].config.describe)(body).unwrap().footprint;
+    let (a, b) = (footprint(b"oA1"), footprint(b"oB1"));
+    let reads = |cluster: &mut Cluster, replica: usize, footprint: &Footprint| {
+        let now = cluster.now;
+        cluster.replicas[replica].reads_at_once(now, footprint)
+    };
+    let is_certain = |told| matches!(told, ReadAtOnce::Certain(_));
+    assert!(is_certain(reads(&mut cluster, 0, &a)));
+    assert_eq!(reads(&mut cluster, 1, &a), ReadAtOnce::Uncertain);
+    assert_eq!(reads(&mut cluster, 0, &Footprint::All), ReadAtOnce::Uncertain);
+    // Of one key an update is pending, that of the other is not.
+    cluster.stuck = true;
+    let request = cluster.request(session, 1, 1_000_001, Path::Ordered, "oA1");
+    cluster.event(0, Event::Message { from: CLIENT, message: request });
+    assert_eq!(reads(&mut cluster, 0, &a), ReadAtOnce::Pending);
+    assert!(is_certain(reads(&mut cluster, 0, &b)));
+    // Nobody has promised anything for longer than that.
+    cluster.now.instant.0 += 260_000_000;
+    assert_eq!(reads(&mut cluster, 0, &b), ReadAtOnce::Uncertain);
+}

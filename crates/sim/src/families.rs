@@ -97,7 +97,8 @@ impl UpdateKind {
     /// The commands for a key.
     fn steps(&self, key: u64, number: u64) -> Vec<ClientCommand> {
         let word = |word: &&str| match *word {
-            KEY => format!("k{key}").into_bytes(),
+            // Keys of their own: those of the simulator's clients are called otherwise, and have counters.
+            KEY => format!("record{key}").into_bytes(),
             OTHER_KEY => format!("other{number}").into_bytes(),
             word => word.as_bytes().to_vec(),
         };

@@ -616,11 +616,13 @@ impl RedisFrontEnd {
             }
             ErrandKind::Settle(number) => {
                 let attempt = self.no_ops.waited(number)?;
-                if let Outcome::Reply(_) = outcome {
-                    self.no_ops.add(attempt);
-                } else {
-                    // It was never sent.
-                    self.end_attempt(now, &attempt, completion(outcome));
+                match outcome {
+                    Outcome::Reply(_) => self.no_ops.add(attempt),
+                    // It was never sent, and has waited long enough.
+                    Outcome::TimedOut | Outcome::NoQuorum => {
+                        self.end_attempt(now, &attempt, completion(outcome));
+                    }
+                    _ => self.submit_attempt(now, attempt),
                 }
             }
             // Where keys have not gone, others are chosen as long as memory is short.

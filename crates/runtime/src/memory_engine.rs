@@ -369,6 +369,8 @@ impl Blocks for PieceCutter {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use syros_commands::families::SAdd;
+    use syros_commands::{Arguments, Operation};
     use syros_machine::{Class, Footprint, StateMachine, Unreadable};
 
     /// Remembers the last operation.
@@ -456,5 +458,28 @@ mod tests {
         loader.block(&[0; 1000]).expect("any block");
         let refused = loader.finish(&[]).err().expect("it is too long").to_string();
         assert_eq!(refused, "state machine last cannot read the snapshot, which is intact: too long");
+    }
+
+    /// The digests of members are compared for the engine that nodes run, whatever it is.
+    #[test]
+    fn what_updates_do_shows_in_their_effects_and_no_ops_in_their_answers() {
+        let files = MemoryEngineFiles { hash_seed: 1, machine: None };
+        let mut keys = AnyMemoryEngine::empty(&files);
+        let files = MemoryEngineFiles { hash_seed: 1, machine: Some(MachineKind::of::<Last>()) };
+        let mut machine = AnyMemoryEngine::empty(&files);
+        let mut body = Vec::new();
+        Operation::new(SAdd { key: b"key", members: Arguments::new(&[b"member"]) }).encode(&mut body);
+        let effects = |engine: &mut AnyMemoryEngine, body: &[u8]| {
+            let mut reply = Vec::new();
+            engine.apply(WallTime(1), body, &mut reply);
+            engine.take_effects(&reply)
+        };
+        let first = effects(&mut keys, &body);
+        let second = effects(&mut keys, &body);
+        assert!(first != second && first != 0 && second != 0, "it was new, and then it was not");
+        assert_ne!(machine.take_effects(b"returned"), machine.take_effects(b"something else"));
+        let mut answer = Vec::new();
+        assert!(keys.answer_no_op(WallTime(1), &body, &mut answer) && answer == [2, 0]);
+        assert!(!machine.answer_no_op(WallTime(1), b"one", &mut answer));
     }
 }

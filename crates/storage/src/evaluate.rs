@@ -109,6 +109,12 @@ impl<'a, D: Databases> WriteOverlay<'a, D> {
         }
     }
 
+    /// Something changes. True if that is all that is asked: then nothing need be kept of it, whatever comes after it.
+    const fn only_notes_change(&mut self) -> bool {
+        self.has_changed = true;
+        self.watches
+    }
+
     /// The keys as they are.
     fn keys(&self) -> &'a D::Keys {
         self.databases.database(self.database.get())
@@ -207,8 +213,9 @@ impl<D: Databases> DatabasesMut for WriteOverlay<'_, D> {
     }
 
     fn move_key(&mut self, name: &[u8], from: Database, to: Database) {
-        if let Some(found) = self.database(from).copy(name) {
-            self.has_changed = true;
+        if !self.only_notes_change()
+            && let Some(found) = self.database(from).copy(name)
+        {
             self.database_mut(from).change(name, None);
             self.database_mut(to).change(name, Some(found));
         }
@@ -297,13 +304,15 @@ impl<D: Databases> Keys for WriteOverlay<'_, D> {
 
 impl<D: Databases> KeysMut for WriteOverlay<'_, D> {
     fn set(&mut self, key: &[u8], value: &[u8], expiry: Expiry) {
-        self.has_changed = true;
-        self.change(key, Some((Value::String(value.to_vec()), expiry)));
+        if !self.only_notes_change() {
+            self.change(key, Some((Value::String(value.to_vec()), expiry)));
+        }
     }
 
     fn set_collection<C: Collection>(&mut self, key: &[u8], collection: C) {
-        self.has_changed = true;
-        self.change(key, Some((collection.into(), None)));
+        if !self.only_notes_change() {
+            self.change(key, Some((collection.into(), None)));
+        }
     }
 
     fn edit<R>(
@@ -324,6 +333,10 @@ impl<D: Databases> KeysMut for WriteOverlay<'_, D> {
         change: impl FnOnce(&mut C) -> R,
     ) -> Result<R, WrongType> {
         let now_ms = self.time_ms();
+        if let Some(found) = self.get(key) {
+            // A string may be long, and is not copied for an error.
+            found.collection::<C>()?;
+        }
         let (mut value, expiry) = self.copy(key).unwrap_or_else(|| (C::default().into(), None));
         let collection = C::of_mut(&mut value).ok_or(WrongType)?;
         let result = change(collection);
@@ -333,20 +346,23 @@ impl<D: Databases> KeysMut for WriteOverlay<'_, D> {
     }
 
     fn set_expiry(&mut self, key: &[u8], expiry: Expiry) {
-        self.has_changed = true;
-        if let Some((value, _)) = self.copy(key) {
+        if !self.only_notes_change()
+            && let Some((value, _)) = self.copy(key)
+        {
             self.change(key, Some((value, expiry)));
         }
     }
 
     fn remove(&mut self, key: &[u8]) {
-        self.has_changed = true;
-        self.change(key, None);
+        if !self.only_notes_change() {
+            self.change(key, None);
+        }
     }
 
     fn rename(&mut self, from: &[u8], to: &[u8]) {
-        self.has_changed = true;
-        if let Some(found) = self.copy(from) {
+        if !self.only_notes_change()
+            && let Some(found) = self.copy(from)
+        {
             self.change(from, None);
             self.change(to, Some(found));
         }

@@ -502,8 +502,11 @@ fn an_update_that_is_answered_as_a_no_op_changes_nothing() {
                 body.extend(body_if_data(&words, generator.database()).unwrap_or_default());
             }
             let (mut answered, mut replies) = (Vec::new(), Vec::new());
+            // Log time has not come to that yet.
+            let is_due = engine.first_expiry(&body).is_some_and(|expiry| expiry <= WallTime(now));
+            let is_no_op =
+                may_be_no_op(&body) && !is_due && engine.answer_no_op(WallTime(now), &body, &mut answered);
             engine.advance(WallTime(now));
-            let is_no_op = may_be_no_op(&body) && engine.answer_no_op(WallTime(now), &body, &mut answered);
             let before = if is_no_op { engine.digest() } else { 0 };
             let (memory, expiry) = (engine.memory_bytes(), engine.next_expiry());
             engine.begin_entry(OpNumber(step + 1));
@@ -525,4 +528,32 @@ fn an_update_that_is_answered_as_a_no_op_changes_nothing() {
         }
     }
     assert!(no_ops.len() == possible.len() && no_ops.len() == 26, "{no_ops:?} of {possible:?}");
+}
+
+/// What is answered as a no-op counts lifetimes from now, and not from the last entry of a log in which nothing happens.
+#[test]
+fn a_no_op_is_one_now() {
+    let body = |command: &str| {
+        let words: Vec<&[u8]> = command.split(' ').map(str::as_bytes).collect();
+        body_if_data(&words, Database::FIRST).expect("a command on data")
+    };
+    let mut engine = MemoryEngine::new();
+    engine.apply(WallTime(1_000_000), &body("SET k v EX 100"), &mut Vec::new());
+    let is_no_op = |seconds: u64, command: &str| {
+        engine.answer_no_op(WallTime((1 + seconds) * 1_000_000), &body(command), &mut Vec::new())
+    };
+    for (seconds, command, expected) in [
+        (0, "EXPIRE k 99 GT", true),
+        (5, "EXPIRE k 94 GT", true),
+        (5, "EXPIRE k 99 GT", false),
+        (5, "PEXPIRE k 95001 GT", false),
+        (5, "EXPIRE k 95 LT", true),
+        (5, "EXPIRE k 94 LT", false),
+        (0, "EXPIRE k 99 LT", false),
+        (5, "EXPIRE k 10 NX", true),
+    ] {
+        assert_eq!(is_no_op(seconds, command), expected, "{command} after {seconds} s");
+    }
+    // For what returns values there may be no room.
+    assert!(may_be_no_op(&body("SET k v NX")) && !may_be_no_op(&body("SET k v NX GET")));
 }

@@ -120,7 +120,8 @@ impl Command<'_> {
     /// changes ([`KeysMut::notify`](access::KeysMut::notify)), or changes it as a whole.
     pub(crate) fn may_be_no_op(&self) -> bool {
         match self {
-            Self::Set(set) => set.parts().condition != Condition::Always,
+            // What returns a value takes as much memory as that, for which reads have to wait.
+            Self::Set(set) => set.parts().condition != Condition::Always && !set.parts().get,
             Self::LPush(push) => push.if_present,
             other => matches!(
                 other,

@@ -27,7 +27,7 @@ pub enum ReadAtOnce {
     Certain(WallTime),
     /// It leads, and an update of the keys is to be executed before.
     Pending,
-    /// It does not lead, or is not certain of that; or it is about all keys.
+    /// It does not lead, or is not certain of that; or there is no room for updates; or it is about all keys.
     Uncertain,
 }
 
@@ -111,7 +111,7 @@ impl Replica {
     pub fn reads_at_once(&mut self, now: Now, footprint: &Footprint) -> ReadAtOnce {
         self.now = Now { instant: self.now.instant.max(now.instant), wall: now.wall };
         let by_any = self.planted(PlantedBug::NoOpAnsweredByAny);
-        let may = self.is_leader() && self.view_is_durable() && self.diverged.is_none();
+        let may = self.is_leader() && self.view_is_durable() && self.diverged.is_none() && !self.lacks_room();
         if *footprint == Footprint::All || !(may && self.leadership_is_certain(self.now.instant) || by_any) {
             ReadAtOnce::Uncertain
         } else if self.is_pending(footprint, Asked::Answer) && !by_any {
@@ -119,6 +119,13 @@ impl Replica {
         } else {
             ReadAtOnce::Certain(self.log_time())
         }
+    }
+
+    /// Updates that would make the state grow are refused, whether or not they do.
+    fn lacks_room(&self) -> bool {
+        self.resources.lacks_memory(|| 1, self.is_leader())
+            || self.resources.disk_is_short()
+            || !self.majority_has_space()
     }
 
     fn read_as_leader(&mut self, mut read: WaitingRead) {

@@ -153,7 +153,9 @@ impl<S: Store> Lane<S> {
 
     /// Lets everybody see what was executed.
     pub fn commit(&mut self) {
-        if self.changes.is_empty() && self.spaces.is_none() && self.recorded_from.is_none() {
+        // An undone script may have recorded removals, and changed nothing.
+        let has_records = self.recorded_from.is_some() || !self.removals.is_empty();
+        if self.changes.is_empty() && self.spaces.is_none() && !has_records {
             return;
         }
         let exchanges = self.has_swapped && !self.changes.is_empty();

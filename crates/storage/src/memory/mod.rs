@@ -180,13 +180,14 @@ impl MemoryEngine {
 
     /// Appends to `reply` what [`Engine::apply`] would append if the body were applied now, if that changed nothing but log
     /// time; false, and nothing is appended, if it would change something, or if that cannot be said without changing it.
-    /// `now` is the present, when its keys are used. A key that has expired by now, and not yet in the log, must not be
-    /// among them: see [`Engine::first_expiry`].
+    /// `now` is the log time that it would be applied at. A key that has expired by then must not be among its own: see
+    /// [`Engine::first_expiry`].
     pub fn answer_no_op(&self, now: WallTime, body: &[u8], reply: &mut Vec<u8>) -> bool {
-        let time = self.databases.time();
+        // Lifetimes count from then.
+        let time = now.max(self.databases.time());
         let is_no_op = crate::evaluate::answer_no_op(&self.databases, time, body, reply);
         if is_no_op && self.notes_uses {
-            self.note_uses(now.max(time), body);
+            self.note_uses(time, body);
         }
         is_no_op
     }

@@ -130,6 +130,19 @@ fn only_a_leader_with_a_lease_reads_at_once_what_nothing_pending_concerns() {
     cluster.event(0, Event::Message { from: CLIENT, message: request });
     assert_eq!(reads(&mut cluster, 0, &a), ReadAtOnce::Pending);
     assert!(is_certain(reads(&mut cluster, 0, &b)));
+    // Without room, what would make the state grow is refused, though it might not.
+    for (event, again) in [
+        (
+            Event::MemoryRoom { bytes: -1, leader_margin: 0 },
+            Event::MemoryRoom { bytes: 1 << 30, leader_margin: 0 },
+        ),
+        (Event::DiskRoom(0), Event::DiskRoom(u64::MAX)),
+    ] {
+        cluster.replicas[0].handle(cluster.now, event);
+        assert_eq!(reads(&mut cluster, 0, &b), ReadAtOnce::Uncertain);
+        cluster.replicas[0].handle(cluster.now, again);
+        assert!(is_certain(reads(&mut cluster, 0, &b)));
+    }
     // Nobody has promised anything for longer than that.
     cluster.now.instant.0 += 260_000_000;
     assert_eq!(reads(&mut cluster, 0, &b), ReadAtOnce::Uncertain);

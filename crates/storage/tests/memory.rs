@@ -494,7 +494,9 @@ fn an_update_that_is_answered_as_a_no_op_changes_nothing() {
         let mut engine = MemoryEngine::new();
         let mut now = 0;
         for step in 0..20_000_u64 {
-            now += prng.below(40_000);
+            // Sometimes nothing happens for a while.
+            let pause_max = if prng.chance(1, 4) { 600_000_000 } else { 40_000 };
+            now += prng.below(pause_max);
             let mut body = Vec::new();
             for _ in 0..if prng.chance(1, 8) { 1 + prng.below(3) } else { 1 } {
                 let words = generator.command();

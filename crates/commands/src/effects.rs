@@ -4,7 +4,6 @@
 //! what it has computed, so those calls are effects, too. Reads are none: where members may answer them differently, such as
 //! the order of KEYS, they do so in a transaction as well.
 
-use crate::operation::Operation;
 use crate::reply::ReplyRef;
 use syros_types::{fold, key_hash};
 
@@ -23,12 +22,10 @@ impl Effects {
         self.0 = with(self.0, hash);
     }
 
-    /// A script has called this update and was answered so; an update that failed has no reply.
-    pub(crate) fn add_call(&mut self, operation: &Operation<'_>, encoded_reply: &[u8]) {
-        let mut encoded = Vec::new();
-        operation.encode(&mut encoded);
-        self.0 = with(self.0, key_hash(&encoded));
-        self.add_reply(encoded_reply);
+    /// A script has called this update, encoded, and was answered so; an update that failed has no reply.
+    pub(crate) fn add_call(&mut self, operation: &[u8], reply: &[u8]) {
+        self.0 = with(self.0, key_hash(operation));
+        self.add_reply(reply);
     }
 
     /// What has been added since this was called last; of nothing it is 0.
@@ -68,9 +65,7 @@ fn of_reply(reply: ReplyRef<'_>) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::families::Del;
     use crate::reply::Reply;
-    use crate::{Arguments, Operation};
 
     fn hash(reply: &Reply) -> u64 {
         let mut encoded = Vec::new();
@@ -127,13 +122,9 @@ mod tests {
 
     #[test]
     fn what_a_script_calls_is_an_effect_and_so_is_the_order() {
-        let names: [&[u8]; 2] = [b"a", b"b"];
-        let of = |order: &[usize]| {
+        let of = |order: &[u8]| {
             let mut effects = Effects::default();
-            for place in order {
-                let operation = Operation::new(Del { keys: Arguments::new(&names[*place..=*place]) });
-                effects.add_call(&operation, &[2, 2]);
-            }
+            order.iter().for_each(|operation| effects.add_call(&[*operation], &[2, 2]));
             (effects.take(), effects.take())
         };
         assert_eq!(of(&[0, 1]), of(&[0, 1]));

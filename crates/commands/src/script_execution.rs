@@ -74,7 +74,9 @@ impl<D: DatabasesMut> Target for Writer<'_, D> {
         if !command.is_read()
             && let Some(effects) = self.databases.effects_mut()
         {
-            effects.add_call(operation, reply);
+            let mut encoded = Vec::new();
+            operation.encode(&mut encoded);
+            effects.add_call(&encoded, reply);
         }
         outcome
     }

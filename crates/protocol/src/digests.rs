@@ -2,18 +2,9 @@
 //! whole have the same digest of it, whatever they did before. So nothing has to survive a restart, and no snapshot has to
 //! carry anything: a replica that begins inside a segment says nothing of that one.
 
-use crate::message::{LogEntry, Payload};
+use crate::message::{DigestOf, LogEntry, Payload};
 use alloc::collections::VecDeque;
 use syros_types::{OpNumber, fold};
-
-/// What a digest is of.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum DigestOf {
-    /// Of the entries: what was to be executed.
-    Entries,
-    /// Of what their updates have done: see [`Returned`](crate::replica::Returned).
-    Effects,
-}
 
 /// The digests of a segment.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]

@@ -1,6 +1,5 @@
 //! Everything that travels between clients and replicas, and what an update and a log entry are.
 
-use crate::digests::DigestOf;
 use alloc::boxed::Box;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
@@ -380,6 +379,15 @@ impl fmt::Display for RoleName {
             Self::Recovering => "recovering",
         })
     }
+}
+
+/// What a digest is of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum DigestOf {
+    /// Of the entries: what was to be executed.
+    Entries,
+    /// Of what their updates have done.
+    Effects,
 }
 
 /// Every message. Client to replica, replica to client, replica to replica.

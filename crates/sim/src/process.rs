@@ -14,11 +14,11 @@ use std::collections::VecDeque;
 use std::rc::Rc;
 use syros_commands::access::Announcement;
 use syros_node::data::ViewFile;
-use syros_node::front_end::{NoOpAnswer, RedisFrontEnd};
+use syros_node::front_end::RedisFrontEnd;
 use syros_node::snapshots::{EngineFiles, SnapshotJob, SnapshotReport, SnapshotSizes, SnapshotWorker};
 use syros_node::{
-    DiskExecutor, DriverObserver, DurableQueue, Evictions, Execution, MemoryLimit, Notice, Observer, Output,
-    RecordNumbering, ReplicaDriver, Report, WaitedKeys,
+    DiskExecutor, DriverObserver, DurableQueue, Evictions, Execution, MemoryLimit, NoOpAnswer, Notice,
+    Observer, Output, RecordNumbering, ReplicaDriver, Report, WaitedKeys,
 };
 use syros_protocol::message::{LogEntry, Message, Peer, Prepared, RoleName};
 use syros_protocol::record::Ticket;

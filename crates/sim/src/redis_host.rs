@@ -14,8 +14,9 @@ use core::time::Duration;
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 use syros_commands::Operation;
+use syros_node::NoOpAnswer;
 use syros_node::front_end::{
-    ClientMemory, FrontEndAction, FrontEndSettings, MessagePeer, NoOpAnswer, RedisFrontEnd, Submitted,
+    ClientMemory, FrontEndAction, FrontEndSettings, MessagePeer, RedisFrontEnd, Submitted,
 };
 use syros_protocol::client::{Client, Config, Event, Token};
 use syros_protocol::message::{Body, Message, Request};

@@ -8,9 +8,8 @@ use crate::parts::{
 use crate::primitive::{Reader, Writer};
 use crate::tag::message as tag;
 use std::time::Duration;
-use syros_protocol::digests::DigestOf;
 use syros_protocol::message::{
-    Advised, Asked, Describe, DoViewChange, Freshness, Message, Refusal, StartView, StatusReport,
+    Advised, Asked, Describe, DigestOf, DoViewChange, Freshness, Message, Refusal, StartView, StatusReport,
 };
 use syros_types::limits::{BODY_BYTES_MAX, FRAME_BYTES_MAX};
 use syros_types::{Instant, OpNumber, ReplicaId, SessionId, View, WallTime, micros};

@@ -29,10 +29,10 @@ use syros_types::{Footprint, Instant, Now, OpNumber, OperationId, ReplicaId, Vie
 
 use crate::disk_executor::{DiskExecutor, ExecutorEvent, Report};
 use crate::evictions::{Evictions, MemoryLimit};
-use crate::front_end::NoOpAnswer;
 use crate::in_memory::{InMemory, SnapshotState};
 use crate::key_events::KeyEvents;
 use crate::memory_executor::MemoryExecutor;
+use crate::no_op_answer::NoOpAnswer;
 use crate::read_job::{ReadJob, ReadOutcome};
 use crate::snapshots::{
     LoadedEngine, SnapshotJob, SnapshotNews, SnapshotReport, SnapshotSchedule, SnapshotSizes, StateOf,

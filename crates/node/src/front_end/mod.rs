@@ -35,7 +35,7 @@ pub use messages::{
     MessagePeer, SETTLE_MAX, SUBSCRIPTION_BYTES_MAX, SUBSCRIPTIONS_MAX, SUBSCRIPTIONS_PER_CONNECTION_MAX,
     SubscriptionCounts,
 };
-pub use no_ops::{Attempt, NoOpAnswer};
+pub use no_ops::Attempt;
 pub use reply_room::needs_room;
 use subscribers::Asking;
 pub use subscribers::{LAG_MAX, PUSHED_BYTES_LAG, PUSHED_BYTES_MAX};
@@ -68,6 +68,7 @@ use tracking::Tracking;
 use waits::{Resubmission, WaitEnd, Waits};
 
 use crate::evictions::{Eviction, Evictions};
+use crate::no_op_answer::NoOpAnswer;
 use crate::waited_keys::WaitedKeys;
 
 /// Limits and patience of a front end.

@@ -12,7 +12,7 @@ use syros_commands::families::Exists;
 use syros_commands::{Arguments, Operation, operations};
 use syros_protocol::message::Body;
 use syros_resp::Submission;
-use syros_types::{Class, Footprint, Instant, OpNumber, mix};
+use syros_types::{Class, Footprint, Instant, mix};
 
 use super::errand::{Errand, ErrandKind};
 
@@ -41,19 +41,6 @@ impl Attempt {
     pub const fn submission(&self) -> &Submission {
         &self.submission
     }
-}
-
-/// What the replica of the same process says of an update.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum NoOpAnswer {
-    /// It changes nothing, and would answer so: the state is the one after this entry of the log.
-    NoOp(OpNumber, Body),
-    /// It changes something, or may do so.
-    Change,
-    /// An update of its keys is to be executed before that is known.
-    Later,
-    /// This replica cannot say anything.
-    Unknown,
 }
 
 /// How many keys are told apart, by their hashes.

@@ -3,8 +3,8 @@
 use super::role::Role;
 use super::trace_event::{HandOverReason, TraceEvent};
 use super::{PlantedBug, Replica};
-use crate::digests::{DigestOf, Digests, SegmentDigests};
-use crate::message::{Message, Peer};
+use crate::digests::{Digests, SegmentDigests};
+use crate::message::{DigestOf, Message, Peer};
 use alloc::vec::Vec;
 use syros_types::{OpNumber, ReplicaId, View};
 

@@ -1,7 +1,8 @@
 //! Carrying out what the cores want: messages, at once or after a record, and requests of the front end.
 
 use syros_node::InMemory as _;
-use syros_node::front_end::{Attempt, FrontEndAction, Look, MessagePeer, NoOpAnswer, PUSHED_BYTES_MAX};
+use syros_node::NoOpAnswer;
+use syros_node::front_end::{Attempt, FrontEndAction, Look, MessagePeer, PUSHED_BYTES_MAX};
 use syros_protocol::message::{Message, Peer};
 use syros_protocol::record::Ticket;
 use syros_protocol::replica;

@@ -17,10 +17,9 @@ use std::time::Duration;
 use mio::Waker;
 use syros_lsm::DiskStore;
 use syros_node::data::ViewFile;
-use syros_node::front_end::NoOpAnswer;
 use syros_node::{
-    DiskState, ENTRIES_PER_TURN, Evictions, InMemory as _, KeyEvents, MemoryExecutor, MemoryLimit, Output,
-    ReadJob, RecordNumbering, ReplicaDriver, WaitedKeys,
+    DiskState, ENTRIES_PER_TURN, Evictions, InMemory as _, KeyEvents, MemoryExecutor, MemoryLimit,
+    NoOpAnswer, Output, ReadJob, RecordNumbering, ReplicaDriver, WaitedKeys,
 };
 use syros_protocol::message::{Describe, Message, Peer, RoleName};
 use syros_protocol::record::Ticket;

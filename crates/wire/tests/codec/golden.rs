@@ -4,10 +4,9 @@
 use crate::random::{MESSAGE_KINDS, RECORD_KINDS, describe};
 use std::collections::BTreeSet;
 use std::time::Duration;
-use syros_protocol::digests::DigestOf;
 use syros_protocol::message::{
-    Advice, Advised, Asked, Body, BodyHash, DoViewChange, Freshness, LogEntry, Message, Path, Payload,
-    Prepared, Refusal, Request, RoleName, StartView, StatusReport, Update, ViewChangeReason,
+    Advice, Advised, Asked, Body, BodyHash, DigestOf, DoViewChange, Freshness, LogEntry, Message, Path,
+    Payload, Prepared, Refusal, Request, RoleName, StartView, StatusReport, Update, ViewChangeReason,
 };
 use syros_protocol::record::{Checkpoint, Record, SnapshotHead};
 use syros_protocol::sessions::{Completion, SESSION_WINDOW_MAX, Session};
@@ -274,8 +273,9 @@ fn of_replicas() -> Vec<(Message, String)> {
 fn every_message_has_golden_bytes() {
     let mut kinds = check(&of_clients());
     kinds.extend(check(&of_replicas()));
-    // A Read has two tags, an Advise, too, and so have the messages that may carry a rule: Ok, DoViewChange, StartView.
-    assert_eq!(kinds.len() as u64, MESSAGE_KINDS + 5, "a kind of message is missing here");
+    // A Read has two tags, an Advise, too, and so have the messages that may carry a rule: Ok, DoViewChange, StartView; and
+    // those about digests, of entries and of effects: Digest and Diverged.
+    assert_eq!(kinds.len() as u64, MESSAGE_KINDS + 7, "a kind of message is missing here");
 }
 
 #[test]

@@ -2,10 +2,9 @@
 
 use std::sync::Arc;
 use std::time::Duration;
-use syros_protocol::digests::DigestOf;
 use syros_protocol::message::{
-    Advice, Advised, Asked, Body, BodyHash, DoViewChange, Freshness, LogEntry, Message, Path, Payload,
-    Prepared, Refusal, Request, RoleName, StartView, StatusReport, Update, ViewChangeReason,
+    Advice, Advised, Asked, Body, BodyHash, DigestOf, DoViewChange, Freshness, LogEntry, Message, Path,
+    Payload, Prepared, Refusal, Request, RoleName, StartView, StatusReport, Update, ViewChangeReason,
 };
 use syros_protocol::record::{Checkpoint, Record, SnapshotHead};
 use syros_protocol::sessions::{Completion, SESSION_WINDOW_MAX, Session};

@@ -1,6 +1,6 @@
 //! What a leader knows of what members have executed.
 
-use crate::digests::DigestOf;
+use crate::message::DigestOf;
 use alloc::collections::BTreeMap;
 use syros_types::{Group, OpNumber, ReplicaId};
 

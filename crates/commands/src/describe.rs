@@ -67,8 +67,8 @@ const fn strings_of_short_read(opcode: u8) -> Option<u8> {
     }
 }
 
-/// True of a body of updates of which each may well change nothing: see [`Operation`]. Of a malformed body it is false, and of
-/// one with a blind operation.
+/// True of a body of updates that clients often send in vain, such as SADD of a member that is there: they may be no-ops. Of a
+/// malformed body it is false, and of one with a blind operation.
 #[must_use]
 pub fn may_be_no_op(body: &[u8]) -> bool {
     let is_possible = |operation: Operation<'_>| !operation.blind && operation.command.may_be_no_op();

@@ -44,15 +44,8 @@ pub(crate) fn answer_no_op<D: Databases>(
     body: &[u8],
     reply: &mut Vec<u8>,
 ) -> bool {
-    let mut draft =
-        WriteOverlay { takes_keys_for_lasting: true, watches: true, ..WriteOverlay::new(databases) };
-    let start = reply.len();
-    execution::apply(&mut draft, time, body, reply);
-    let is_no_op = draft.is_certain.get() && !draft.has_changed;
-    if !is_no_op {
-        reply.truncate(start);
-    }
-    is_no_op
+    let draft = WriteOverlay { takes_keys_for_lasting: true, watches: true, ..WriteOverlay::new(databases) };
+    evaluate_with(draft, time, body, reply)
 }
 
 fn evaluate_with<D: Databases>(
@@ -63,11 +56,11 @@ fn evaluate_with<D: Databases>(
 ) -> bool {
     let start = reply.len();
     execution::apply(&mut draft, time, body, reply);
-    let is_certain = draft.is_certain.get();
-    if !is_certain {
+    let is_answer = draft.is_certain.get() && !(draft.watches && draft.has_changed);
+    if !is_answer {
         reply.truncate(start);
     }
-    is_certain
+    is_answer
 }
 
 /// Values and expiries of what was set, `None` for what was removed. A body has few keys.
@@ -333,11 +326,14 @@ impl<D: Databases> KeysMut for WriteOverlay<'_, D> {
         change: impl FnOnce(&mut C) -> R,
     ) -> Result<R, WrongType> {
         let now_ms = self.time_ms();
-        if let Some(found) = self.get(key) {
-            // A string may be long, and is not copied for an error.
-            found.collection::<C>()?;
-        }
-        let (mut value, expiry) = self.copy(key).unwrap_or_else(|| (C::default().into(), None));
+        let (mut value, expiry) = match self.get(key) {
+            Some(found) => {
+                // A string may be long, and is not copied for an error.
+                found.collection::<C>()?;
+                (found.to_value(), found.expiry())
+            }
+            None => (C::default().into(), None),
+        };
         let collection = C::of_mut(&mut value).ok_or(WrongType)?;
         let result = change(collection);
         let left = !collection.is_absent(now_ms);

@@ -51,7 +51,7 @@ pub(super) struct Waiter {
     /// Bytes of room reserved for its reply.
     pub(super) reserved: usize,
     /// When it came.
-    pub(super) submitted: Instant,
+    pub(super) since: Instant,
     /// Whether a connection waits for it.
     pub(super) purpose: Purpose,
 }
@@ -119,7 +119,7 @@ impl GroupClient {
             && let Ok(Token(token)) = self.client.submit_with(now, body, class, &footprint, read_policy)
         {
             let purpose = Purpose::Connection;
-            let waiter = Waiter { address, slot, reserved, purpose, submitted: since };
+            let waiter = Waiter { address, slot, reserved, purpose, since };
             let number = self.waiting.push(waiter);
             debug_assert_eq!(token, number, "tokens count up");
             #[cfg(feature = "planted-bugs")]
@@ -152,7 +152,7 @@ impl GroupClient {
         let Token(token) = self.client.submit_with(now, body, class, &footprint, policy).ok()?;
         let purpose = Purpose::Errand(kind);
         let number =
-            self.waiting.push(Waiter { address: 0, slot: 0, reserved: 0, purpose, submitted: now.instant });
+            self.waiting.push(Waiter { address: 0, slot: 0, reserved: 0, purpose, since: now.instant });
         debug_assert_eq!(token, number, "tokens count up");
         Some(Token(token))
     }

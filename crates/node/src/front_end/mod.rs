@@ -529,14 +529,25 @@ impl RedisFrontEnd {
         let Some(completion) = self.waits.on_read(now.instant, from, completion) else {
             return Some(waiter.address);
         };
+        self.answer((waiter.address, waiter.slot), now, waiter.since, completion)
+    }
+
+    /// An operation of a connection, which calls it so and has waited since a moment, has ended; the address of the connection
+    /// if it is still there.
+    fn answer(
+        &mut self,
+        (address, slot): (u64, u64),
+        now: Now,
+        since: Instant,
+        completion: Completion,
+    ) -> Option<u64> {
         let is_answered = completion.is_answer();
-        self.before_reply(now.instant, waiter.address, is_answered);
-        let connection = self.connections.get_mut(waiter.address)?;
-        let took = now.instant.since(waiter.submitted);
-        connection.redis.complete_after(waiter.slot, completion, took, now.wall);
-        self.after_reply(now.instant, waiter.address, is_answered);
-        self.mark_answered(waiter.address);
-        Some(waiter.address)
+        self.before_reply(now.instant, address, is_answered);
+        let connection = self.connections.get_mut(address)?;
+        connection.redis.complete_after(slot, completion, now.instant.since(since), now.wall);
+        self.after_reply(now.instant, address, is_answered);
+        self.mark_answered(address);
+        Some(address)
     }
 
     /// What the replica of this process says of an update that may change nothing.
@@ -575,17 +586,7 @@ impl RedisFrontEnd {
     fn end_attempt(&mut self, now: Now, attempt: &Attempt, completion: Completion) {
         let Attempt { address, reserved, since, .. } = *attempt;
         self.group.room.release(reserved);
-        let is_answered = completion.is_answer();
-        self.before_reply(now.instant, address, is_answered);
-        let Some(connection) = self.connections.get_mut(address) else { return };
-        connection.redis.complete_after(
-            attempt.submission.slot,
-            completion,
-            now.instant.since(since),
-            now.wall,
-        );
-        self.after_reply(now.instant, address, is_answered);
-        self.mark_answered(address);
+        self.answer((address, attempt.submission.slot), now, since, completion);
     }
 
     /// Submits something for commands that wait.

@@ -72,6 +72,8 @@ impl Store for Nothing {
     type Value = Vec<u8>;
     type View = ();
 
+    const PAGED_FROM: usize = usize::MAX;
+
     fn merges(&self) -> bool {
         true
     }
@@ -86,6 +88,10 @@ impl Store for Nothing {
     }
 
     fn view(&self) {}
+
+    fn get_in(&self, (): &(), key: &[u8]) -> Result<Option<Vec<u8>>, StoreError> {
+        self.get(key)
+    }
 
     fn walk(
         &self,
@@ -147,6 +153,8 @@ impl Store for Fjall {
     type Value = fjall::UserValue;
     type View = ();
 
+    const PAGED_FROM: usize = usize::MAX;
+
     fn merges(&self) -> bool {
         false
     }
@@ -167,6 +175,10 @@ impl Store for Fjall {
     }
 
     fn view(&self) {}
+
+    fn get_in(&self, (): &(), key: &[u8]) -> Result<Option<fjall::UserValue>, StoreError> {
+        self.get(key)
+    }
 
     fn walk(
         &self,

@@ -112,6 +112,8 @@ impl Store for DiskStore {
     type Value = DiskValue;
     type View = DiskView;
 
+    const PAGED_FROM: usize = crate::PAGED_FROM;
+
     fn merges(&self) -> bool {
         either!(self, store => store.merges())
     }
@@ -133,6 +135,16 @@ impl Store for DiskStore {
             Self::Lsm(store) => DiskView::Lsm(store.view()),
             #[cfg(feature = "rocksdb")]
             Self::Rocks(store) => DiskView::Rocks(store.view()),
+        }
+    }
+
+    fn get_in(&self, view: &Self::View, key: &[u8]) -> Result<Option<Self::Value>, StoreError> {
+        match (self, view) {
+            (Self::Lsm(store), DiskView::Lsm(view)) => Ok(store.get_in(view, key)?.map(DiskValue::Lsm)),
+            #[cfg(feature = "rocksdb")]
+            (Self::Rocks(store), DiskView::Rocks(view)) => Ok(store.get_in(view, key)?.map(DiskValue::Rocks)),
+            #[cfg(feature = "rocksdb")]
+            (Self::Lsm(_) | Self::Rocks(_), _) => unreachable!("the view is of another store"),
         }
     }
 

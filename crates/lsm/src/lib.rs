@@ -14,3 +14,6 @@ pub use lsm_store::{LsmOptions, LsmStore};
 #[cfg(feature = "rocksdb")]
 pub use rocks_store::{RocksOptions, RocksStore, RocksView};
 pub use views::View;
+
+/// See [`PAGED_FROM`](syros_storage::Store::PAGED_FROM): about what three or four pages take.
+const PAGED_FROM: usize = 8 << 10;

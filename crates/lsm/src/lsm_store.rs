@@ -288,6 +288,8 @@ impl Store for LsmStore {
     type Value = UserValue;
     type View = View;
 
+    const PAGED_FROM: usize = crate::PAGED_FROM;
+
     fn merges(&self) -> bool {
         false
     }
@@ -324,6 +326,10 @@ impl Store for LsmStore {
 
     fn view(&self) -> View {
         self.views.open(self.next.load(Ordering::Acquire))
+    }
+
+    fn get_in(&self, view: &View, key: &[u8]) -> Result<Option<UserValue>, StoreError> {
+        self.tree.get(key, view.moment()).map_err(error("read"))
     }
 
     fn walk(

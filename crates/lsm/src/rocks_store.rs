@@ -250,6 +250,8 @@ impl Store for RocksStore {
     type Value = Vec<u8>;
     type View = RocksView;
 
+    const PAGED_FROM: usize = crate::PAGED_FROM;
+
     fn merges(&self) -> bool {
         true
     }
@@ -273,6 +275,12 @@ impl Store for RocksStore {
     fn view(&self) -> RocksView {
         let view = self.views.open(self.db.latest_sequence_number());
         RocksView { snapshot: Held::new(Arc::clone(&self.db), |db| db.snapshot()), _view: view }
+    }
+
+    fn get_in(&self, view: &RocksView, key: &[u8]) -> Result<Option<Vec<u8>>, StoreError> {
+        let mut options = ReadOptions::default();
+        options.set_snapshot(view.snapshot.borrow_dependent());
+        self.db.get_opt(key, &options).map_err(error("read"))
     }
 
     fn walk(

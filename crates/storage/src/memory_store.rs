@@ -73,6 +73,9 @@ impl Store for MemoryStore {
     type Value = Vec<u8>;
     type View = Arc<Map>;
 
+    /// So that the collections of simulations and tests, which are small, have pages.
+    const PAGED_FROM: usize = 64;
+
     fn merges(&self) -> bool {
         true
     }
@@ -108,6 +111,10 @@ impl Store for MemoryStore {
         let mut state = self.state();
         state.apply_merges(None);
         Arc::clone(&state.now)
+    }
+
+    fn get_in(&self, view: &Arc<Map>, key: &[u8]) -> Result<Option<Vec<u8>>, StoreError> {
+        Ok(view.get(key).cloned())
     }
 
     fn walk(

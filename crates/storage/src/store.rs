@@ -94,7 +94,11 @@ pub trait Store: Send + Sync + 'static {
     type Value: AsRef<[u8]>;
 
     /// The store as it was at some moment.
-    type View: Send + 'static;
+    type View: Send + Sync + 'static;
+
+    /// Bytes of memory from which on a collection lies in pages, one record each, and not in one record. Reading and writing all of
+    /// a smaller one should cost less than some pages do.
+    const PAGED_FROM: usize;
 
     /// True if [`Change::Merge`] is understood, because that is cheaper than to read first.
     fn merges(&self) -> bool;
@@ -111,8 +115,14 @@ pub trait Store: Send + Sync + 'static {
     /// What the disk says. Nothing can be relied upon any more then but the last checkpoint.
     fn write(&self, changes: impl Iterator<Item = (impl AsRef<[u8]>, Change)>) -> Result<(), StoreError>;
 
-    /// The store as it is now. Nobody may write meanwhile.
+    /// The store as it is now. Of what is being written meanwhile some may be in it.
     fn view(&self) -> Self::View;
+
+    /// The value of a key in a view.
+    ///
+    /// # Errors
+    /// What the disk says.
+    fn get_in(&self, view: &Self::View, key: &[u8]) -> Result<Option<Self::Value>, StoreError>;
 
     /// Visits the pairs from a key on, in order, until `visit` breaks off; in a view, or as they come.
     ///

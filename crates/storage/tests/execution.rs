@@ -261,6 +261,8 @@ impl Store for Busy {
     type Value = <MemoryStore as Store>::Value;
     type View = <MemoryStore as Store>::View;
 
+    const PAGED_FROM: usize = MemoryStore::PAGED_FROM;
+
     fn merges(&self) -> bool {
         self.0.merges()
     }
@@ -280,6 +282,10 @@ impl Store for Busy {
 
     fn view(&self) -> Self::View {
         self.0.view()
+    }
+
+    fn get_in(&self, view: &Self::View, key: &[u8]) -> Result<Option<Self::Value>, StoreError> {
+        self.0.get_in(view, key)
     }
 
     fn walk(

@@ -65,6 +65,34 @@ impl<O: Order> Block<O> {
         Self { bytes: Arc::from([0; BLOCK_BYTES_MAX]), order: PhantomData }
     }
 
+    /// The block that these are the [used bytes](Self::used_bytes) of, and that has so many with its slack. `None` if there is
+    /// none.
+    pub(crate) fn of_bytes(used: &[u8], allocated: usize) -> Option<Self> {
+        if used.len() < HEADER_BYTES || used.len() > allocated {
+            return None;
+        }
+        let elements = Elements::<O>::new(used);
+        let (count, rests) = (elements.len(), elements.rests_length());
+        let is_large = allocated > BLOCK_BYTES_MAX && count > 1;
+        if count == 0 || is_large || used.len() != used_bytes::<O>(count, rests) {
+            return None;
+        }
+        let ascends = elements.start(0) == 0
+            && (0..count).all(|index| elements.start(index) <= elements.start(index + 1));
+        if !ascends {
+            return None;
+        }
+        let mut bytes = Vec::with_capacity(allocated);
+        bytes.extend_from_slice(used);
+        bytes.resize(allocated, 0);
+        Some(Self { bytes: bytes.into(), order: PhantomData })
+    }
+
+    /// Its bytes without slack.
+    pub(crate) fn used_bytes(&self) -> &[u8] {
+        &self.bytes[..self.elements().used()]
+    }
+
     /// The elements.
     #[inline]
     pub(crate) fn elements(&self) -> Elements<'_, O> {

@@ -4,7 +4,7 @@ use crate::by_hash::{Form as _, Pairs};
 use crate::draft::Draft;
 use crate::elements::Elements;
 use crate::key_order::KeyOrder;
-use crate::order::{Element, Order};
+use crate::order::{Element, Order, take_chunk};
 use crate::tree::Tree;
 use core::cmp::Ordering;
 
@@ -40,6 +40,14 @@ impl Order for ByBytes {
     const LEAST: u128 = 0;
     const GREATEST: u128 = u128::MAX;
     type Item<'a> = (&'a [u8], &'a [u8]);
+
+    fn put_head(head: u128, out: &mut Vec<u8>) {
+        out.extend_from_slice(&head.to_le_bytes());
+    }
+
+    fn take_head(input: &mut &[u8]) -> Option<u128> {
+        take_chunk(input).map(u128::from_le_bytes)
+    }
 
     #[inline]
     fn head(element: Element<'_>) -> u128 {

@@ -7,7 +7,7 @@ use crate::draft::Draft;
 use crate::elements::Elements;
 use crate::iter::Iter;
 use crate::key_order::KeyOrder;
-use crate::order::{Element, Order};
+use crate::order::{Element, Order, take_chunk};
 use crate::tree::Tree;
 use core::cmp::Ordering;
 use core::marker::PhantomData;
@@ -116,6 +116,14 @@ impl<F: Form, H: Hashing> Order for ByHash<F, H> {
     const LEAST: u64 = 0;
     const GREATEST: u64 = u64::MAX;
     type Item<'a> = F::Item<'a>;
+
+    fn put_head(head: u64, out: &mut Vec<u8>) {
+        out.extend_from_slice(&head.to_le_bytes());
+    }
+
+    fn take_head(input: &mut &[u8]) -> Option<u64> {
+        take_chunk(input).map(u64::from_le_bytes)
+    }
 
     #[inline]
     fn head(element: Element<'_>) -> u64 {

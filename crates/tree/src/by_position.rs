@@ -18,6 +18,12 @@ impl Order for ByPosition {
     const GREATEST: () = ();
     type Item<'a> = &'a [u8];
 
+    fn put_head((): (), _: &mut Vec<u8>) {}
+
+    fn take_head(_: &mut &[u8]) -> Option<()> {
+        Some(())
+    }
+
     fn head(_: Element<'_>) {}
 
     fn tail(_: Element<'_>) -> &[u8] {

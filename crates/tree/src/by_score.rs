@@ -3,7 +3,7 @@
 use crate::draft::Draft;
 use crate::elements::Elements;
 use crate::key_order::KeyOrder;
-use crate::order::{Element, Order};
+use crate::order::{Element, Order, take_chunk};
 use crate::tree::Tree;
 use core::cmp::Ordering;
 
@@ -117,6 +117,14 @@ impl Order for ByScore {
     const LEAST: Score = Score::LEAST;
     const GREATEST: Score = Score::GREATEST;
     type Item<'a> = (Score, &'a [u8]);
+
+    fn put_head(head: Score, out: &mut Vec<u8>) {
+        out.extend_from_slice(&head.0.to_le_bytes());
+    }
+
+    fn take_head(input: &mut &[u8]) -> Option<Score> {
+        take_chunk(input).map(f64::from_le_bytes).and_then(Score::new)
+    }
 
     #[inline]
     fn head(element: Element<'_>) -> Score {

@@ -92,6 +92,7 @@ impl<'a> Walk<'a> {
                 return self.visit_block(block, from, to);
             }
             Child::Inner(inner) => inner,
+            Child::Paged(page) => return self.visit(page.node(), level, from, to),
         };
         check_shape(inner)?;
         let mut sum = 0;
@@ -160,8 +161,8 @@ fn check_shape<O: Order>(inner: &Inner<O>) -> Result<(), Flaw> {
     {
         return Err(Flaw::Size);
     }
-    let kind = core::mem::discriminant(&inner.children[0]);
-    if inner.children.iter().any(|child| core::mem::discriminant(child) != kind) {
+    let is_leaf = inner.children[0].is_leaf();
+    if inner.children.iter().any(|child| child.is_leaf() != is_leaf) {
         return Err(Flaw::Depth);
     }
     if inner.children.windows(2).any(|pair| pair[0].fits_with(&pair[1])) {

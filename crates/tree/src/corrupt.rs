@@ -26,14 +26,14 @@ fn root<O: Order>(tree: &mut Tree<O>) -> &mut Inner<O> {
 fn lowest<O: Order>(tree: &mut Tree<O>) -> &mut Inner<O> {
     match &mut root(tree).children[1] {
         Child::Inner(inner) => Arc::make_mut(inner),
-        Child::Leaf(_) => panic!("the tree is higher"),
+        Child::Leaf(_) | Child::Paged(_) => panic!("the tree is higher"),
     }
 }
 
 fn leaf<O: Order>(tree: &mut Tree<O>) -> &mut Block<O> {
     match &mut lowest(tree).children[2] {
         Child::Leaf(block) => block,
-        Child::Inner(_) => panic!("the tree is lower"),
+        Child::Inner(_) | Child::Paged(_) => panic!("the tree is lower"),
     }
 }
 

@@ -55,7 +55,7 @@ impl<O: Order> Dismantle<O> {
             && let Some(node) = self.nodes.pop()
         {
             let (bytes, cost) = match node {
-                Child::Leaf(_) => {
+                Child::Leaf(_) | Child::Paged(_) => {
                     let bytes = node.extent().memory;
                     (bytes, 1 + bytes / BYTES_PER_NODE)
                 }

@@ -3,11 +3,10 @@
 use crate::block::{BLOCK_BYTES_MAX, Block, Part};
 use crate::draft::Draft;
 use crate::elements::{Elements, used_bytes};
-use crate::node::{CHILDREN_MAX, Child, Inner, Sibling, between};
+use crate::node::{CHILDREN_MAX, Child, Inner, Opened, Sibling, between};
 use crate::order::{Element, Order};
 use crate::seek::Seek;
 use core::ops::Range;
-use std::sync::Arc;
 
 /// What is to be done at a place.
 #[derive(Clone, Copy)]
@@ -57,9 +56,9 @@ pub(crate) fn edit<O: Order, S: Seek<O>, F: FnMut(Element<'_>)>(
     grown: &mut Vec<Sibling<O>>,
     see: &mut F,
 ) -> Outcome {
-    let inner = match child {
-        Child::Leaf(block) => return edit_leaf(block, seek, action, grown, see),
-        Child::Inner(inner) => Arc::make_mut(inner),
+    let inner = match child.opened() {
+        Opened::Leaf(block) => return edit_leaf(block, seek, action, grown, see),
+        Opened::Inner(inner) => inner,
     };
     let index = seek.child(inner);
     let (extent, size) = (inner.children[index].extent(), inner.children[index].size());

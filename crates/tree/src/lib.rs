@@ -20,6 +20,10 @@
 //! | [`ById`] | [`Log`] | streams |
 //! | [`ByBytes`] | [`Dictionary`] | the consumer groups of streams |
 //!
+//! **Paged.** The nodes of a tree may lie elsewhere, on disk, and are fetched when somebody looks at them ([`Pages`]). An
+//! update writes the nodes on its path anew ([`Saver`]). What is read and written grows with the height of the tree and not
+//! with its elements.
+//!
 //! Everything here is a function of the calls that were made: nothing depends on addresses, time or chance.
 #![forbid(unsafe_code)]
 
@@ -47,6 +51,8 @@ mod key_order;
 mod narrow;
 mod node;
 mod order;
+mod page;
+mod saver;
 mod seek;
 mod separators;
 mod tail;
@@ -65,4 +71,6 @@ pub use elements::Elements;
 pub use iter::{Blocks, Iter, Leaf};
 pub use key_order::KeyOrder;
 pub use order::{Element, Order};
+pub use page::{Pages, Source, Subtree};
+pub use saver::{Saved, Saver};
 pub use tree::Tree;

@@ -4,6 +4,7 @@ use crate::block::{ALLOCATION_BYTES, Block, MERGED_BYTES_MAX, Part};
 use crate::elements::HEADER_BYTES;
 use crate::extent::Extent;
 use crate::order::{Element, Order};
+use crate::page::Page;
 use crate::separators::{Separator, Separators};
 use crate::tail::Tail;
 use core::mem::size_of;
@@ -31,6 +32,16 @@ pub(crate) enum Child<O: Order> {
     Leaf(Block<O>),
     /// Nodes, all at the same distance from the elements.
     Inner(Arc<Inner<O>>),
+    /// Either, which lies elsewhere as it is.
+    Paged(Arc<Page<O>>),
+}
+
+/// A node that nobody else has, to be changed.
+pub(crate) enum Opened<'a, O: Order> {
+    /// Elements; they may be shared.
+    Leaf(&'a mut Block<O>),
+    /// Nodes.
+    Inner(&'a mut Inner<O>),
 }
 
 /// A node that is new, to stand behind the one that it was split from.
@@ -59,6 +70,7 @@ impl<O: Order> Clone for Child<O> {
         match self {
             Self::Leaf(block) => Self::Leaf(block.clone()),
             Self::Inner(inner) => Self::Inner(Arc::clone(inner)),
+            Self::Paged(page) => Self::Paged(Arc::clone(page)),
         }
     }
 }
@@ -69,6 +81,7 @@ impl<O: Order> Child<O> {
         match self {
             Self::Leaf(block) => block.elements().len() as u64,
             Self::Inner(inner) => inner.counts.iter().sum(),
+            Self::Paged(page) => page.about.count,
         }
     }
 
@@ -81,6 +94,7 @@ impl<O: Order> Child<O> {
                 elements: block.elements().element_bytes() as u64,
             },
             Self::Inner(inner) => inner.extent + Extent { memory: inner.own_bytes(), elements: 0 },
+            Self::Paged(page) => page.about.extent,
         }
     }
 
@@ -90,15 +104,27 @@ impl<O: Order> Child<O> {
         match self {
             Self::Leaf(block) => block.allocated(),
             Self::Inner(inner) => inner.children.len(),
+            Self::Paged(page) => page.about.size,
         }
     }
 
     /// True if both fit into one node with room to spare.
     #[inline]
     pub(crate) fn fits_with(&self, next: &Self) -> bool {
+        if self.is_leaf() {
+            self.size() + next.size() - HEADER_BYTES <= MERGED_BYTES_MAX
+        } else {
+            self.size() + next.size() <= MERGED_CHILDREN_MAX
+        }
+    }
+
+    /// True if it has elements, and no nodes below it.
+    #[inline]
+    pub(crate) fn is_leaf(&self) -> bool {
         match self {
-            Self::Leaf(_) => self.size() + next.size() - HEADER_BYTES <= MERGED_BYTES_MAX,
-            Self::Inner(_) => self.size() + next.size() <= MERGED_CHILDREN_MAX,
+            Self::Leaf(_) => true,
+            Self::Inner(_) => false,
+            Self::Paged(page) => page.about.height == 0,
         }
     }
 
@@ -107,6 +133,7 @@ impl<O: Order> Child<O> {
         match self {
             Self::Leaf(block) => block.elements().get(0),
             Self::Inner(inner) => inner.children[0].first(),
+            Self::Paged(page) => page.node().first(),
         }
     }
 
@@ -115,6 +142,26 @@ impl<O: Order> Child<O> {
         match self {
             Self::Leaf(block) => block.elements().get(block.elements().len() - 1),
             Self::Inner(inner) => inner.children[inner.children.len() - 1].last(),
+            Self::Paged(page) => page.node().last(),
+        }
+    }
+
+    /// The node, taken out of its page if it lies elsewhere.
+    fn into_own(mut self) -> Self {
+        if let Self::Paged(page) = &mut self { Page::take(page) } else { self }
+    }
+
+    /// The node to be changed: one of its own if it lies elsewhere.
+    #[inline]
+    pub(crate) fn opened(&mut self) -> Opened<'_, O> {
+        if let Self::Paged(page) = self {
+            let node = Page::take(page);
+            *self = node;
+        }
+        match self {
+            Self::Leaf(block) => Opened::Leaf(block),
+            Self::Inner(inner) => Opened::Inner(Arc::make_mut(inner)),
+            Self::Paged(_) => unreachable!("a page has a node, and no page"),
         }
     }
 }
@@ -216,13 +263,13 @@ impl<O: Order> Inner<O> {
         let next = self.remove(left + 1);
         let child = &mut self.children[left];
         self.extent -= child.extent();
-        match (&mut *child, next) {
-            (Child::Leaf(block), Child::Leaf(next)) => {
+        match (child.opened(), next.into_own()) {
+            (Opened::Leaf(block), Child::Leaf(next)) => {
                 let (a, b) = (block.elements(), next.elements());
                 *block = Block::compose(&[Part::Old(a, 0..a.len()), Part::Old(b, 0..b.len())]);
             }
-            (Child::Inner(inner), Child::Inner(next)) => {
-                Arc::make_mut(inner).append(separator, Arc::unwrap_or_clone(next));
+            (Opened::Inner(inner), Child::Inner(next)) => {
+                inner.append(separator, Arc::unwrap_or_clone(next));
             }
             _ => unreachable!("all children of a node are of one kind"),
         }

@@ -36,6 +36,12 @@ pub trait Order: Sized + Send + Sync + 'static {
     /// The tail of an element.
     fn tail(element: Element<'_>) -> &[u8];
 
+    /// Appends a head, in as many bytes as any other. Fixed for ever, like a file format.
+    fn put_head(head: Self::Head, out: &mut Vec<u8>);
+
+    /// Takes a head off the front of `input`. `None` if there is none.
+    fn take_head(input: &mut &[u8]) -> Option<Self::Head>;
+
     /// True if `right` may follow `left`.
     fn is_ascending(left: Element<'_>, right: Element<'_>) -> bool {
         (Self::head(left), Self::tail(left)) < (Self::head(right), Self::tail(right))
@@ -48,4 +54,11 @@ pub trait Order: Sized + Send + Sync + 'static {
 
     /// What the user sees of an element.
     fn item(element: Element<'_>) -> Self::Item<'_>;
+}
+
+/// Takes so many bytes off the front of `input`.
+pub(crate) fn take_chunk<const BYTES: usize>(input: &mut &[u8]) -> Option<[u8; BYTES]> {
+    let (chunk, rest) = input.split_first_chunk()?;
+    *input = rest;
+    Some(*chunk)
 }

@@ -25,6 +25,7 @@ pub(crate) fn descend<'a, O: Order>(root: &'a Child<O>, seek: &mut impl Seek<O>)
         match node {
             Child::Leaf(block) => return block,
             Child::Inner(inner) => node = &inner.children[seek.child(inner)],
+            Child::Paged(page) => node = page.node(),
         }
     }
 }

@@ -14,6 +14,11 @@ impl Tail {
         Self((length > 0).then(|| right[..length].into()))
     }
 
+    /// These bytes.
+    pub(crate) fn of_bytes(bytes: &[u8]) -> Self {
+        Self((!bytes.is_empty()).then(|| bytes.into()))
+    }
+
     /// The bytes; none if there are none.
     pub(crate) fn bytes(&self) -> &[u8] {
         self.0.as_deref().unwrap_or_default()

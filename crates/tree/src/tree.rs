@@ -7,7 +7,7 @@ use crate::edit::{Action, Outcome, edit};
 use crate::elements::EACH_BYTES;
 use crate::iter::{Blocks, Iter};
 use crate::key_order::KeyOrder;
-use crate::node::{Child, Inner, lowest};
+use crate::node::{Child, Inner, Opened, lowest};
 use crate::order::{Element, Order};
 use crate::seek::{AtEnd, AtKey, AtRank, BeforeRank, CountingAtKey, Seek, descend, locate};
 use core::fmt;
@@ -325,24 +325,29 @@ impl<O: KeyOrder> Tree<O> {
         self.edit(&mut AtKey::new(key), Action::Remove, see) == Outcome::Removed
     }
 
-    /// True if a clone has the same root. Then an action that does not apply should not copy a path for nothing.
+    /// True if a clone has the same root, or it lies elsewhere. Then an action that does not apply should not copy a path for
+    /// nothing.
     fn is_root_shared(&self) -> bool {
-        matches!(&self.root, Some(Child::Inner(inner)) if Arc::strong_count(inner) > 1)
+        match &self.root {
+            Some(Child::Inner(inner)) => Arc::strong_count(inner) > 1,
+            Some(Child::Paged(_)) => true,
+            Some(Child::Leaf(_)) | None => false,
+        }
     }
 }
 
 /// Removes elements of a node, some but not all, by their ranks there. Nodes of which nothing is left are appended to
 /// `removed`.
 fn cut<O: Order>(child: &mut Child<O>, ranks: Range<u64>, removed: &mut Vec<Child<O>>) {
-    let inner = match child {
-        Child::Leaf(block) => {
+    let inner = match child.opened() {
+        Opened::Leaf(block) => {
             let elements = block.elements();
             let (start, end) = (ranks.start as usize, ranks.end as usize);
             let parts = [Part::Old(elements, 0..start), Part::Old(elements, end..elements.len())];
             *block = Block::compose(&parts);
             return;
         }
-        Child::Inner(inner) => Arc::make_mut(inner),
+        Opened::Inner(inner) => inner,
     };
     let mut before = 0;
     let (mut whole, mut touched) = (inner.len()..0, inner.len()..0);

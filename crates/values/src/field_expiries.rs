@@ -79,6 +79,16 @@ impl FieldExpiries {
         size_of::<Self>() + self.0.memory_bytes()
     }
 
+    /// The fields of a sorted set, with their moments for scores.
+    pub(crate) const fn of_sorted_set(set: SortedSet) -> Self {
+        Self(set)
+    }
+
+    /// The sorted set that they are.
+    pub(crate) const fn as_sorted_set(&self) -> &SortedSet {
+        &self.0
+    }
+
     /// The sorted set that they are.
     pub(crate) fn into_sorted_set(self) -> SortedSet {
         self.0

@@ -46,9 +46,13 @@ impl Moments {
 
     /// Takes them off the front of `input`. The first is there.
     pub(crate) fn take(input: &mut &[u8]) -> Result<Self, InvalidValue> {
+        Self::take_any(input).and_then(|moments| moments.first.map(|_| moments).ok_or(InvalidValue::Expiry))
+    }
+
+    /// Takes them off the front of `input`. Neither may be there.
+    pub(crate) fn take_any(input: &mut &[u8]) -> Result<Self, InvalidValue> {
         let (first, gone) = (take_varint(input)?, take_varint(input)?);
-        let first = NonZeroU64::new(first).ok_or(InvalidValue::Expiry)?;
-        Ok(Self { first: Some(first), gone: NonZeroU64::new(gone) })
+        Ok(Self { first: NonZeroU64::new(first), gone: NonZeroU64::new(gone) })
     }
 
     /// Those of the value that this is the encoding of, or the beginning of it, without a look at its elements.
@@ -58,6 +62,7 @@ impl Moments {
             [kind, form_tag::EXPIRING, rest @ ..] if *kind == Kind::Hash.tag() => {
                 Self::take(&mut { rest }).unwrap_or_default()
             }
+            [_, form_tag::PAGED, rest @ ..] => Self::take_any(&mut { rest }).unwrap_or_default(),
             _ => Self::default(),
         }
     }

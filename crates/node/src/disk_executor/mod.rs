@@ -453,7 +453,7 @@ impl<S: Store> DiskExecutor<S> {
     }
 
     fn purge_if_due(&mut self) {
-        if !self.is_purging && self.shared.has_expired() {
+        if !self.is_purging && self.shared.has_to_purge() {
             self.is_purging = true;
             self.barrier(&Footprint::All, BarrierJob::Purge);
         }

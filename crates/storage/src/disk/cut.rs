@@ -2,6 +2,7 @@
 
 use super::Shared;
 use super::layout::{Space, StoreKey, Stored, data_begin, data_key};
+use super::pages::{self, Place};
 use crate::Digest;
 use crate::snapshot::{
     put_collection_key, put_counted_end, put_database, put_key, put_open_header, put_program, put_recorded,
@@ -17,7 +18,7 @@ use syros_types::{Database, WallTime};
 /// what was overwritten or removed since.
 pub struct Cut<S: Store> {
     shared: Arc<Shared<S>>,
-    view: S::View,
+    view: Arc<S::View>,
     /// The databases of which blocks have not taken all keys, the first of them last, and where their keys lie.
     databases: Vec<(Database, Space)>,
     time: WallTime,
@@ -49,7 +50,7 @@ impl<S: Store> Cut<S> {
         let removals =
             |database| shared.removals.iter(database).map(move |(place, entry)| (database, place, entry));
         Self {
-            view: shared.store.view(),
+            view: Arc::new(shared.store.view()),
             databases,
             from: None,
             time,
@@ -68,6 +69,12 @@ impl<S: Store> Cut<S> {
     /// # Errors
     /// What the disk says.
     pub fn block(&mut self, bytes: usize, block: &mut Vec<u8>) -> Result<bool, StoreError> {
+        let shared = Arc::clone(&self.shared);
+        let lost = || Err(shared.failure().cloned().unwrap_or_else(|| StoreError::other("read a page", "")));
+        pages::unless_lost(|| self.put_block(bytes, block)).unwrap_or_else(lost)
+    }
+
+    fn put_block(&mut self, bytes: usize, block: &mut Vec<u8>) -> Result<bool, StoreError> {
         let Self { shared, view, databases, time, header_written, from, count, digest, .. } = self;
         // A block begins in the first one.
         let mut entered = Database::FIRST;
@@ -104,14 +111,21 @@ impl<S: Store> Cut<S> {
             let begin = from.take().unwrap_or_else(|| data_begin(space));
             shared.walk(Some(view), (space, time.as_millis()), &begin, |_, key, value, stamp| {
                 enter(database, digest, block);
+                let source = value
+                    .pages()
+                    .map(|head| pages::source(shared, space, head, Place::View(Arc::clone(view))));
                 match value {
                     Stored::String(string) => put_key(block, *count, key, string, stamp),
                     Stored::Collection(encoded) => {
                         put_collection_key(block, tag::COLLECTION, *count, key, stamp);
                         block.extend_from_slice(encoded);
                     }
+                    Stored::Paged(..) => {
+                        put_collection_key(block, tag::COLLECTION, *count, key, stamp);
+                        value.value(source.as_ref()).put(block);
+                    }
                 }
-                digest.add_stamped(key, value.fingerprint(), stamp);
+                digest.add_stamped(key, value.fingerprint_at(source.as_ref(), 0), stamp);
                 *count += 1;
                 if block.len() >= end {
                     // Nothing is between a key and the same with a zero after it.

@@ -2,9 +2,10 @@
 
 use super::Shared;
 use super::layout::{
-    Changes, Space, StoreKey, data_key, encode_operand, expiry_key, is_long, merged, record, record_of,
-    value_record,
+    Changes, Space, StoreKey, Stored, data_key, encode_operand, expiry_key, is_dead_key, is_long, merged,
+    parse_record, record, record_of,
 };
+use super::pages::{PageState, Paged, Place, is_paged, record_collection, source, unless_lost};
 use super::reader::{Read, ReadPoint, each, random, scan};
 use crate::entry::{earlier, moments_under};
 use crate::events::{EventLog, without_turns};
@@ -41,8 +42,16 @@ pub struct Lane<S: Store> {
     recorded_from: Option<u64>,
     /// The parts of the hashes that it has removed keys of, with the entries, and not committed.
     removals: Vec<(Database, usize, u64)>,
-    /// What has not been committed.
+    /// What has not been committed, but for pages.
     changes: Changes,
+    /// The same of pages. Collections that have been read and are still looked at have it as it was.
+    pages: Arc<Changes>,
+    /// Among them are pages that nobody needs, nor anything below them.
+    has_dead: bool,
+    /// The stripes of the keys of these pages.
+    page_stripes: u64,
+    /// Keys that have got pages, or have none any more, and that is not committed.
+    page_counts: Vec<PageCount>,
     /// Where the keys of the databases lie, if that has changed and is not committed.
     spaces: Option<Box<[Space; Database::COUNT]>>,
     /// Databases have been swapped, and that is not committed.
@@ -65,9 +74,25 @@ pub struct Lane<S: Store> {
 struct Undo {
     /// Records as they were among the changes, the first one first; `None` if a record was not changed.
     steps: Vec<(StoreKey, Option<Change>)>,
+    /// The same of pages.
+    page_steps: Vec<(StoreKey, Option<Change>)>,
+    page_counts: usize,
     first_expiry: Expiry,
     bytes: usize,
     events: usize,
+}
+
+/// A key has got pages, or has none any more.
+struct PageCount {
+    space: Space,
+    key: Vec<u8>,
+    has_pages: bool,
+}
+
+/// Without changes.
+fn no_changes() -> Changes {
+    // Whoever makes keys collide here slows down what they write themselves: the changes are few.
+    Changes::with_hasher(KeyHashBuilder::new(0))
 }
 
 impl<S: Store> fmt::Debug for Lane<S> {
@@ -100,8 +125,6 @@ impl<V: AsRef<[u8]>> AsRef<[u8]> for Value<'_, V> {
 impl<S: Store> Lane<S> {
     /// Executes for this engine.
     pub fn new(shared: Arc<Shared<S>>) -> Self {
-        // Whoever makes keys collide here slows down what they write themselves: the changes are few.
-        let changes = Changes::with_hasher(KeyHashBuilder::new(0));
         Self {
             shared,
             database: Cell::new(Database::FIRST),
@@ -110,7 +133,11 @@ impl<S: Store> Lane<S> {
             entry: 0,
             recorded_from: None,
             removals: Vec::new(),
-            changes,
+            changes: no_changes(),
+            pages: Arc::new(no_changes()),
+            has_dead: false,
+            page_stripes: 0,
+            page_counts: Vec::new(),
             spaces: None,
             has_swapped: false,
             has_cleared: false,
@@ -133,7 +160,11 @@ impl<S: Store> Lane<S> {
     pub fn execute(&mut self, time: WallTime, body: &[u8], reply: &mut Vec<u8>) {
         self.now_ms = time.as_millis();
         self.events.set(self.shared.notifies());
-        execution::apply(self, time, body, reply);
+        let length = reply.len();
+        if unless_lost(|| execution::apply(self, time, body, reply)).is_none() {
+            // The engine has failed, and nobody is told what it says.
+            reply.truncate(length);
+        }
     }
 
     /// Bytes that have not been committed, about.
@@ -162,14 +193,17 @@ impl<S: Store> Lane<S> {
         if exchanges {
             self.shared.exchanges.fetch_add(1, Ordering::AcqRel);
         }
-        let written = self.shared.store.write(self.changes.drain(..));
-        self.shared.succeeded(written);
+        self.write_changes();
         self.bytes = 0;
         // Not before: who reads sees the old generation, or all of the next one.
         if let Some(spaces) = self.spaces.take() {
             self.shared.set_spaces(*spaces);
         }
         self.has_swapped = false;
+        for PageCount { space, key, has_pages } in self.page_counts.drain(..) {
+            let counts = &self.shared.pages.counts;
+            if has_pages { counts.add(space, &key) } else { counts.subtract(space, &key) }
+        }
         if exchanges {
             self.shared.exchanges.fetch_add(1, Ordering::AcqRel);
         }
@@ -186,6 +220,21 @@ impl<S: Store> Lane<S> {
         // Not before: whoever looks for the first one would miss it.
         if let Some(expiry) = self.first_expiry.take() {
             self.shared.record_expiry(expiry);
+        }
+    }
+
+    fn write_changes(&mut self) {
+        let shared = Arc::clone(&self.shared);
+        if self.pages.is_empty() {
+            shared.succeeded(shared.store.write(self.changes.drain(..)));
+            return;
+        }
+        let pages = core::mem::replace(&mut self.pages, Arc::new(no_changes()));
+        let _committing = shared.pages.committing(core::mem::take(&mut self.page_stripes));
+        let pages = Arc::unwrap_or_clone(pages).into_iter();
+        shared.succeeded(shared.store.write(self.changes.drain(..).chain(pages)));
+        if core::mem::take(&mut self.has_dead) {
+            shared.pages.has_dead.store(true, Ordering::Release);
         }
     }
 
@@ -246,8 +295,14 @@ impl<S: Store> Lane<S> {
         self.record_at(database, part_of(database, key));
     }
 
-    /// Gives a key a record that is gone at these moments.
+    /// Gives a key a record that is gone at these moments, whatever it had.
     fn put(&mut self, key: &[u8], record: Vec<u8>, moments: Moments) {
+        self.give_back_pages(key);
+        self.put_head(key, record, moments);
+    }
+
+    /// The same, of a key that has no pages, or keeps them.
+    fn put_head(&mut self, key: &[u8], record: Vec<u8>, moments: Moments) {
         self.notify_addition(key);
         if moments.gone.is_some() {
             self.record_removal(key);
@@ -292,7 +347,90 @@ impl<S: Store> Lane<S> {
             }
             None => Value::Stored(stored()?),
         };
-        Read::new(key, value, now_ms)
+        Read::new(key, value, now_ms, |head| {
+            source(&self.shared, self.space(), head, Place::Uncommitted(Arc::clone(&self.pages)))
+        })
+    }
+
+    /// False if a key has no pages, expired or not.
+    fn may_have_pages(&self, key: &[u8]) -> bool {
+        self.shared.has_pages()
+            && match self.changes.get(&data_key(self.space(), key)) {
+                Some(Change::Put(record)) => is_paged(key, record),
+                Some(Change::Delete | Change::Merge(_)) => false,
+                None => self.shared.pages.counts.may_have(self.space(), key),
+            }
+    }
+
+    /// Nobody needs the pages of a key any more, if it has any.
+    fn give_back_pages(&mut self, key: &[u8]) {
+        if !self.may_have_pages(key) {
+            return;
+        }
+        let store_key = data_key(self.space(), key);
+        let stored;
+        let record = match self.changes.get(&store_key) {
+            Some(Change::Put(record)) => record.as_slice(),
+            Some(Change::Delete | Change::Merge(_)) => return,
+            None => {
+                stored = self.shared.succeeded(self.shared.store.get(&store_key)).flatten();
+                stored.as_ref().map_or(&[][..], AsRef::as_ref)
+            }
+        };
+        if let Stored::Paged(head, encoded) = parse_record(record, is_long(key)).value(record) {
+            let place = Place::Uncommitted(Arc::clone(&self.pages));
+            let paged = Paged { head, source: source(&self.shared, self.space(), head, place) };
+            let changes = paged.give_back(self.space(), encoded);
+            self.change_pages(key, changes);
+            self.count_pages(key, true, false);
+        }
+    }
+
+    fn change_pages(&mut self, key: &[u8], changes: Vec<(StoreKey, Change)>) {
+        self.page_stripes |= PageState::stripe(key);
+        let pages = Arc::make_mut(&mut self.pages);
+        for (key, change) in changes {
+            if let Some(undo) = &mut self.undo {
+                undo.page_steps.push((key.clone(), pages.get(&key).cloned()));
+            }
+            self.bytes += key.len() + if let Change::Put(page) = &change { page.len() } else { 0 };
+            self.has_dead |= is_dead_key(&key);
+            pages.insert(key, change);
+        }
+    }
+
+    /// Notes that a key has pages now, or none any more, if that has changed.
+    fn count_pages(&mut self, key: &[u8], had_pages: bool, has_pages: bool) {
+        if had_pages != has_pages {
+            self.page_counts.push(PageCount { space: self.space(), key: key.to_vec(), has_pages });
+        }
+    }
+
+    /// Removes a key that has no pages, or whose pages are another's from now on.
+    fn remove_head(&mut self, key: &[u8]) {
+        self.notify_expiry(key);
+        self.record_removal(key);
+        // Of a key that does not exist a record may be left.
+        self.change(data_key(self.space(), key), Change::Delete);
+    }
+
+    /// Gives a key a collection, with pages if it is large. It may be the one that it had.
+    fn put_collection(
+        &mut self,
+        key: &[u8],
+        expiry: Expiry,
+        value: syros_values::Value,
+        old: Option<Paged>,
+    ) -> (Vec<u8>, Moments) {
+        self.shared.record_mark();
+        let moments = moments_under(expiry, value.moments());
+        let had_pages = old.is_some();
+        let (at, stamp, shared) = ((self.space(), key), self.stamp(expiry), &self.shared);
+        let incarnation = || shared.new_incarnation();
+        let recorded = record_collection::<S>(at, stamp, value, old, incarnation);
+        self.change_pages(key, recorded.pages);
+        self.count_pages(key, had_pages, recorded.is_paged);
+        (recorded.record, moments)
     }
 
     /// Gives a key another record, with the same expiry, whose own entry is there already.
@@ -334,13 +472,23 @@ impl<S: Store> DatabasesMut for Lane<S> {
 
     fn move_key(&mut self, name: &[u8], from: Database, to: Database) {
         self.database_mut(from);
-        if let Some(found) = self.get(name) {
-            let moments = found.moments();
-            let record = record_of(name, self.stamp(found.expiry()), found.stored());
+        let Some(found) = self.get(name) else { return };
+        if found.paged().is_some() {
+            // Pages stay where they are: it gets others.
+            let (value, expiry) = (found.to_value(), found.expiry());
             drop(found);
             self.remove(name);
-            self.database_mut(to).put(name, record, moments);
+            let target = self.database_mut(to);
+            target.give_back_pages(name);
+            let (record, moments) = target.put_collection(name, expiry, value, None);
+            target.put_head(name, record, moments);
+            return;
         }
+        let moments = found.moments();
+        let record = record_of(name, self.stamp(found.expiry()), found.stored());
+        drop(found);
+        self.remove(name);
+        self.database_mut(to).put(name, record, moments);
     }
 
     fn swap(&mut self, first: Database, second: Database) {
@@ -365,6 +513,7 @@ impl<S: Store> DatabasesMut for Lane<S> {
             }
         }
         self.changes.clear();
+        self.clear_pages();
         self.bytes = 0;
         self.first_expiry = None;
         self.spaces_mut().iter_mut().for_each(|space| *space = space.next());
@@ -441,9 +590,9 @@ impl<S: Store> KeysMut for Lane<S> {
     }
 
     fn set_collection<C: Collection>(&mut self, key: &[u8], collection: C) {
-        self.shared.record_mark();
-        let value: syros_values::Value = collection.into();
-        self.put(key, value_record(key, self.stamp(None), &value), value.moments());
+        self.give_back_pages(key);
+        let (record, moments) = self.put_collection(key, None, collection.into(), None);
+        self.put_head(key, record, moments);
     }
 
     fn edit<R>(
@@ -459,17 +608,17 @@ impl<S: Store> KeysMut for Lane<S> {
         Ok(Some(result))
     }
 
-    /// Reads and writes all of the collection: see `layout`.
+    /// Reads and writes all of a small collection, and of a large one the pages that are looked at: see `layout`.
     fn edit_collection<C: Collection, R>(
         &mut self,
         key: &[u8],
         change: impl FnOnce(&mut C) -> R,
     ) -> Result<R, WrongType> {
         let found = self.get(key);
-        let old = found.as_ref().map(|found| (found.to_value(), found.expiry()));
+        let old = found.as_ref().map(|found| (found.to_value(), found.expiry(), found.paged().cloned()));
         drop(found);
         let existed = old.is_some();
-        let (mut value, expiry) = old.unwrap_or_else(|| (C::default().into(), None));
+        let (mut value, expiry, paged) = old.unwrap_or_else(|| (C::default().into(), None, None));
         // All of it is written anyway.
         value.drop_due(self.now_ms, u64::MAX);
         let collection = C::of_mut(&mut value).ok_or(WrongType)?;
@@ -477,11 +626,13 @@ impl<S: Store> KeysMut for Lane<S> {
         match (collection.is_absent(self.now_ms), existed) {
             (false, _) => {
                 self.notify_addition(key);
-                self.shared.record_mark();
-                let record = value_record(key, self.stamp(expiry), &value);
-                let moments = moments_under(expiry, value.moments());
+                if !existed {
+                    // It may have expired and still be there.
+                    self.give_back_pages(key);
+                }
+                let (record, moments) = self.put_collection(key, expiry, value, paged);
                 if moments.first.is_some() {
-                    self.put(key, record, moments);
+                    self.put_head(key, record, moments);
                 } else {
                     self.replace(key, record);
                 }
@@ -493,7 +644,7 @@ impl<S: Store> KeysMut for Lane<S> {
     }
 
     fn merge(&mut self, key: &[u8], now_ms: u64, operand: Operand<'_>) -> bool {
-        if is_long(key) || self.events.is_on() {
+        if is_long(key) || self.events.is_on() || self.may_have_pages(key) {
             return false;
         }
         let key = data_key(self.space(), key);
@@ -523,24 +674,24 @@ impl<S: Store> KeysMut for Lane<S> {
             let record = record_of(key, self.stamp(expiry), found.stored());
             let moments = moments_under(expiry, found.stored().moments());
             drop(found);
-            self.put(key, record, moments);
+            self.put_head(key, record, moments);
         }
     }
 
     fn remove(&mut self, key: &[u8]) {
-        self.notify_expiry(key);
-        self.record_removal(key);
-        // Of a key that does not exist a record may be left.
-        self.change(data_key(self.space(), key), Change::Delete);
+        self.give_back_pages(key);
+        self.remove_head(key);
     }
 
     fn rename(&mut self, from: &[u8], to: &[u8]) {
         if let Some(found) = self.get(from) {
-            let moments = found.moments();
+            let (moments, has_pages) = (found.moments(), found.paged().is_some());
             let record = record_of(to, self.stamp(found.expiry()), found.stored());
             drop(found);
-            self.remove(from);
+            self.count_pages(from, has_pages, false);
+            self.remove_head(from);
             self.put(to, record, moments);
+            self.count_pages(to, false, has_pages);
         }
     }
 
@@ -552,8 +703,11 @@ impl<S: Store> KeysMut for Lane<S> {
         if self.shared.has_databases() {
             // The others keep theirs.
             self.changes.retain(|key, _| !space.has(key));
+            Arc::make_mut(&mut self.pages).retain(|key, _| !space.has(key));
+            self.page_counts.retain(|count| count.space != space);
         } else {
             self.changes.clear();
+            self.clear_pages();
             self.bytes = 0;
             self.first_expiry = None;
             self.has_cleared = true;
@@ -575,24 +729,41 @@ impl<S: Store> KeysMut for Lane<S> {
     fn begin_undo(&mut self) {
         // The steps of all databases are one list.
         let (first_expiry, bytes, events) = (self.first_expiry, self.bytes, self.events.len());
-        self.undo.get_or_insert(Undo { steps: Vec::new(), first_expiry, bytes, events });
+        let page_counts = self.page_counts.len();
+        let (steps, page_steps) = (Vec::new(), Vec::new());
+        self.undo.get_or_insert(Undo { steps, page_steps, page_counts, first_expiry, bytes, events });
     }
 
     fn end_undo(&mut self, keeps: bool) {
         let undo = self.undo.take().filter(|_| !keeps);
-        let Some(Undo { steps, first_expiry, bytes, events }) = undo else { return };
+        let Some(Undo { steps, page_steps, page_counts, first_expiry, bytes, events }) = undo else { return };
         self.events.truncate(events);
+        self.page_counts.truncate(page_counts);
         (self.first_expiry, self.bytes) = (first_expiry, bytes);
-        for (key, before) in steps.into_iter().rev() {
-            match before {
-                Some(change) => drop(self.changes.insert(key, change)),
-                None => drop(self.changes.swap_remove(&key)),
-            }
+        go_back(&mut self.changes, steps);
+        if !page_steps.is_empty() {
+            go_back(Arc::make_mut(&mut self.pages), page_steps);
+        }
+    }
+}
+
+/// Takes steps back, the last one first.
+fn go_back(changes: &mut Changes, steps: Vec<(StoreKey, Option<Change>)>) {
+    for (key, before) in steps.into_iter().rev() {
+        match before {
+            Some(change) => drop(changes.insert(key, change)),
+            None => drop(changes.swap_remove(&key)),
         }
     }
 }
 
 impl<S: Store> Lane<S> {
+    /// There are no pages any more.
+    fn clear_pages(&mut self) {
+        Arc::make_mut(&mut self.pages).clear();
+        self.page_counts.clear();
+    }
+
     /// True if its keys are none.
     fn is_empty(&self) -> bool {
         let mut is_empty = true;

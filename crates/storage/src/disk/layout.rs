@@ -6,7 +6,10 @@
 //! | `e`, generation, expiry, position, key | |
 //! | `D`, slot, generation, position, key | as under `d` |
 //! | `E`, slot, generation, expiry, position, key | |
-//! | `m`, name | about the whole state: `state`, `head`, and `versions` if they are recorded |
+//! | `p`, generation, incarnation, number | a page of a collection |
+//! | `x`, generation, incarnation, number | height: a page that nobody needs, nor anything below it |
+//! | `P`, slot, .. and `X`, slot, .. | as under `p` and `x` |
+//! | `m`, name | about the whole state: `state`, `head`, and `versions` if they are recorded, `pages` if there are any |
 //!
 //! The keys of a database lie in a *slot*, a number below 16: those of slot 0 under `d` and `e`, those of the others under
 //! `D` and `E`. At first each database has the slot of its own number; SWAPDB exchanges slots.
@@ -15,8 +18,11 @@
 //! hash, so that SCAN's cursors are positions and its order has nothing to do with the keys. Expiry: milliseconds since
 //! the Unix epoch, 8 bytes, big-endian, in a key; a varint, 0 for none, in a value.
 //!
-//! A collection is one record, with the encoding of `syros-values`, and is written back as a whole when it changes. The
-//! *mark* before it, [`COLLECTION`], is no number in its shortest form, with which all records of strings begin.
+//! A small collection is one record, with the encoding of `syros-values`, and is written back as a whole when it changes. A
+//! large one lies in pages: its record has the roots of its trees, and an update writes the pages on the way to what it
+//! changes (`pages`). The *mark* before both, [`COLLECTION`], is no number in its shortest form, with which all records of
+//! strings begin. An incarnation is a number, 8 bytes, big-endian, that no other collection of the store has; so are numbers of
+//! pages, which an incarnation counts.
 //!
 //! Before all that stands which log entry has changed the key last, if that is known: another mark, [`CHANGED`], and the
 //! number, a varint.
@@ -43,7 +49,7 @@ use syros_commands::access::Operand;
 use syros_types::limits::KEY_BYTES_MAX;
 use syros_types::varint::{put_varint, take_varint};
 use syros_types::{Database, key_hash};
-use syros_values::{Kind, Moments, Value};
+use syros_values::{Kind, Moments, PagedHead, Source, Subtree, Value, take_paged};
 
 /// A key of the store: usual ones need no allocation.
 pub(super) type StoreKey = SmallVec<[u8; 48]>;
@@ -55,9 +61,14 @@ const DATA: u8 = b'd';
 const EXPIRIES: u8 = b'e';
 const META: u8 = b'm';
 
+const PAGES: u8 = b'p';
+const DEAD: u8 = b'x';
+
 /// The same of other slots than the first.
 const DATA_ELSEWHERE: u8 = b'D';
 const EXPIRIES_ELSEWHERE: u8 = b'E';
+const PAGES_ELSEWHERE: u8 = b'P';
+const DEAD_ELSEWHERE: u8 = b'X';
 
 /// Where the keys of a database lie.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -101,10 +112,15 @@ impl Space {
         out
     }
 
-    /// True if this key of the store is that of a record in it, or of an expiry.
+    /// True if this key of the store is that of a record in it, of an expiry or of a page.
     pub(super) fn has(self, key: &[u8]) -> bool {
-        key.starts_with(&self.head(DATA, DATA_ELSEWHERE))
-            || key.starts_with(&self.head(EXPIRIES, EXPIRIES_ELSEWHERE))
+        let tags = [
+            (DATA, DATA_ELSEWHERE),
+            (EXPIRIES, EXPIRIES_ELSEWHERE),
+            (PAGES, PAGES_ELSEWHERE),
+            (DEAD, DEAD_ELSEWHERE),
+        ];
+        tags.iter().any(|(first, elsewhere)| key.starts_with(&self.head(*first, *elsewhere)))
     }
 }
 
@@ -197,6 +213,45 @@ pub(super) fn parse_expiry_key(space: Space, key: &[u8]) -> Option<(u64, u64, &[
     Some((u64::from_be_bytes(*ms), u64::from_be_bytes(*position), name))
 }
 
+/// The key of a page of a collection.
+pub(super) fn page_key(space: Space, incarnation: u64, number: u64) -> StoreKey {
+    let mut out = pages_begin(space);
+    out.extend_from_slice(&incarnation.to_be_bytes());
+    out.extend_from_slice(&number.to_be_bytes());
+    out
+}
+
+/// Where the pages of a space begin.
+pub(super) fn pages_begin(space: Space) -> StoreKey {
+    space.head(PAGES, PAGES_ELSEWHERE)
+}
+
+/// The key under which a page is found that nobody needs.
+pub(super) fn dead_key(space: Space, incarnation: u64, number: u64) -> StoreKey {
+    let mut out = dead_begin(space);
+    out.extend_from_slice(&incarnation.to_be_bytes());
+    out.extend_from_slice(&number.to_be_bytes());
+    out
+}
+
+/// True if this is such a key.
+pub(super) fn is_dead_key(key: &[u8]) -> bool {
+    matches!(key.first(), Some(&(DEAD | DEAD_ELSEWHERE)))
+}
+
+/// Where the keys of pages that nobody needs begin.
+pub(super) fn dead_begin(space: Space) -> StoreKey {
+    space.head(DEAD, DEAD_ELSEWHERE)
+}
+
+/// Incarnation and page, if this is such a key of this space, with its value.
+pub(super) fn parse_dead(space: Space, key: &[u8], value: &[u8]) -> Option<(u64, Subtree)> {
+    let rest = key.strip_prefix(dead_begin(space).as_slice())?;
+    let (incarnation, number) = rest.split_first_chunk()?;
+    let number = u64::from_be_bytes(number.try_into().ok()?);
+    Some((u64::from_be_bytes(*incarnation), Subtree { number, height: *value.first()? }))
+}
+
 /// The key of something about the whole state.
 pub(super) fn meta_key(name: &str) -> StoreKey {
     let mut out = StoreKey::new();
@@ -220,11 +275,16 @@ pub(super) fn value_record(key: &[u8], stamp: Stamp, value: &Value) -> Vec<u8> {
     out
 }
 
+/// The record of a key with a collection that lies in pages, of which this is the encoding.
+pub(super) fn paged_record(key: &[u8], stamp: Stamp, encoded: &[u8]) -> Vec<u8> {
+    record_of(key, stamp, Stored::Collection(encoded))
+}
+
 /// The record of a key with a value as it was stored.
 pub(super) fn record_of(key: &[u8], stamp: Stamp, value: Stored<'_>) -> Vec<u8> {
     let (bytes, is_collection) = match value {
         Stored::String(bytes) => (bytes, false),
-        Stored::Collection(bytes) => (bytes, true),
+        Stored::Collection(bytes) | Stored::Paged(_, bytes) => (bytes, true),
     };
     let mut out = record_head(key, stamp, is_collection, bytes.len());
     out.extend_from_slice(bytes);
@@ -264,6 +324,8 @@ pub(super) enum Stored<'a> {
     String(&'a [u8]),
     /// The encoding of a collection.
     Collection(&'a [u8]),
+    /// The same of one that lies in pages, and what stands before its trees.
+    Paged(PagedHead, &'a [u8]),
 }
 
 impl Stored<'_> {
@@ -271,39 +333,41 @@ impl Stored<'_> {
     pub(super) fn kind(self) -> Kind {
         match self {
             Self::String(_) => Kind::String,
-            Self::Collection(bytes) => {
+            Self::Collection(bytes) | Self::Paged(_, bytes) => {
                 bytes.first().and_then(|tag| Kind::of_tag(*tag)).unwrap_or(Kind::String)
             }
         }
     }
 
-    /// The value. What is none, which checksums would have found, is an empty string.
-    pub(super) fn value(self) -> Value {
-        match self {
-            Self::String(bytes) => Value::String(bytes.to_vec()),
-            Self::Collection(mut bytes) => Value::take(&mut bytes).unwrap_or_default(),
+    /// The value, whose pages these are if it has any. What is none, which checksums would have found, is an empty string.
+    pub(super) fn value(self, source: Option<&Source>) -> Value {
+        match (self, source) {
+            (Self::String(bytes), _) => Value::String(bytes.to_vec()),
+            (Self::Collection(mut bytes), _) => Value::take(&mut bytes).unwrap_or_default(),
+            (Self::Paged(_, bytes), Some(source)) => take_paged(bytes, source).unwrap_or_default(),
+            (Self::Paged(..), None) => Value::default(),
         }
+    }
+
+    /// What stands before its trees, if it lies in pages.
+    pub(super) const fn pages(self) -> Option<PagedHead> {
+        if let Self::Paged(head, _) = self { Some(head) } else { None }
     }
 
     /// When something of it expires, without a look at its elements.
     pub(super) fn moments(self) -> Moments {
         match self {
             Self::String(_) => Moments::default(),
-            Self::Collection(bytes) => Moments::of_encoding(bytes),
+            Self::Collection(bytes) | Self::Paged(_, bytes) => Moments::of_encoding(bytes),
         }
     }
 
-    /// Its fingerprint at this time.
-    pub(super) fn fingerprint_at(self, now_ms: u64) -> u64 {
+    /// Its fingerprint at this time, or at 0 with fields that have expired and were not removed.
+    pub(super) fn fingerprint_at(self, source: Option<&Source>, now_ms: u64) -> u64 {
         match self {
             Self::String(bytes) => key_hash(bytes),
-            Self::Collection(_) => self.value().fingerprint_at(now_ms),
+            Self::Collection(_) | Self::Paged(..) => self.value(source).fingerprint_at(now_ms),
         }
-    }
-
-    /// Its fingerprint, with fields that have expired and were not removed.
-    pub(super) fn fingerprint(self) -> u64 {
-        self.fingerprint_at(0)
     }
 }
 
@@ -338,7 +402,11 @@ impl Parsed {
     /// The value.
     pub(super) fn value<'a>(&self, record: &'a [u8]) -> Stored<'a> {
         let bytes = &record[self.start..];
-        if self.is_collection { Stored::Collection(bytes) } else { Stored::String(bytes) }
+        match PagedHead::of_encoding(bytes) {
+            _ if !self.is_collection => Stored::String(bytes),
+            Some(head) => Stored::Paged(head, bytes),
+            None => Stored::Collection(bytes),
+        }
     }
 }
 
@@ -415,7 +483,7 @@ pub fn merged<'a>(old: Option<&[u8]>, operands: impl IntoIterator<Item = &'a [u8
         let parsed = parse_record(old, false);
         match parsed.value(old) {
             Stored::String(string) => (parsed.stamp, Some(string.to_vec())),
-            Stored::Collection(_) => (parsed.stamp, None),
+            Stored::Collection(_) | Stored::Paged(..) => (parsed.stamp, None),
         }
     });
     // No string, but a stamp: a collection, which the old record has. Its fields may be gone, all of them.
@@ -534,7 +602,7 @@ mod tests {
                     let bytes = value_record(&key, stamp, &value);
                     let parsed = parse_record(&bytes, is_long(&key));
                     assert_eq!((parsed.stamp, parsed.value(&bytes).kind()), (stamp, value.kind()));
-                    assert_eq!(parsed.value(&bytes).fingerprint(), value.fingerprint());
+                    assert_eq!(parsed.value(&bytes).fingerprint_at(None, 0), value.fingerprint());
                     assert_eq!(parsed.key(&bytes, &key), key);
                     assert_eq!(record_of(&key, stamp, parsed.value(&bytes)), bytes);
                 }
@@ -551,7 +619,7 @@ mod tests {
             &[0x80, 0, 0, 1, 1, 2],
         ] {
             let parsed = parse_record(bytes, false);
-            assert_eq!(parsed.value(bytes).value().fingerprint(), key_hash(b""), "{bytes:?}");
+            assert_eq!(parsed.value(bytes).value(None).fingerprint(), key_hash(b""), "{bytes:?}");
         }
     }
 

@@ -1,7 +1,8 @@
 //! From the blocks of a snapshot to an engine.
 
 use super::DiskEngine;
-use super::layout::{Space, StoreKey, data_key, expiry_key, record, value_record};
+use super::layout::{Space, StoreKey, data_key, expiry_key, record};
+use super::pages::{PageState, record_collection};
 use crate::entry::{earlier, moments_under};
 use crate::removals::Removals;
 use crate::snapshot::Record;
@@ -66,11 +67,12 @@ pub struct DiskLoader<S: Store> {
     /// A record of another database than the first has been read.
     has_databases: bool,
     programs: Programs,
+    pages: PageState,
     damage: Option<LoadError>,
 }
 
 impl<S: Store> DiskLoader<S> {
-    pub(super) const fn new(store: S) -> Self {
+    pub(super) fn new(store: S) -> Self {
         Self {
             store,
             time: None,
@@ -83,6 +85,7 @@ impl<S: Store> DiskLoader<S> {
             removals: [const { Removals::EMPTY }; Database::COUNT],
             has_databases: false,
             programs: Programs::NONE,
+            pages: PageState::default(),
             damage: None,
         }
     }
@@ -130,9 +133,16 @@ impl<S: Store> DiskLoader<S> {
                 Record::Collection { key, value, stamp, .. } => {
                     self.has_marks = true;
                     self.digest.add_stamped(key, value.fingerprint(), stamp);
-                    let record = value_record(key, stamp, &value);
                     let moments = moments_under(stamp.expiry, value.moments());
-                    self.key((database, key), moments, record, &mut changes);
+                    let (space, next) = (Space::of(database), self.pages.next_incarnation.get_mut());
+                    let incarnation = || core::mem::replace(next, *next + 1);
+                    let recorded = record_collection::<S>((space, key), stamp, value, None, incarnation);
+                    changes.extend(recorded.pages);
+                    if recorded.is_paged {
+                        *self.pages.has_pages.get_mut() = true;
+                        self.pages.counts.add(space, key);
+                    }
+                    self.key((database, key), moments, recorded.record, &mut changes);
                 }
                 Record::Recorded { from } => {
                     self.has_marks = true;
@@ -209,7 +219,7 @@ impl<S: Store> DiskLoader<S> {
         {
             return Err(DamagedSnapshot::Expired(expiry.get()).into());
         }
-        let (mut engine, _) = DiskEngine::open(self.store)?;
+        let (mut engine, _) = DiskEngine::open_with(self.store, Some(self.pages))?;
         if self.has_databases {
             engine.shared().record_databases();
             engine.shared().find_next_expiry();

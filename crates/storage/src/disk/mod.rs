@@ -12,6 +12,7 @@ mod lane;
 mod layout;
 mod loader;
 mod overlay;
+mod pages;
 mod reader;
 
 pub use census::Census;
@@ -31,9 +32,11 @@ use core::num::NonZeroU64;
 use core::ops::ControlFlow;
 use core::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering, fence};
 use layout::{
-    Space, StoreKey, Stored, data_begin, expiries_from, is_long, meta_key, named_data_key, parse_data_key,
-    parse_expiry_key, parse_record,
+    Space, StoreKey, Stored, data_begin, dead_begin, expiries_from, is_dead_key, is_long, meta_key,
+    named_data_key, pages_begin, parse_data_key, parse_expiry_key, parse_record,
 };
+use pages::{PageState, Paged, Place, record_collection};
+use std::collections::BTreeSet;
 use std::sync::{Arc, OnceLock, PoisonError, RwLock};
 use syros_commands::Programs;
 use syros_commands::access::{
@@ -52,6 +55,9 @@ const FORMAT_WITH_MARKS: u8 = 2;
 /// The format of stores in which another database than the first has been written to, or scripts or libraries are loaded.
 /// Builds that know one database, and no scripts, refuse it.
 const FORMAT_WITH_DATABASES: u8 = 3;
+
+/// The format of stores in which a collection has been put into pages. Builds that know of none refuse it.
+const FORMAT_WITH_PAGES: u8 = 4;
 
 /// Expired keys removed at a time. They are looked up one by one; whoever waits for it waits no longer than
 /// for so many reads of the disk.
@@ -105,6 +111,8 @@ pub struct Shared<S: Store> {
     removals: SharedRemovals,
     /// What is loaded.
     programs: RwLock<Programs>,
+    /// What is known of the pages of collections.
+    pages: PageState,
     failure: OnceLock<StoreError>,
 }
 
@@ -289,14 +297,28 @@ impl<S: Store> Shared<S> {
         self.notifies.load(Ordering::Acquire)
     }
 
+    /// True if there may be something that [`purge`](Self::purge) removes.
+    pub fn has_to_purge(&self) -> bool {
+        self.has_expired() || self.pages.has_dead.load(Ordering::Acquire)
+    }
+
     /// True if records may be there of keys that have expired.
     pub fn has_expired(&self) -> bool {
         self.purged_before.load(Ordering::Acquire) <= self.time().as_millis()
     }
 
-    /// Removes the records of some keys that have expired, and fields that have. No lane may be at work, and nothing uncommitted.
-    /// What has happened to keys, if that is asked: of no log entry.
-    pub fn purge(&self) -> Vec<Notification> {
+    /// Removes the records of some keys that have expired, fields that have, and pages that nobody needs. No lane may be at work,
+    /// and nothing uncommitted. What has happened to keys, if that is asked: of no log entry.
+    pub fn purge(self: &Arc<Self>) -> Vec<Notification> {
+        self.succeeded(self.bury_dead());
+        if self.has_expired() {
+            pages::unless_lost(|| self.purge_expired()).unwrap_or_default()
+        } else {
+            Vec::new()
+        }
+    }
+
+    fn purge_expired(self: &Arc<Self>) -> Vec<Notification> {
         let mut expired = Vec::new();
         let now_ms = self.time().as_millis();
         let mut due: Vec<Due> = Vec::new();
@@ -326,6 +348,9 @@ impl<S: Store> Shared<S> {
             }
         }
         let mut changes = Vec::with_capacity(2 * due.len());
+        let mut gone_pages = Vec::new();
+        // An older entry may name the same hash.
+        let mut trimmed = BTreeSet::new();
         let mut next = NEVER;
         for Due { ms, database, space, name, expiry_key, data_key } in due {
             let Some(found) = self.succeeded(self.store.get(&data_key)) else { return expired };
@@ -339,22 +364,48 @@ impl<S: Store> Shared<S> {
                 if self.notifies() {
                     expired.extend(expiry_of(database, parsed.key(record, &name)));
                 }
+                if let Stored::Paged(head, encoded) = parsed.value(record) {
+                    let source = pages::source(self, space, head, Place::Now);
+                    changes.extend(Paged { head, source }.give_back(space, encoded));
+                    gone_pages.push((space, parsed.key(record, &name).to_vec()));
+                }
                 changes.push((data_key, Change::Delete));
                 self.expired.fetch_add(1, Ordering::Relaxed);
             } else if !parsed.is_gone(record, now_ms)
                 && moments.first.is_some_and(|first| first.get() <= now_ms)
+                && trimmed.insert(data_key.clone())
             {
-                let mut value = parsed.value(record).value();
+                let stored = parsed.value(record);
+                let old = stored.pages().map(|head| {
+                    let source = pages::source(self, space, head, Place::Now);
+                    Paged { head, source }
+                });
+                let mut value = stored.value(old.as_ref().map(|old| &old.source));
                 value.drop_due(now_ms, u64::MAX);
                 let key = parsed.key(record, &name);
                 if let Some(first) = value.moments().first {
                     next = next.min(first.get());
                     changes.push((layout::expiry_key(space, first, key), Change::Put(Vec::new())));
                 }
-                changes.push((data_key, Change::Put(layout::value_record(key, parsed.stamp, &value))));
+                let was_paged = old.is_some();
+                let incarnation = || self.new_incarnation();
+                let at = (space, key);
+                let recorded = record_collection::<S>(at, parsed.stamp, value, old, incarnation);
+                changes.extend(recorded.pages);
+                changes.push((data_key, Change::Put(recorded.record)));
+                match (was_paged, recorded.is_paged) {
+                    (false, true) => self.pages.counts.add(space, key),
+                    (true, false) => gone_pages.push((space, key.to_vec())),
+                    _ => {}
+                }
             }
         }
+        self.pages.has_dead.fetch_or(self.has_pages(), Ordering::AcqRel);
+        if changes.iter().any(|(key, _)| is_dead_key(key)) {
+            self.pages.has_dead.store(true, Ordering::Release);
+        }
         self.succeeded(self.store.write(changes.into_iter()));
+        gone_pages.iter().for_each(|(space, key)| self.pages.counts.subtract(*space, key));
         self.purged_before.store(rest, Ordering::Release);
         if let Some(next) = NonZeroU64::new(next).filter(|_| next < NEVER) {
             self.record_expiry(next);
@@ -385,8 +436,12 @@ impl<S: Store> Shared<S> {
 
     /// From now on the keys of the databases lie here. No lane may be at work.
     fn set_spaces(&self, spaces: [Space; Database::COUNT]) {
+        let before = self.spaces();
         for (place, space) in self.spaces.iter().zip(spaces) {
             place.store(space.to_bits(), Ordering::Release);
+            if !before.contains(&space) {
+                self.pages.counts.clear(space.slot);
+            }
         }
     }
 
@@ -425,6 +480,9 @@ impl<S: Store> Shared<S> {
         if self.recorded_from() > 0 {
             changes.push(("versions", versions));
         }
+        if self.has_pages() {
+            changes.push(("pages", self.pages.encode()));
+        }
         let changes = changes.into_iter().map(|(name, value)| (meta_key(name), Change::Put(value)));
         self.store.write(changes)?;
         self.store.seal()?;
@@ -438,8 +496,8 @@ impl<S: Store> Shared<S> {
     /// What a checkpoint says of the state besides its keys.
     fn state_bytes(&self, spaces: &[Space; Database::COUNT], has_programs: bool) -> Vec<u8> {
         let time = self.time().0.to_le_bytes();
-        if self.has_databases() || has_programs {
-            let mut state = vec![FORMAT_WITH_DATABASES];
+        if self.has_databases() || has_programs || self.has_pages() {
+            let mut state = vec![if self.has_pages() { FORMAT_WITH_PAGES } else { FORMAT_WITH_DATABASES }];
             state.extend_from_slice(&time);
             for space in spaces {
                 state.push(space.slot);
@@ -479,6 +537,8 @@ impl<S: Store> Shared<S> {
                 let until = Space { slot, generation: before };
                 self.store.forget(&data_begin(first), &data_begin(until))?;
                 self.store.forget(&expiries_from(first, 0), &expiries_from(until, 0))?;
+                self.store.forget(&pages_begin(first), &pages_begin(until))?;
+                self.store.forget(&dead_begin(first), &dead_begin(until))?;
                 // Unless another generation has ended meanwhile.
                 let _ = forget_before.compare_exchange(before, 0, Ordering::AcqRel, Ordering::Acquire);
             }
@@ -503,7 +563,8 @@ impl<S: Store> Shared<S> {
 fn read_programs<S: Store>(store: &S) -> Result<Programs, StoreError> {
     let mut programs = Programs::NONE;
     let state = store.get(&meta_key("state"))?;
-    if state.as_ref().and_then(|state| state.as_ref().first().copied()) != Some(FORMAT_WITH_DATABASES) {
+    let format = state.as_ref().and_then(|state| state.as_ref().first().copied());
+    if !matches!(format, Some(FORMAT_WITH_DATABASES | FORMAT_WITH_PAGES)) {
         return Ok(programs);
     }
     let Some(records) = store.get(&meta_key("programs"))? else { return Ok(programs) };
@@ -518,6 +579,14 @@ fn read_programs<S: Store>(store: &S) -> Result<Programs, StoreError> {
         rest = left;
     }
     Ok(programs)
+}
+
+/// What is known of pages in this store, in which there are some.
+fn read_pages<S: Store>(store: &S) -> Result<PageState, StoreError> {
+    let found = store.get(&meta_key("pages"))?;
+    found
+        .and_then(|found| PageState::decode(found.as_ref()))
+        .ok_or_else(|| StoreError::damaged("read the store", "what it says about pages is damaged"))
 }
 
 /// That the key of this record has expired, unless no client knows of it.
@@ -549,6 +618,7 @@ struct StoredState {
     time: u64,
     has_marks: bool,
     has_databases: bool,
+    has_pages: bool,
 }
 
 impl StoredState {
@@ -562,14 +632,17 @@ impl StoredState {
         let number = |bytes: &[u8]| bytes.try_into().map_or(0, u64::from_le_bytes);
         let generation = |bytes: &[u8]| bytes.try_into().map_or(0, u32::from_le_bytes);
         match state {
-            None => Ok(Self { spaces, time: 0, has_marks: false, has_databases: false }),
+            None => Ok(Self { spaces, time: 0, has_marks: false, has_databases: false, has_pages: false }),
             Some([format @ (FORMAT | FORMAT_WITH_MARKS), rest @ ..]) if rest.len() == 4 + 8 => {
                 let (first, time) = rest.split_at(4);
                 spaces[0].generation = generation(first);
                 let has_marks = *format == FORMAT_WITH_MARKS;
-                Ok(Self { spaces, time: number(time), has_marks, has_databases: false })
+                let time = number(time);
+                Ok(Self { spaces, time, has_marks, has_databases: false, has_pages: false })
             }
-            Some(state @ [FORMAT_WITH_DATABASES, rest @ ..]) if rest.len() == 8 + 5 * Database::COUNT => {
+            Some(state @ [FORMAT_WITH_DATABASES | FORMAT_WITH_PAGES, rest @ ..])
+                if rest.len() == 8 + 5 * Database::COUNT =>
+            {
                 let (time, places) = rest.split_at(8);
                 let mut slots = 0u16;
                 for (space, place) in spaces.iter_mut().zip(places.chunks_exact(5)) {
@@ -577,8 +650,10 @@ impl StoredState {
                     slots |= 1u16.checked_shl(u32::from(space.slot)).unwrap_or(0);
                 }
                 // Each slot is that of one database.
+                let has_pages = state.first() == Some(&FORMAT_WITH_PAGES);
                 let state = if slots == u16::MAX { Ok(()) } else { Err(of_state(state)) };
-                state.map(|()| Self { spaces, time: number(time), has_marks: true, has_databases: true })
+                let time = number(time);
+                state.map(|()| Self { spaces, time, has_marks: true, has_databases: true, has_pages })
             }
             Some(other) => Err(of_state(other)),
         }
@@ -605,13 +680,23 @@ impl<S: Store> DiskEngine<S> {
     /// # Errors
     /// What the disk says, or that the store is of a later version.
     pub fn open(store: S) -> Result<(Self, Option<Vec<u8>>), StoreError> {
+        Self::open_with(store, None)
+    }
+
+    /// The same, where it is known better than in the store what there is of pages.
+    fn open_with(store: S, known: Option<PageState>) -> Result<(Self, Option<Vec<u8>>), StoreError> {
         let state = store.get(&meta_key("state"))?;
-        let StoredState { spaces, time, has_marks, has_databases } =
+        let StoredState { spaces, time, has_marks, has_databases, has_pages } =
             StoredState::parse(state.as_ref().map(AsRef::as_ref))?;
         let mut generations = [0; Database::COUNT];
         spaces.iter().for_each(|space| generations[usize::from(space.slot)] = space.generation);
         let head = store.get(&meta_key("head"))?.map(|head| head.as_ref().to_vec());
         let programs = read_programs(&store)?;
+        let pages = match known {
+            Some(pages) => pages,
+            None if has_pages => read_pages(&store)?,
+            None => PageState::default(),
+        };
         let shared = Arc::new(Shared {
             store,
             time: AtomicU64::new(time),
@@ -628,6 +713,7 @@ impl<S: Store> DiskEngine<S> {
             recorded_from: AtomicU64::new(0),
             removals: SharedRemovals::default(),
             programs: RwLock::new(programs),
+            pages,
             failure: OnceLock::new(),
         });
         if let Some(versions) = shared.store.get(&meta_key("versions"))? {
@@ -649,7 +735,7 @@ impl<S: Store> DiskEngine<S> {
     }
 
     /// Begins to restore an engine from the blocks of a snapshot of any engine of this type, in an empty store.
-    pub const fn loader(store: S) -> DiskLoader<S> {
+    pub fn loader(store: S) -> DiskLoader<S> {
         DiskLoader::new(store)
     }
 
@@ -693,7 +779,7 @@ impl<S: Store> Engine for DiskEngine<S> {
 
     fn advance(&mut self, time: WallTime) {
         self.announcements.extend(self.shared.advance(time).into_iter().map(Announcement::KeyEvent));
-        while self.shared.has_expired() && self.shared.failure().is_none() {
+        while self.shared.has_to_purge() && self.shared.failure().is_none() {
             self.announcements.extend(self.shared.purge().into_iter().map(Announcement::KeyEvent));
         }
     }
@@ -737,7 +823,8 @@ impl<S: Store> Engine for DiskEngine<S> {
         for (database, space) in shared.spaces_in_use() {
             digest.enter(database);
             let walked = shared.walk(None, (space, now_ms), &data_begin(space), |_, key, value, stamp| {
-                digest.add_stamped(key, value.fingerprint_at(now_ms), stamp);
+                let source = value.pages().map(|head| pages::source(shared, space, head, Place::Now));
+                digest.add_stamped(key, value.fingerprint_at(source.as_ref(), now_ms), stamp);
                 ControlFlow::Continue(())
             });
             shared.succeeded(walked);

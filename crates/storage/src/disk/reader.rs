@@ -3,6 +3,7 @@
 use super::layout::{
     Changes, Parsed, Space, Stored, data_begin, data_from, data_key, is_long, parse_record, position,
 };
+use super::pages::{Paged, Place, source, unless_lost};
 use super::{Shared, overlay, visit_record};
 use crate::entry::earlier;
 use crate::evaluate::evaluate;
@@ -18,7 +19,7 @@ use syros_commands::Programs;
 use syros_commands::access::{Databases, EntryRef, Expiry, Keys, Version};
 use syros_commands::execution;
 use syros_types::{Database, Prng, WallTime};
-use syros_values::{Collection, Kind, Moments, Value, WrongType};
+use syros_values::{Collection, Kind, Moments, PagedHead, Source, Value, WrongType};
 
 /// Reads what has been executed up to log time.
 #[derive(Debug)]
@@ -37,16 +38,36 @@ pub struct Reader<S: Store> {
 pub struct Read<V> {
     record: V,
     parsed: Parsed,
+    /// Its pages, if it is a collection that has some.
+    paged: Option<Paged>,
     /// The collection, once somebody has asked for it.
     collection: OnceCell<Value>,
 }
 
 impl<V: AsRef<[u8]>> Read<V> {
-    /// The record of this key, unless it has expired.
-    pub(super) fn new(key: &[u8], record: V, now_ms: u64) -> Option<Self> {
+    /// The record of this key, unless it has expired. `source` finds its pages.
+    pub(super) fn new(
+        key: &[u8],
+        record: V,
+        now_ms: u64,
+        source: impl FnOnce(PagedHead) -> Source,
+    ) -> Option<Self> {
         let parsed = parse_record(record.as_ref(), is_long(key));
-        let is_gone = parsed.is_gone(record.as_ref(), now_ms);
-        (!is_gone).then_some(Self { record, parsed, collection: OnceCell::new() })
+        if parsed.is_gone(record.as_ref(), now_ms) {
+            return None;
+        }
+        let head = parsed.value(record.as_ref()).pages();
+        let paged = head.map(|head| Paged { head, source: source(head) });
+        Some(Self { record, parsed, paged, collection: OnceCell::new() })
+    }
+
+    /// Its pages, if it is a collection that has some.
+    pub(super) const fn paged(&self) -> Option<&Paged> {
+        self.paged.as_ref()
+    }
+
+    fn value(&self) -> Value {
+        self.stored().value(self.paged.as_ref().map(|paged| &paged.source))
     }
 
     /// When it, or a field that is there at this time, is gone.
@@ -85,12 +106,14 @@ impl<V: AsRef<[u8]>> EntryRef for Read<V> {
     fn collection<C: Collection>(&self) -> Result<&C, WrongType> {
         match self.stored() {
             Stored::String(_) => Err(WrongType),
-            stored @ Stored::Collection(_) => self.collection.get_or_init(|| stored.value()).collection(),
+            Stored::Collection(_) | Stored::Paged(..) => {
+                self.collection.get_or_init(|| self.value()).collection()
+            }
         }
     }
 
     fn to_value(&self) -> Value {
-        self.collection.get().cloned().unwrap_or_else(|| self.stored().value())
+        self.collection.get().cloned().unwrap_or_else(|| self.value())
     }
 
     fn expiry(&self) -> Expiry {
@@ -119,7 +142,10 @@ impl<S: Store> Reader<S> {
     fn read_between(&mut self, time: WallTime, now: WallTime, body: &[u8], reply: &mut Vec<u8>) {
         self.now_ms.set(time.as_millis());
         self.first_expiry.set(None);
-        execution::read(self, now.max(time), body, reply);
+        let length = reply.len();
+        if unless_lost(|| execution::read(self, now.max(time), body, reply)).is_none() {
+            reply.truncate(length);
+        }
     }
 
     /// See [`Engine::evaluate`](crate::Engine::evaluate); at this log time, for whoever knows that all before it has
@@ -127,7 +153,12 @@ impl<S: Store> Reader<S> {
     pub fn evaluate(&mut self, time: WallTime, body: &[u8], reply: &mut Vec<u8>) -> bool {
         let time = time.max(self.shared.time());
         self.now_ms.set(time.as_millis());
-        evaluate(self, time, body, reply)
+        let length = reply.len();
+        let is_certain = unless_lost(|| evaluate(self, time, body, reply));
+        if is_certain.is_none() {
+            reply.truncate(length);
+        }
+        is_certain.unwrap_or(false)
     }
 
     /// The log time at which the first of the keys that the last read has seen expires; of any key, if it has not
@@ -185,7 +216,7 @@ impl<'a, S: Store> ReadPoint<'a, S> {
 /// The state at one moment, to be read at leisure while the engine goes on: for reads that concern all keys, which
 /// may take long.
 pub struct ReadView<S: Store> {
-    view: S::View,
+    view: Arc<S::View>,
     spaces: [Space; Database::COUNT],
     time: WallTime,
     next_expiry: Expiry,
@@ -204,31 +235,34 @@ impl<S: Store> ReadView<S> {
         let next_expiry = shared.next_change_ms();
         let time = time.max(shared.time());
         let programs = shared.programs();
-        Self { view: shared.store.view(), spaces: shared.spaces(), time, next_expiry, programs }
+        Self { view: Arc::new(shared.store.view()), spaces: shared.spaces(), time, next_expiry, programs }
     }
 
     /// See [`Engine::read`](crate::Engine::read). Returns a time at which none of what was seen has expired before.
     pub fn read(
         &self,
-        shared: &Shared<S>,
+        shared: &Arc<Shared<S>>,
         now: WallTime,
         body: &[u8],
         reply: &mut Vec<u8>,
     ) -> Option<WallTime> {
-        let database = Cell::new(Database::FIRST);
-        execution::read(&KeysAt { shared, moment: self, database }, now.max(self.time), body, reply);
+        let keys = KeysAt { shared, moment: self, database: Cell::new(Database::FIRST) };
+        let length = reply.len();
+        if unless_lost(|| execution::read(&keys, now.max(self.time), body, reply)).is_none() {
+            reply.truncate(length);
+        }
         self.next_expiry.map(moment)
     }
 
     fn at(&self, database: Database) -> ReadPoint<'_, S> {
-        let (view, space) = (Some(&self.view), self.spaces[database.index()]);
+        let (view, space) = (Some(&*self.view), self.spaces[database.index()]);
         ReadPoint { view, changes: None, space, now_ms: self.time.as_millis() }
     }
 }
 
 /// The keys at a moment.
 struct KeysAt<'a, S: Store> {
-    shared: &'a Shared<S>,
+    shared: &'a Arc<Shared<S>>,
     moment: &'a ReadView<S>,
     /// The one that its keys are of.
     database: Cell<Database>,
@@ -255,19 +289,16 @@ impl<S: Store> Databases for KeysAt<'_, S> {
 
 impl<S: Store> Keys for KeysAt<'_, S> {
     type EntryRef<'a>
-        = Read<Vec<u8>>
+        = Read<S::Value>
     where
         Self: 'a;
 
-    fn get(&self, key: &[u8]) -> Option<Read<Vec<u8>>> {
-        let store_key = data_key(self.at().space, key);
-        let mut found = None;
-        let walked = self.shared.store.walk(Some(&self.moment.view), &store_key, |first, record| {
-            found = (first == store_key.as_slice()).then(|| record.to_vec());
-            ControlFlow::Break(())
-        });
-        self.shared.succeeded(walked);
-        Read::new(key, found?, self.moment.time.as_millis())
+    fn get(&self, key: &[u8]) -> Option<Read<S::Value>> {
+        let (space, view) = (self.at().space, &self.moment.view);
+        let found = self.shared.store.get_in(view, &data_key(space, key));
+        Read::new(key, self.shared.succeeded(found)??, self.moment.time.as_millis(), |head| {
+            source(self.shared, space, head, Place::View(Arc::clone(view)))
+        })
     }
 
     fn time_ms(&self) -> u64 {
@@ -370,11 +401,14 @@ impl<S: Store> Keys for Reader<S> {
     type EntryRef<'a> = Read<S::Value>;
 
     fn get(&self, key: &[u8]) -> Option<Read<S::Value>> {
-        let stored = self.shared.between_exchanges(|| {
+        let (space, stored) = self.shared.between_exchanges(|| {
             let space = self.shared.space(self.database.get());
-            self.shared.store.get(&data_key(space, key))
+            (space, self.shared.look(space, key))
         });
-        let read = Read::new(key, self.shared.succeeded(stored)??, self.now_ms.get())?;
+        let (record, view) = self.shared.succeeded(stored)??;
+        let read = Read::new(key, record, self.now_ms.get(), |head| {
+            source(&self.shared, space, head, view.map_or(Place::Now, Place::View))
+        })?;
         self.saw(read.next_change(self.now_ms.get()));
         Some(read)
     }

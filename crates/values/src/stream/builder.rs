@@ -9,7 +9,7 @@ use super::{State, Stream, StreamId};
 use crate::primitive::{InvalidValue, take_string};
 use core::ops::ControlFlow;
 use std::collections::BTreeSet;
-use syros_tree::{Builder, ById, Log};
+use syros_tree::{Builder, ById, Dictionary, Log};
 use syros_types::limits::{BODY_BYTES_MAX, VALUE_BYTES_MAX};
 use syros_types::varint::{put_varint, take_varint};
 
@@ -47,12 +47,38 @@ impl Stream {
 impl State {
     /// The first element: the last id, the greatest one that was removed, how many entries were added, which number was
     /// given last, and how many entries there are.
-    fn numbers_encoded(&self) -> Vec<u8> {
+    pub(crate) fn numbers_encoded(&self) -> Vec<u8> {
         let mut out = [self.last.to_bytes(), self.max_deleted.to_bytes()].concat();
         [self.added, self.numbers, self.entries.len()]
             .iter()
             .for_each(|number| put_varint(&mut out, *number));
         out
+    }
+}
+
+impl Stream {
+    /// The stream of these [numbers](State::numbers_encoded), entries and records, and what follows from the records.
+    pub(crate) fn of_trees(
+        mut numbers: &[u8],
+        entries: Log,
+        (records, index): (Dictionary, Dictionary),
+    ) -> Result<Self, InvalidValue> {
+        let (last, max_deleted) = (take_id(&mut numbers)?, take_id(&mut numbers)?);
+        let (added, given) = (take_varint(&mut numbers)?, take_varint(&mut numbers)?);
+        if take_varint(&mut numbers)? != entries.len() || !numbers.is_empty() {
+            return Err(InvalidValue::Record);
+        }
+        let exists = true;
+        Ok(Self(Box::new(State {
+            entries,
+            records,
+            index,
+            last,
+            max_deleted,
+            added,
+            numbers: given,
+            exists,
+        })))
     }
 }
 

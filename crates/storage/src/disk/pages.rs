@@ -1,0 +1,370 @@
+//! Pages of large collections: which collections have any, where they are read, and what becomes of those that nobody needs.
+//!
+//! **Where.** A collection that takes more than some KiB lies in pages of about 1 KiB: the nodes of its trees. Pages belong to an
+//! *incarnation*, a number that the collection gets when it is put into pages first, and keeps under whichever key. A command
+//! reads and writes the pages on the way to the elements that it names.
+//!
+//! **Readers.** Lanes overwrite pages, so a reader of another thread reads a collection in a view of the store. A view that is
+//! taken in the middle of a commit would see some of its pages. So a lane that commits pages holds the lock of their key's
+//! stripe meanwhile, and a reader takes its view under that lock ([`Shared::look`]).
+//!
+//! **Garbage.** Setting a key does not read it. So that the pages of what is overwritten are found all the same, the
+//! engine counts, for each part of all hashes, the keys whose collections have pages ([`PageCounts`]): where there is none,
+//! nothing is looked up. Pages that nobody needs are noted in the store, each for itself and all below it, and are removed some
+//! at a time while no lane is at work ([`Shared::purge`]).
+//!
+//! **Failures.** Trees have no way to say that a page cannot be had. Whoever reads one notes the failure, which ends the
+//! engine, and unwinds to [`unless_lost`]; nothing that was executed since the last checkpoint counts then.
+
+use super::Shared;
+use super::layout::{
+    Changes, Space, StoreKey, Stored, data_key, dead_begin, dead_key, is_long, page_key, paged_record,
+    parse_dead, parse_record, position, value_record,
+};
+use crate::stamp::Stamp;
+use crate::store::{Change, Store, StoreError};
+use core::fmt;
+use core::ops::ControlFlow;
+use core::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+use syros_types::Database;
+use syros_types::varint::{put_varint, take_varint};
+use syros_values::{PagedHead, Pages, Saved, Source, Subtree, Value, give_back, put_paged, take_paged};
+
+/// Parts of all hashes for which collections with pages are counted, of each slot. More of them would spare some reads to those
+/// who overwrite keys beside many large collections, and take more memory of everybody.
+const PARTS: usize = 1024;
+
+/// Locks of keys whose pages are committed.
+const STRIPES: usize = 64;
+
+/// Pages with all below them that are removed at a time: each has 64 pages below it at most, so lanes wait a millisecond or two.
+const BURIED_MAX: usize = 16;
+
+/// A page cannot be had, and that is noted.
+struct Lost;
+
+/// Does what may have to read pages. `None` if one cannot be had.
+pub(super) fn unless_lost<R>(work: impl FnOnce() -> R) -> Option<R> {
+    match catch_unwind(AssertUnwindSafe(work)) {
+        Ok(result) => Some(result),
+        Err(panic) if panic.is::<Lost>() => None,
+        Err(panic) => resume_unwind(panic),
+    }
+}
+
+/// Where pages are read.
+pub(super) enum Place<S: Store> {
+    /// As they are, for whoever knows that nobody changes them.
+    Now,
+    /// As they are but for these changes.
+    Uncommitted(Arc<Changes>),
+    /// As they were.
+    View(Arc<S::View>),
+}
+
+/// The pages of an incarnation.
+struct StoredPages<S: Store> {
+    shared: Arc<Shared<S>>,
+    space: Space,
+    incarnation: u64,
+    place: Place<S>,
+}
+
+impl<S: Store> StoredPages<S> {
+    fn lost(&self, error: StoreError) -> ! {
+        self.shared.fail(error);
+        resume_unwind(Box::new(Lost))
+    }
+}
+
+impl<S: Store> Pages for StoredPages<S> {
+    fn read(&self, number: u64) -> Vec<u8> {
+        let key = page_key(self.space, self.incarnation, number);
+        let store = &self.shared.store;
+        let found = match &self.place {
+            Place::Now => store.get(&key),
+            Place::View(view) => store.get_in(view, &key),
+            Place::Uncommitted(changes) => match changes.get(&key) {
+                Some(Change::Put(page)) => return page.clone(),
+                Some(Change::Delete | Change::Merge(_)) => Ok(None),
+                None => store.get(&key),
+            },
+        };
+        match found {
+            Ok(Some(page)) => page.as_ref().to_vec(),
+            Ok(None) => self.damaged(number),
+            Err(error) => self.lost(error),
+        }
+    }
+
+    fn damaged(&self, number: u64) -> ! {
+        let problem = format!("page {number} of collection {} is not what was written", self.incarnation);
+        self.lost(StoreError::damaged("read a collection", problem))
+    }
+}
+
+/// The pages of a collection with this head.
+pub(super) fn source<S: Store>(
+    shared: &Arc<Shared<S>>,
+    space: Space,
+    head: PagedHead,
+    place: Place<S>,
+) -> Source {
+    let (shared, incarnation) = (Arc::clone(shared), head.incarnation);
+    Source::new(Box::new(StoredPages { shared, space, incarnation, place }))
+}
+
+/// What a collection with pages is, and where they are.
+#[derive(Clone, Debug)]
+pub(super) struct Paged {
+    pub(super) head: PagedHead,
+    pub(super) source: Source,
+}
+
+impl Paged {
+    /// What becomes of its pages if nobody needs it any more. `encoded` is what was stored of it.
+    pub(super) fn give_back(self, space: Space, encoded: &[u8]) -> Vec<(StoreKey, Change)> {
+        // The roots are known from then on.
+        let _ = take_paged(encoded, &self.source);
+        page_changes(space, self.head.incarnation, give_back(self.source, self.head.next))
+    }
+}
+
+/// A collection as it is to be stored.
+pub(super) struct Recorded {
+    pub(super) record: Vec<u8>,
+    /// What becomes of its pages.
+    pub(super) pages: Vec<(StoreKey, Change)>,
+    pub(super) is_paged: bool,
+}
+
+/// Puts a collection into pages if it is large, where it may have some already. One that has shrunk by half leaves them.
+pub(super) fn record_collection<S: Store>(
+    (space, key): (Space, &[u8]),
+    stamp: Stamp,
+    value: Value,
+    old: Option<Paged>,
+    incarnation: impl FnOnce() -> u64,
+) -> Recorded {
+    let limit = if old.is_some() { S::PAGED_FROM / 2 } else { S::PAGED_FROM };
+    let old = old.map(|Paged { head, source }| (head, source));
+    if value.memory_bytes() >= limit {
+        let mut encoded = Vec::new();
+        if let Some((incarnation, saved)) = put_paged(&value, old.clone(), incarnation, &mut encoded) {
+            let pages = page_changes(space, incarnation, saved);
+            return Recorded { record: paged_record(key, stamp, &encoded), pages, is_paged: true };
+        }
+    }
+    let record = value_record(key, stamp, &value);
+    let pages = old.map_or_else(Vec::new, |(head, source)| {
+        page_changes(space, head.incarnation, give_back(source, head.next))
+    });
+    Recorded { record, pages, is_paged: false }
+}
+
+/// What is to be done as changes of the store.
+fn page_changes(space: Space, incarnation: u64, saved: Saved) -> Vec<(StoreKey, Change)> {
+    let page = |number| page_key(space, incarnation, number);
+    let written = saved.written.into_iter().map(|(number, bytes)| (page(number), Change::Put(bytes)));
+    let deleted = saved.deleted.into_iter().map(|number| (page(number), Change::Delete));
+    let dead = saved.dead.into_iter().map(|dead| bury(space, incarnation, dead));
+    written.chain(deleted).chain(dead).collect()
+}
+
+/// Notes a page that nobody needs, nor anything below it.
+fn bury(space: Space, incarnation: u64, dead: Subtree) -> (StoreKey, Change) {
+    (dead_key(space, incarnation, dead.number), Change::Put(vec![dead.height]))
+}
+
+/// How many keys have collections with pages, by the parts of all hashes.
+pub(super) struct PageCounts(Box<[AtomicU32]>);
+
+impl fmt::Debug for PageCounts {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("PageCounts").field("keys", &self.iter().map(|(_, count)| count).sum::<u32>()).finish()
+    }
+}
+
+impl Default for PageCounts {
+    fn default() -> Self {
+        Self((0..PARTS * Database::COUNT).map(|_| AtomicU32::new(0)).collect())
+    }
+}
+
+impl PageCounts {
+    fn of(&self, space: Space, key: &[u8]) -> &AtomicU32 {
+        &self.0[usize::from(space.slot) * PARTS + position(key) as usize % PARTS]
+    }
+
+    /// False if no key like this one has a collection with pages.
+    pub(super) fn may_have(&self, space: Space, key: &[u8]) -> bool {
+        self.of(space, key).load(Ordering::Acquire) > 0
+    }
+
+    /// A key has a collection with pages from now on.
+    pub(super) fn add(&self, space: Space, key: &[u8]) {
+        self.of(space, key).fetch_add(1, Ordering::AcqRel);
+    }
+
+    /// A key has none any more.
+    pub(super) fn subtract(&self, space: Space, key: &[u8]) {
+        let _ = self
+            .of(space, key)
+            .fetch_update(Ordering::AcqRel, Ordering::Acquire, |count| count.checked_sub(1));
+    }
+
+    /// No key of a slot has one.
+    pub(super) fn clear(&self, slot: u8) {
+        let first = usize::from(slot) * PARTS;
+        self.0[first..first + PARTS].iter().for_each(|count| count.store(0, Ordering::Release));
+    }
+
+    fn iter(&self) -> impl Iterator<Item = (usize, u32)> {
+        let counts = self.0.iter().map(|count| count.load(Ordering::Acquire)).enumerate();
+        counts.filter(|(_, count)| *count > 0)
+    }
+}
+
+/// What a store knows of pages, whoever reads and writes them.
+#[derive(Debug)]
+pub(super) struct PageState {
+    pub(super) counts: PageCounts,
+    /// What the next incarnation is called.
+    pub(super) next_incarnation: AtomicU64,
+    /// There have been pages, at some time.
+    pub(super) has_pages: AtomicBool,
+    /// There may be pages that nobody needs.
+    pub(super) has_dead: AtomicBool,
+    stripes: [RwLock<()>; STRIPES],
+}
+
+impl Default for PageState {
+    fn default() -> Self {
+        Self {
+            counts: PageCounts::default(),
+            next_incarnation: 1.into(),
+            has_pages: false.into(),
+            has_dead: false.into(),
+            stripes: [const { RwLock::new(()) }; STRIPES],
+        }
+    }
+}
+
+impl PageState {
+    /// What a checkpoint says of it.
+    pub(super) fn encode(&self) -> Vec<u8> {
+        let mut out = Vec::new();
+        put_varint(&mut out, self.next_incarnation.load(Ordering::Acquire));
+        for (part, count) in self.counts.iter() {
+            put_varint(&mut out, part as u64);
+            put_varint(&mut out, u64::from(count));
+        }
+        out
+    }
+
+    /// What a checkpoint has said of it. `None` if it can have said no such thing.
+    pub(super) fn decode(mut bytes: &[u8]) -> Option<Self> {
+        let state = Self { has_pages: true.into(), has_dead: true.into(), ..Self::default() };
+        state.next_incarnation.store(take_varint(&mut bytes).ok()?, Ordering::Release);
+        while !bytes.is_empty() {
+            let part = usize::try_from(take_varint(&mut bytes).ok()?).ok()?;
+            let count = u32::try_from(take_varint(&mut bytes).ok()?).ok()?;
+            state.counts.0.get(part)?.store(count, Ordering::Release);
+        }
+        Some(state)
+    }
+
+    /// The stripe of a key, as a bit.
+    pub(super) fn stripe(key: &[u8]) -> u64 {
+        1 << (position(key) % STRIPES as u64)
+    }
+
+    /// Whoever holds this commits pages of keys of these stripes.
+    pub(super) fn committing(&self, stripes: u64) -> Vec<RwLockWriteGuard<'_, ()>> {
+        // In order, so that no two wait for each other.
+        let chosen = (0..STRIPES).filter(|stripe| stripes & 1 << stripe != 0);
+        chosen.map(|stripe| self.stripes[stripe].write().unwrap_or_else(PoisonError::into_inner)).collect()
+    }
+
+    /// Nobody commits pages of this key meanwhile.
+    fn looking(&self, key: &[u8]) -> RwLockReadGuard<'_, ()> {
+        let stripe = &self.stripes[Self::stripe(key).trailing_zeros() as usize];
+        stripe.read().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl<S: Store> Shared<S> {
+    /// True if a collection has been put into pages, at some time.
+    pub(super) fn has_pages(&self) -> bool {
+        self.pages.has_pages.load(Ordering::Acquire)
+    }
+
+    /// A name for a collection that is put into pages. To be called before that can be part of a checkpoint.
+    pub(super) fn new_incarnation(&self) -> u64 {
+        self.pages.has_pages.store(true, Ordering::Release);
+        self.pages.next_incarnation.fetch_add(1, Ordering::AcqRel)
+    }
+
+    /// The record of a key, with the view in which its pages are what it says, if it has any.
+    pub(super) fn look(
+        &self,
+        space: Space,
+        key: &[u8],
+    ) -> Result<Option<(S::Value, Option<Arc<S::View>>)>, StoreError> {
+        let store_key = data_key(space, key);
+        let found = self.store.get(&store_key)?;
+        if !found.as_ref().is_some_and(|record| is_paged(key, record.as_ref())) {
+            return Ok(found.map(|record| (record, None)));
+        }
+        let looking = self.pages.looking(key);
+        let view = Arc::new(self.store.view());
+        drop(looking);
+        Ok(self.store.get_in(&view, &store_key)?.map(|record| (record, Some(view))))
+    }
+
+    /// Removes some of the pages that nobody needs. No lane may be at work, and nothing uncommitted.
+    pub(super) fn bury_dead(&self) -> Result<(), StoreError> {
+        if !self.pages.has_dead.load(Ordering::Acquire) {
+            return Ok(());
+        }
+        let mut dead = Vec::new();
+        for (_, space) in self.spaces_in_use() {
+            self.store.walk(None, &dead_begin(space), |key, value| {
+                let Some((incarnation, tree)) = parse_dead(space, key, value) else {
+                    return ControlFlow::Break(());
+                };
+                dead.push((space, incarnation, tree));
+                if dead.len() < BURIED_MAX { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
+            })?;
+            if dead.len() >= BURIED_MAX {
+                break;
+            }
+        }
+        let is_all = dead.is_empty();
+        let mut changes = Vec::new();
+        for (space, incarnation, tree) in dead {
+            let key = page_key(space, incarnation, tree.number);
+            changes.push((dead_key(space, incarnation, tree.number), Change::Delete));
+            let children = self.store.get(&key)?.and_then(|page| tree.children(page.as_ref()));
+            for child in children.into_iter().flatten() {
+                changes.push(match child.height {
+                    0 => (page_key(space, incarnation, child.number), Change::Delete),
+                    _ => bury(space, incarnation, child),
+                });
+            }
+            changes.push((key, Change::Delete));
+        }
+        self.store.write(changes.into_iter())?;
+        if is_all {
+            self.pages.has_dead.store(false, Ordering::Release);
+        }
+        Ok(())
+    }
+}
+
+/// True if the collection of a key with this record lies in pages.
+pub(super) fn is_paged(key: &[u8], record: &[u8]) -> bool {
+    matches!(parse_record(record, is_long(key)).value(record), Stored::Paged(..))
+}

@@ -43,6 +43,11 @@ fn views_stay() {
 }
 
 #[test]
+fn a_collection_is_read_at_one_moment() {
+    common::a_collection_is_read_at_one_moment(open_small);
+}
+
+#[test]
 fn forgets() {
     common::forgets(open_small);
 }

@@ -36,6 +36,12 @@ impl Checkpoints {
         });
     }
 
+    /// True if none is being made.
+    #[must_use]
+    pub const fn is_idle(&self) -> bool {
+        self.0.is_none()
+    }
+
     /// It is sealed: all that is executed from now on belongs to the next.
     pub fn sealed(&mut self, op_number: OpNumber) {
         if let Some(checkpoint) = self.at(op_number) {

@@ -175,7 +175,11 @@ impl DiskEngineSettings {
             files: StoreFiles { data: directory.open_directory().clone(), options },
             threads: ThreadCounts { lanes: config.execution_threads, readers: config.read_threads },
             // A checkpoint under way, one that follows, and the same again for bursts.
-            limits: PressureLimits { unflushed_bytes: 4 * config.memtable_bytes, runs: RUNS_MAX },
+            limits: PressureLimits {
+                checkpoint_bytes: config.memtable_bytes,
+                unflushed_bytes: 4 * config.memtable_bytes,
+                runs: RUNS_MAX,
+            },
         }
     }
 }

@@ -14,7 +14,7 @@ use mio::Waker;
 use syros_node::{DiskExecutor, LaneItem, LaneStep, LaneWorker, ReadWorker, Reading, Report};
 use syros_storage::execution::Item;
 use syros_storage::{Census, Shared, Store};
-use syros_types::{Now, OpNumber};
+use syros_types::OpNumber;
 
 /// Reads that a thread takes at a time: a few, so that one that waits for the disk does not hold up many.
 const READS_PER_WAKE: usize = 8;
@@ -210,11 +210,13 @@ impl<S: Store> DiskThreads<S> {
     }
 
     /// Begins to look for reports: what is reported from now on wakes the event loop.
-    pub(crate) fn begin(&self, executor: &mut DiskExecutor<S>, now: Now) {
+    pub(crate) fn begin(&self) {
         self.notifier.is_notified.store(false, Ordering::Release);
-        if executor.look_at_pressure(now)
-            && let Some(compactor) = &self.compactor
-        {
+    }
+
+    /// Has compaction catch up.
+    pub(crate) fn compact(&self) {
+        if let Some(compactor) = &self.compactor {
             // Fails only if the thread panicked; clients wait then.
             let _ = compactor.send(());
         }

@@ -15,8 +15,10 @@ use syros_types::{Description, Footprint, OpNumber, Prng};
 /// An engine, and the number of its store.
 pub(crate) type Numbered = (u64, DiskEngine<MemoryStore>);
 
-/// Clients of the simulator do not wait for the engine.
-const NO_LIMITS: PressureLimits = PressureLimits { unflushed_bytes: u64::MAX, runs: usize::MAX };
+/// Clients of the simulator do not wait for the engine. Some worlds write so much between two checkpoints that the engine has one
+/// made before the log is long enough.
+const LIMITS: PressureLimits =
+    PressureLimits { checkpoint_bytes: 10_000, unflushed_bytes: u64::MAX, runs: usize::MAX };
 
 /// What a lane has to do next.
 #[derive(Debug)]
@@ -65,7 +67,7 @@ pub(crate) fn executor(
     lanes: usize,
     planted: Option<PlantedBug>,
 ) -> DiskExecutor<MemoryStore> {
-    let mut executor = DiskExecutor::new(Arc::clone(engine.shared()), applied, lanes, NO_LIMITS);
+    let mut executor = DiskExecutor::new(Arc::clone(engine.shared()), applied, lanes, LIMITS);
     executor.plant(planted);
     executor
 }

@@ -588,6 +588,7 @@ impl ReplicaProcess {
     /// Acts on what an engine on disk has done.
     fn on_execution_reports(&mut self, now: Now, context: &mut ProcessContext<'_>) {
         if self.threads.as_ref().is_some_and(|threads| !threads.has_failed) {
+            self.driver.look_at_engine(now);
             self.take_report(None, now, context);
             while let Some(report) = self.threads.as_mut().and_then(EngineThreads::next_report) {
                 self.take_report(Some(report), now, context);

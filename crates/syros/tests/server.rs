@@ -224,6 +224,34 @@ fn info_counts_the_keys_of_an_engine_on_disk() {
     nodes.stop(0, Signal::TERM);
 }
 
+/// One number of a hash is a short command, and some KiB to be written: checkpoints come by what is in memory, however little of
+/// the log that is. The nodes stood still for good otherwise, because clients waited for a checkpoint that was not due.
+#[test]
+fn short_updates_of_long_records_do_not_stop_an_engine_on_disk() {
+    let scratch = Scratch::new("long-records");
+    let mut nodes = Nodes::new(&scratch, 1);
+    nodes.configure(0, "cluster = 7", "engine = \"disk\"\n[disk-engine]\nmemtable = \"1MiB\"\n");
+    nodes.start(0, &["--bootstrap"]);
+    nodes.set(0, "first", "v");
+    let mut redis = Redis::connect(nodes.port);
+    let value = "v".repeat(60);
+    for number in 0..100 {
+        redis.ask(&["HSET", "hash", &format!("field:{number}"), &value]);
+    }
+    // 14 MiB of records, from 100 KiB of log.
+    for number in 1..=2_000 {
+        assert_eq!(redis.ask(&["HINCRBY", "hash", "number", "1"]), format!(":{number}"));
+    }
+    // What is removed afterwards is written, too.
+    for number in 0..20_000 {
+        let list = format!("list:{}", number % 4);
+        redis.ask(&["RPUSH", &list, &value, &value, &value, &value]);
+    }
+    assert_eq!(redis.ask(&["DEL", "list:0", "list:1", "list:2", "list:3"]), ":4");
+    assert_eq!(redis.ask(&["HGET", "hash", "number"]), "2000");
+    nodes.stop(0, Signal::TERM);
+}
+
 /// A store on disk that is not what was written is set aside, and the others have everything.
 #[test]
 fn a_damaged_store_is_repaired_from_the_others() {

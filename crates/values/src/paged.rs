@@ -32,8 +32,8 @@ const TREES: u8 = 2;
 /// What stands before the trees.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PagedHead {
-    /// Which pages are the collection's: the name of its incarnation.
-    pub incarnation: u64,
+    /// The name of its page set.
+    pub page_set: u64,
     /// None of its pages has this number, or a greater one.
     pub next: u64,
 }
@@ -54,7 +54,7 @@ fn take_head(input: &mut &[u8]) -> Result<(Kind, PagedHead), InvalidValue> {
         other => return Err(InvalidValue::Form(other)),
     }
     Moments::take_any(input)?;
-    Ok((kind, PagedHead { incarnation: take_varint(input)?, next: take_varint(input)? }))
+    Ok((kind, PagedHead { page_set: take_varint(input)?, next: take_varint(input)? }))
 }
 
 /// Visits the trees of a value. Not those of which it has none.
@@ -130,7 +130,7 @@ fn visit(value: &Value, mut visitor: impl Visit) -> bool {
 pub fn put_paged(
     value: &Value,
     old: Option<(PagedHead, Source)>,
-    incarnation: impl FnOnce() -> u64,
+    page_set: impl FnOnce() -> u64,
     out: &mut Vec<u8>,
 ) -> Option<(u64, Saved)> {
     let (head, source) = old.map_or((None, None), |(head, source)| (Some(head), Some(source)));
@@ -138,16 +138,16 @@ pub fn put_paged(
     if !visit(value, &mut saver) {
         return None;
     }
-    let incarnation = head.map_or_else(incarnation, |head| head.incarnation);
+    let page_set = head.map_or_else(page_set, |head| head.page_set);
     let mut trees = Vec::new();
     visit(value, (&mut saver, &mut trees));
     let saved = saver.finish();
     out.extend_from_slice(&[value.kind().tag(), form_tag::PAGED]);
     value.moments().put(out);
-    put_varint(out, incarnation);
+    put_varint(out, page_set);
     put_varint(out, saved.next);
     out.extend_from_slice(&trees);
-    Some((incarnation, saved))
+    Some((page_set, saved))
 }
 
 /// What becomes of the pages of a value that nobody needs any more, and of which none has the number `next` or a greater one.

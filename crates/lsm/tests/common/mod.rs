@@ -5,13 +5,14 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::Duration;
+use syros_commands::Reply;
 use syros_storage::conformance::{self, Generator};
-use syros_storage::{Change, DiskEngine, Engine, Store, StoreCause, StoreError};
-use syros_types::{Prng, WallTime};
+use syros_storage::{Change, DiskEngine, Engine, Lane, Reader, Store, StoreCause, StoreError};
+use syros_types::{OpNumber, Prng, WallTime};
 use tempfile::TempDir;
 
 type Map = BTreeMap<Vec<u8>, Vec<u8>>;
@@ -157,6 +158,72 @@ pub(crate) fn a_crash_goes_back_to_a_checkpoint<S: Store>(open: impl Opens<S>) {
         }
     }
     println!("{after_flushed} of 100 went back to a checkpoint that was sealed after the last flush");
+}
+
+/// A large collection is read as it was at one moment while it changes and while the store makes checkpoints and merges runs.
+pub(crate) fn a_collection_is_read_at_one_moment<S: Store>(open: impl Opens<S>) {
+    const FIELDS: usize = 3000;
+    let home = directory();
+    let path = home.path().join("store");
+    let (engine, _) = DiskEngine::open(open(&path).expect("an empty store")).expect("an empty store");
+    let shared = engine.into_shared();
+    let fields: Vec<Vec<u8>> = (0..FIELDS).map(|number| format!("field:{number}").into_bytes()).collect();
+    let set = |lane: &mut Lane<S>, round: u64| {
+        let value = round.to_string().repeat(1 + round as usize % 5);
+        lane.begin_entry(OpNumber(round));
+        for some in fields.chunks(500) {
+            let mut command: Vec<&[u8]> = vec![b"HSET", b"hash"];
+            some.iter().for_each(|field| command.extend([field.as_slice(), value.as_bytes()]));
+            lane.execute(WallTime(0), &conformance::body_of(&command), &mut Vec::new());
+        }
+        lane.commit();
+    };
+    let mut lane = Lane::new(Arc::clone(&shared));
+    set(&mut lane, 1);
+    let is_over = AtomicBool::new(false);
+    thread::scope(|scope| {
+        for seed in 0..2 {
+            let (shared, is_over, fields) = (Arc::clone(&shared), &is_over, &fields);
+            scope.spawn(move || {
+                let (mut prng, mut reader) = (Prng::new(seed), Reader::new(shared));
+                let mut reads = 0;
+                while !is_over.load(Ordering::Relaxed) || reads < 20 {
+                    let mut command: Vec<&[u8]> = vec![b"HMGET", b"hash"];
+                    command.extend((0..20).map(|_| fields[prng.below(FIELDS as u64) as usize].as_slice()));
+                    let mut reply = Vec::new();
+                    reader.read(WallTime(0), &conformance::body_of(&command), &mut reply);
+                    let Ok(Reply::Array(values)) = Reply::decode(&mut reply.as_slice()) else {
+                        panic!("not values: {}", reply.escape_ascii())
+                    };
+                    let is_bulk = matches!(values.first(), Some(Reply::Bulk(_)));
+                    assert!(is_bulk && values.windows(2).all(|pair| pair[0] == pair[1]), "of two moments");
+                    reads += 1;
+                }
+            });
+        }
+        scope.spawn(|| {
+            while !is_over.load(Ordering::Relaxed) {
+                shared.flush().expect("a flush");
+                while shared.compact().expect("a step of compaction") {}
+                thread::yield_now();
+            }
+        });
+        for round in 2..60 {
+            set(&mut lane, round);
+            if round % 4 == 0 {
+                shared.seal(b"head").expect("a seal");
+            }
+        }
+        is_over.store(true, Ordering::Relaxed);
+    });
+    assert!(shared.failure().is_none());
+    shared.seal(b"head").expect("a seal");
+    shared.flush().expect("a flush");
+    drop((lane, shared));
+    let (again, _) = DiskEngine::open(open(&path).expect("what was flushed")).expect("what was flushed");
+    let mut reply = Vec::new();
+    again.read(WallTime(0), &conformance::body_of(&[b"HGET", b"hash", b"field:7"]), &mut reply);
+    assert_eq!(Reply::decode(&mut reply.as_slice()), Ok(Reply::Bulk("59".repeat(5).into_bytes())));
 }
 
 fn key(number: u64) -> Vec<u8> {

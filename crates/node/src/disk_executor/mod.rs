@@ -33,13 +33,23 @@ const EXECUTION_WAITING_MAX: usize = 32 << 20;
 /// How often it is looked how much the engine owes to the disk.
 const PRESSURE_INTERVAL: Duration = Duration::from_millis(5);
 
-/// What makes clients wait.
+/// What an engine may owe to the disk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PressureLimits {
-    /// Bytes in memory that are not on disk yet.
+    /// Bytes in memory that are not on disk yet, from which on a checkpoint is due, however little of the log they came from:
+    /// one element of a collection may be a short command and some KiB to be written.
+    pub checkpoint_bytes: u64,
+    /// The same, from which on clients wait. More than those of a checkpoint under way and one that follows.
     pub unflushed_bytes: u64,
-    /// Runs that wait to be merged.
+    /// Runs that wait to be merged, from which on clients wait.
     pub runs: usize,
+}
+
+impl PressureLimits {
+    /// Bytes in memory from which on nothing is removed that nobody asked to remove.
+    const fn purging_bytes(&self) -> u64 {
+        self.checkpoint_bytes.saturating_mul(2)
+    }
 }
 
 /// What one lane does while others wait for it.
@@ -453,7 +463,10 @@ impl<S: Store> DiskExecutor<S> {
     }
 
     fn purge_if_due(&mut self) {
-        if !self.is_purging && self.shared.has_to_purge() {
+        // What is removed is written, too, and a checkpoint needs an entry of the log that it ends with. Clients must not have to
+        // wait for a checkpoint that waits for their entries.
+        let owes_much = || self.shared.store().pressure().unflushed_bytes > self.limits.purging_bytes();
+        if !self.is_purging && self.shared.has_to_purge() && !owes_much() {
             self.is_purging = true;
             self.barrier(&Footprint::All, BarrierJob::Purge);
         }
@@ -585,6 +598,13 @@ impl<S: Store> DiskExecutor<S> {
         self.pressure_at = now.instant.after(PRESSURE_INTERVAL);
         self.pressure = self.shared.store().pressure();
         self.is_compaction_behind()
+    }
+
+    /// True if a checkpoint is due because of what is in memory. Not as long as one is being made: what it is of is still in
+    /// memory.
+    #[must_use]
+    pub const fn needs_checkpoint(&self) -> bool {
+        self.pressure.unflushed_bytes > self.limits.checkpoint_bytes && self.checkpoints.is_idle()
     }
 
     /// When to look next.

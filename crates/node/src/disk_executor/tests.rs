@@ -7,7 +7,8 @@ use syros_storage::conformance::body_of;
 use syros_storage::{DiskEngine, MemoryStore};
 use syros_types::SessionId;
 
-const LIMITS: PressureLimits = PressureLimits { unflushed_bytes: u64::MAX, runs: 9 };
+const LIMITS: PressureLimits =
+    PressureLimits { checkpoint_bytes: 10_000, unflushed_bytes: u64::MAX, runs: 9 };
 
 /// An executor with two lanes, whose threads do something when they are told to.
 struct Harness {
@@ -198,6 +199,32 @@ fn what_has_expired_is_removed_once_and_while_lanes_wait() {
     harness.run();
     harness.all_news();
     assert!(!harness.executor.shared().has_expired());
+}
+
+/// A checkpoint is due by what is in memory, unless one is being made; and what nobody asked to remove waits for it.
+#[test]
+fn a_checkpoint_is_due_when_much_is_in_memory() {
+    let mut harness = Harness::new();
+    let now = |millis: u64| Now { instant: Instant(millis * 1_000_000), wall: WallTime(millis * 1_000) };
+    harness.executor.look_at_pressure(now(0));
+    assert!(!harness.executor.needs_checkpoint());
+    let value = vec![b'v'; 6_000];
+    harness.update(&[b"SET", b"k", &value]);
+    harness.update(&[b"PSETEX", b"l", b"1", &value]);
+    harness.run();
+    harness.all_news();
+    harness.executor.look_at_pressure(now(1));
+    assert!(!harness.executor.needs_checkpoint(), "it was looked a moment ago");
+    harness.executor.look_at_pressure(now(10));
+    assert!(harness.executor.needs_checkpoint());
+    harness.update(&[b"SET", b"k", &value]);
+    harness.update(&[b"SET", b"k", &value]);
+    harness.run();
+    harness.all_news();
+    assert!(harness.executor.shared().has_expired(), "what has expired stays until the next checkpoint");
+    let head = harness.head();
+    harness.executor.take_snapshot(head, Ticket(7), false);
+    assert!(!harness.executor.needs_checkpoint(), "one is being made");
 }
 
 #[test]

@@ -707,6 +707,17 @@ impl<M: InMemory + Send + 'static, S: Store, H> ReplicaDriver<M, S, H> {
         }
     }
 
+    /// Looks how much an engine on disk owes to the disk, now and then, and has a checkpoint made if it is much. True if compaction
+    /// has to catch up.
+    pub fn look_at_engine(&mut self, now: Now) -> bool {
+        let Some(executor) = self.executor_mut() else { return false };
+        let is_compaction_behind = executor.look_at_pressure(now);
+        if executor.needs_checkpoint() {
+            self.replica.handle(now, Event::CheckpointDue);
+        }
+        is_compaction_behind
+    }
+
     /// Why an engine on disk cannot go on: nothing that it has executed since its last checkpoint counts.
     #[must_use]
     pub fn engine_failure(&self) -> Option<&StoreError> {

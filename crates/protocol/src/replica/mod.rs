@@ -220,6 +220,7 @@ impl Replica {
             Event::MemoryRoom { bytes, leader_margin } => {
                 (self.resources.memory_room, self.resources.leader_margin) = (bytes, leader_margin);
             }
+            Event::CheckpointDue => self.on_checkpoint_due(),
             Event::DiskRoom(bytes) => self.on_disk_room(bytes),
             Event::ClientGone(client) => self.on_client_gone(client),
             Event::MemberConnected(client) => self.attachments.set_member(client),

@@ -193,6 +193,14 @@ impl Replica {
         }
     }
 
+    /// See [`Event::CheckpointDue`](super::Event::CheckpointDue).
+    pub(super) fn on_checkpoint_due(&mut self) {
+        // What one that is being taken is of may be all that is in memory.
+        if self.snapshots.taking.is_none() {
+            self.snapshots.bytes_since = self.snapshots.bytes_since.max(self.snapshots.due_after);
+        }
+    }
+
     fn sessions_of_checkpoint(&self) -> Sessions {
         if self.config.engine_is_durable && self.planted(PlantedBug::CheckpointWithoutSessions) {
             return Sessions::default();

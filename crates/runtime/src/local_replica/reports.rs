@@ -103,12 +103,11 @@ impl LocalReplica {
 
     /// Tells the replica what an engine on disk has done.
     pub(super) fn on_execution_reports(&mut self, now: Now) {
-        let (EngineThreads::OnDisk(disk), Some(executor)) =
-            (&self.engine_threads, self.driver.executor_mut())
-        else {
-            return;
-        };
-        disk.threads.begin(executor, now);
+        let EngineThreads::OnDisk(disk) = &self.engine_threads else { return };
+        disk.threads.begin();
+        if self.driver.look_at_engine(now) {
+            disk.threads.compact();
+        }
         self.driver.on_execution(now, None, &mut ());
         while let Some(report) = disk.threads.next_report() {
             self.driver.on_execution(now, Some(report), &mut ());

@@ -426,8 +426,8 @@ impl<S: Store> Lane<S> {
         let moments = moments_under(expiry, value.moments());
         let had_pages = old.is_some();
         let (at, stamp, shared) = ((self.space(), key), self.stamp(expiry), &self.shared);
-        let incarnation = || shared.new_incarnation();
-        let recorded = record_collection::<S>(at, stamp, value, old, incarnation);
+        let page_set = || shared.new_page_set();
+        let recorded = record_collection::<S>(at, stamp, value, old, page_set);
         self.change_pages(key, recorded.pages);
         self.count_pages(key, had_pages, recorded.is_paged);
         (recorded.record, moments)

@@ -6,8 +6,8 @@
 //! | `e`, generation, expiry, position, key | |
 //! | `D`, slot, generation, position, key | as under `d` |
 //! | `E`, slot, generation, expiry, position, key | |
-//! | `p`, generation, incarnation, number | a page of a collection |
-//! | `x`, generation, incarnation, number | height: a page that nobody needs, nor anything below it |
+//! | `p`, generation, page set, number | a page of a collection |
+//! | `x`, generation, page set, number | height: a page that nobody needs, nor anything below it |
 //! | `P`, slot, .. and `X`, slot, .. | as under `p` and `x` |
 //! | `m`, name | about the whole state: `state`, `head`, and `versions` if they are recorded, `pages` if there are any |
 //!
@@ -21,8 +21,8 @@
 //! A small collection is one record, with the encoding of `syros-values`, and is written back as a whole when it changes. A
 //! large one lies in pages: its record has the roots of its trees, and an update writes the pages on the way to what it
 //! changes (`pages`). The *mark* before both, [`COLLECTION`], is no number in its shortest form, with which all records of
-//! strings begin. An incarnation is a number, 8 bytes, big-endian, that no other collection of the store has; so are numbers of
-//! pages, which an incarnation counts.
+//! strings begin. A page set is named by a number, 8 bytes, big-endian, that no other one of the store has; a page of it by
+//! another such number.
 //!
 //! Before all that stands which log entry has changed the key last, if that is known: another mark, [`CHANGED`], and the
 //! number, a varint.
@@ -214,9 +214,9 @@ pub(super) fn parse_expiry_key(space: Space, key: &[u8]) -> Option<(u64, u64, &[
 }
 
 /// The key of a page of a collection.
-pub(super) fn page_key(space: Space, incarnation: u64, number: u64) -> StoreKey {
+pub(super) fn page_key(space: Space, page_set: u64, number: u64) -> StoreKey {
     let mut out = pages_begin(space);
-    out.extend_from_slice(&incarnation.to_be_bytes());
+    out.extend_from_slice(&page_set.to_be_bytes());
     out.extend_from_slice(&number.to_be_bytes());
     out
 }
@@ -227,9 +227,9 @@ pub(super) fn pages_begin(space: Space) -> StoreKey {
 }
 
 /// The key under which a page is found that nobody needs.
-pub(super) fn dead_key(space: Space, incarnation: u64, number: u64) -> StoreKey {
+pub(super) fn dead_key(space: Space, page_set: u64, number: u64) -> StoreKey {
     let mut out = dead_begin(space);
-    out.extend_from_slice(&incarnation.to_be_bytes());
+    out.extend_from_slice(&page_set.to_be_bytes());
     out.extend_from_slice(&number.to_be_bytes());
     out
 }
@@ -247,9 +247,9 @@ pub(super) fn dead_begin(space: Space) -> StoreKey {
 /// Incarnation and page, if this is such a key of this space, with its value.
 pub(super) fn parse_dead(space: Space, key: &[u8], value: &[u8]) -> Option<(u64, Subtree)> {
     let rest = key.strip_prefix(dead_begin(space).as_slice())?;
-    let (incarnation, number) = rest.split_first_chunk()?;
+    let (page_set, number) = rest.split_first_chunk()?;
     let number = u64::from_be_bytes(number.try_into().ok()?);
-    Some((u64::from_be_bytes(*incarnation), Subtree { number, height: *value.first()? }))
+    Some((u64::from_be_bytes(*page_set), Subtree { number, height: *value.first()? }))
 }
 
 /// The key of something about the whole state.

@@ -134,9 +134,9 @@ impl<S: Store> DiskLoader<S> {
                     self.has_marks = true;
                     self.digest.add_stamped(key, value.fingerprint(), stamp);
                     let moments = moments_under(stamp.expiry, value.moments());
-                    let (space, next) = (Space::of(database), self.pages.next_incarnation.get_mut());
-                    let incarnation = || core::mem::replace(next, *next + 1);
-                    let recorded = record_collection::<S>((space, key), stamp, value, None, incarnation);
+                    let (space, next) = (Space::of(database), self.pages.next_page_set.get_mut());
+                    let page_set = || core::mem::replace(next, *next + 1);
+                    let recorded = record_collection::<S>((space, key), stamp, value, None, page_set);
                     changes.extend(recorded.pages);
                     if recorded.is_paged {
                         *self.pages.has_pages.get_mut() = true;

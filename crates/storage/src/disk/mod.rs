@@ -388,9 +388,9 @@ impl<S: Store> Shared<S> {
                     changes.push((layout::expiry_key(space, first, key), Change::Put(Vec::new())));
                 }
                 let was_paged = old.is_some();
-                let incarnation = || self.new_incarnation();
+                let page_set = || self.new_page_set();
                 let at = (space, key);
-                let recorded = record_collection::<S>(at, parsed.stamp, value, old, incarnation);
+                let recorded = record_collection::<S>(at, parsed.stamp, value, old, page_set);
                 changes.extend(recorded.pages);
                 changes.push((data_key, Change::Put(recorded.record)));
                 match (was_paged, recorded.is_paged) {

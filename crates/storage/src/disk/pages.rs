@@ -1,7 +1,7 @@
 //! Pages of large collections: which collections have any, where they are read, and what becomes of those that nobody needs.
 //!
-//! **Where.** A collection that takes more than some KiB lies in pages of about 1 KiB: the nodes of its trees. Pages belong to an
-//! *incarnation*, a number that the collection gets when it is put into pages first, and keeps under whichever key. A command
+//! **Where.** A collection that takes more than some KiB lies in pages of about 1 KiB: the nodes of its trees. Pages belong to a
+//! *page set*, named by a number that it gets when the collection is put into pages, and keeps under whichever key. A command
 //! reads and writes the pages on the way to the elements that it names.
 //!
 //! **Readers.** Lanes overwrite pages, so a reader of another thread reads a collection in a view of the store. A view that is
@@ -64,11 +64,11 @@ pub(super) enum Place<S: Store> {
     View(Arc<S::View>),
 }
 
-/// The pages of an incarnation.
+/// The pages of a page set.
 struct StoredPages<S: Store> {
     shared: Arc<Shared<S>>,
     space: Space,
-    incarnation: u64,
+    page_set: u64,
     place: Place<S>,
 }
 
@@ -81,7 +81,7 @@ impl<S: Store> StoredPages<S> {
 
 impl<S: Store> Pages for StoredPages<S> {
     fn read(&self, number: u64) -> Vec<u8> {
-        let key = page_key(self.space, self.incarnation, number);
+        let key = page_key(self.space, self.page_set, number);
         let store = &self.shared.store;
         let found = match &self.place {
             Place::Now => store.get(&key),
@@ -100,7 +100,7 @@ impl<S: Store> Pages for StoredPages<S> {
     }
 
     fn damaged(&self, number: u64) -> ! {
-        let problem = format!("page {number} of collection {} is not what was written", self.incarnation);
+        let problem = format!("page {number} of collection {} is not what was written", self.page_set);
         self.lost(StoreError::damaged("read a collection", problem))
     }
 }
@@ -112,8 +112,8 @@ pub(super) fn source<S: Store>(
     head: PagedHead,
     place: Place<S>,
 ) -> Source {
-    let (shared, incarnation) = (Arc::clone(shared), head.incarnation);
-    Source::new(Box::new(StoredPages { shared, space, incarnation, place }))
+    let (shared, page_set) = (Arc::clone(shared), head.page_set);
+    Source::new(Box::new(StoredPages { shared, space, page_set, place }))
 }
 
 /// What a collection with pages is, and where they are.
@@ -128,7 +128,7 @@ impl Paged {
     pub(super) fn give_back(self, space: Space, encoded: &[u8]) -> Vec<(StoreKey, Change)> {
         // The roots are known from then on.
         let _ = take_paged(encoded, &self.source);
-        page_changes(space, self.head.incarnation, give_back(self.source, self.head.next))
+        page_changes(space, self.head.page_set, give_back(self.source, self.head.next))
     }
 }
 
@@ -146,36 +146,36 @@ pub(super) fn record_collection<S: Store>(
     stamp: Stamp,
     value: Value,
     old: Option<Paged>,
-    incarnation: impl FnOnce() -> u64,
+    page_set: impl FnOnce() -> u64,
 ) -> Recorded {
     let limit = if old.is_some() { S::PAGED_FROM / 2 } else { S::PAGED_FROM };
     let old = old.map(|Paged { head, source }| (head, source));
     if value.memory_bytes() >= limit {
         let mut encoded = Vec::new();
-        if let Some((incarnation, saved)) = put_paged(&value, old.clone(), incarnation, &mut encoded) {
-            let pages = page_changes(space, incarnation, saved);
+        if let Some((page_set, saved)) = put_paged(&value, old.clone(), page_set, &mut encoded) {
+            let pages = page_changes(space, page_set, saved);
             return Recorded { record: paged_record(key, stamp, &encoded), pages, is_paged: true };
         }
     }
     let record = value_record(key, stamp, &value);
     let pages = old.map_or_else(Vec::new, |(head, source)| {
-        page_changes(space, head.incarnation, give_back(source, head.next))
+        page_changes(space, head.page_set, give_back(source, head.next))
     });
     Recorded { record, pages, is_paged: false }
 }
 
 /// What is to be done as changes of the store.
-fn page_changes(space: Space, incarnation: u64, saved: Saved) -> Vec<(StoreKey, Change)> {
-    let page = |number| page_key(space, incarnation, number);
+fn page_changes(space: Space, page_set: u64, saved: Saved) -> Vec<(StoreKey, Change)> {
+    let page = |number| page_key(space, page_set, number);
     let written = saved.written.into_iter().map(|(number, bytes)| (page(number), Change::Put(bytes)));
     let deleted = saved.deleted.into_iter().map(|number| (page(number), Change::Delete));
-    let dead = saved.dead.into_iter().map(|dead| bury(space, incarnation, dead));
+    let dead = saved.dead.into_iter().map(|dead| bury(space, page_set, dead));
     written.chain(deleted).chain(dead).collect()
 }
 
 /// Notes a page that nobody needs, nor anything below it.
-fn bury(space: Space, incarnation: u64, dead: Subtree) -> (StoreKey, Change) {
-    (dead_key(space, incarnation, dead.number), Change::Put(vec![dead.height]))
+fn bury(space: Space, page_set: u64, dead: Subtree) -> (StoreKey, Change) {
+    (dead_key(space, page_set, dead.number), Change::Put(vec![dead.height]))
 }
 
 /// How many keys have collections with pages, by the parts of all hashes.
@@ -231,8 +231,8 @@ impl PageCounts {
 #[derive(Debug)]
 pub(super) struct PageState {
     pub(super) counts: PageCounts,
-    /// What the next incarnation is called.
-    pub(super) next_incarnation: AtomicU64,
+    /// What the next page set is called.
+    pub(super) next_page_set: AtomicU64,
     /// There have been pages, at some time.
     pub(super) has_pages: AtomicBool,
     /// There may be pages that nobody needs.
@@ -244,7 +244,7 @@ impl Default for PageState {
     fn default() -> Self {
         Self {
             counts: PageCounts::default(),
-            next_incarnation: 1.into(),
+            next_page_set: 1.into(),
             has_pages: false.into(),
             has_dead: false.into(),
             stripes: [const { RwLock::new(()) }; STRIPES],
@@ -256,7 +256,7 @@ impl PageState {
     /// What a checkpoint says of it.
     pub(super) fn encode(&self) -> Vec<u8> {
         let mut out = Vec::new();
-        put_varint(&mut out, self.next_incarnation.load(Ordering::Acquire));
+        put_varint(&mut out, self.next_page_set.load(Ordering::Acquire));
         for (part, count) in self.counts.iter() {
             put_varint(&mut out, part as u64);
             put_varint(&mut out, u64::from(count));
@@ -267,7 +267,7 @@ impl PageState {
     /// What a checkpoint has said of it. `None` if it can have said no such thing.
     pub(super) fn decode(mut bytes: &[u8]) -> Option<Self> {
         let state = Self { has_pages: true.into(), has_dead: true.into(), ..Self::default() };
-        state.next_incarnation.store(take_varint(&mut bytes).ok()?, Ordering::Release);
+        state.next_page_set.store(take_varint(&mut bytes).ok()?, Ordering::Release);
         while !bytes.is_empty() {
             let part = usize::try_from(take_varint(&mut bytes).ok()?).ok()?;
             let count = u32::try_from(take_varint(&mut bytes).ok()?).ok()?;
@@ -302,9 +302,9 @@ impl<S: Store> Shared<S> {
     }
 
     /// A name for a collection that is put into pages. To be called before that can be part of a checkpoint.
-    pub(super) fn new_incarnation(&self) -> u64 {
+    pub(super) fn new_page_set(&self) -> u64 {
         self.pages.has_pages.store(true, Ordering::Release);
-        self.pages.next_incarnation.fetch_add(1, Ordering::AcqRel)
+        self.pages.next_page_set.fetch_add(1, Ordering::AcqRel)
     }
 
     /// The record of a key, with the view in which its pages are what it says, if it has any.
@@ -332,10 +332,10 @@ impl<S: Store> Shared<S> {
         let mut dead = Vec::new();
         for (_, space) in self.spaces_in_use() {
             self.store.walk(None, &dead_begin(space), |key, value| {
-                let Some((incarnation, tree)) = parse_dead(space, key, value) else {
+                let Some((page_set, tree)) = parse_dead(space, key, value) else {
                     return ControlFlow::Break(());
                 };
-                dead.push((space, incarnation, tree));
+                dead.push((space, page_set, tree));
                 if dead.len() < BURIED_MAX { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
             })?;
             if dead.len() >= BURIED_MAX {
@@ -344,14 +344,14 @@ impl<S: Store> Shared<S> {
         }
         let is_all = dead.is_empty();
         let mut changes = Vec::new();
-        for (space, incarnation, tree) in dead {
-            let key = page_key(space, incarnation, tree.number);
-            changes.push((dead_key(space, incarnation, tree.number), Change::Delete));
+        for (space, page_set, tree) in dead {
+            let key = page_key(space, page_set, tree.number);
+            changes.push((dead_key(space, page_set, tree.number), Change::Delete));
             let children = self.store.get(&key)?.and_then(|page| tree.children(page.as_ref()));
             for child in children.into_iter().flatten() {
                 changes.push(match child.height {
-                    0 => (page_key(space, incarnation, child.number), Change::Delete),
-                    _ => bury(space, incarnation, child),
+                    0 => (page_key(space, page_set, child.number), Change::Delete),
+                    _ => bury(space, page_set, child),
                 });
             }
             changes.push((key, Change::Delete));

@@ -15,10 +15,10 @@ use syros_types::{Description, Footprint, OpNumber, Prng};
 /// An engine, and the number of its store.
 pub(crate) type Numbered = (u64, DiskEngine<MemoryStore>);
 
-/// Clients of the simulator do not wait for the engine. Some worlds write so much between two checkpoints that the engine has one
-/// made before the log is long enough.
+/// Many worlds write so much between two checkpoints that the engine has one made before the log is long enough, and some so
+/// much that clients wait.
 const LIMITS: PressureLimits =
-    PressureLimits { checkpoint_bytes: 10_000, unflushed_bytes: u64::MAX, runs: usize::MAX };
+    PressureLimits { checkpoint_bytes: 5_000, unflushed_bytes: 20_000, runs: usize::MAX };
 
 /// What a lane has to do next.
 #[derive(Debug)]

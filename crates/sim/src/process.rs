@@ -285,7 +285,10 @@ impl ReplicaProcess {
         if !self.reports.is_empty() {
             return self.clock.when(Instant(0));
         }
-        self.clock.when(self.core().deadline().min(self.driver.cut_at()))
+        // It looks again whether those that were made to wait have to.
+        let behind = self.driver.executor().filter(|executor| executor.is_behind());
+        let again = behind.map_or(Instant::NEVER, DiskExecutor::pressure_at);
+        self.clock.when(self.core().deadline().min(self.driver.cut_at()).min(again))
     }
 
     /// Handles everything in the inbox, a deadline that has passed, and what comes of it.
@@ -298,12 +301,18 @@ impl ReplicaProcess {
         context.invariants.begin_turn(context.time);
         self.driver.on_durable(self.synced);
         self.driver.tell_durable(now);
+        // As a node does not read from its clients then.
+        let clients_wait = self.driver.is_behind();
         for event in core::mem::take(&mut self.inbox) {
             match event {
+                Event::Message { from: Peer::Client(_), .. } if clients_wait => self.inbox.push(event),
                 Event::PersistFailed if self.journal.has_stopped() => self.driver.end_log(now),
                 Event::PersistFailed => self.driver.fail(now),
                 event => self.driver.handle(now, event),
             }
+        }
+        if clients_wait && !self.inbox.is_empty() {
+            context.tally.record(Occurrence::ClientsWaited);
         }
         self.driver.look_at_records();
         // Only an engine in memory is cut here.

@@ -128,6 +128,7 @@ occurrences! {
     RuinSurvived = Events, "ruin survived": "Ruined, and yet a majority has all that was ever promised.";
     OutOfMemory = Events, "refused: no memory": "An update was refused because the data has reached its limit.";
     Evicted = Events, "keys evicted": "A replica has removed keys because the data had nearly reached its limit.";
+    ClientsWaited = Events, "clients wait for an engine": "A replica has not taken messages of clients because its engine owes too much to the disk.";
     Exec = Events, "EXEC after WATCH": "A transaction that watches keys was executed.";
     ExecFailed = Events, "EXEC after WATCH: nil or unknown": "A transaction that watches keys was not executed, or nobody knows.";
     DiskFull = Events, "refused: disks full": "An update was refused because disks are nearly full.";

@@ -82,10 +82,16 @@ impl<O: Order> Block<O> {
         if !ascends {
             return None;
         }
-        let mut bytes = Vec::with_capacity(allocated);
-        bytes.extend_from_slice(used);
-        bytes.resize(allocated, 0);
-        Some(Self { bytes: bytes.into(), order: PhantomData })
+        let mut few = [0; BLOCK_BYTES_MAX];
+        let mut many = Vec::new();
+        let bytes = if allocated <= BLOCK_BYTES_MAX {
+            &mut few[..allocated]
+        } else {
+            many.resize(allocated, 0);
+            &mut many[..]
+        };
+        bytes[..used.len()].copy_from_slice(used);
+        Some(Self { bytes: Arc::from(&*bytes), order: PhantomData })
     }
 
     /// Its bytes without slack.

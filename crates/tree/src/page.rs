@@ -22,7 +22,6 @@ use crate::separators::Separator;
 use crate::tail::Tail;
 use crate::tree::Tree;
 use core::fmt;
-use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use syros_types::varint::{put_varint, take_varint};
 
@@ -31,8 +30,8 @@ const HEIGHT_MAX: u8 = 32;
 
 /// Where the pages of a collection lie.
 pub trait Pages: Send + Sync {
-    /// The page of this number. Must not return if it cannot be had: trees have no way to say so.
-    fn read(&self, number: u64) -> Vec<u8>;
+    /// Gives the page of this number to `see`. Must not return if it cannot be had: trees have no way to say so.
+    fn read(&self, number: u64, see: &mut dyn FnMut(&[u8]));
 
     /// What was read is not what was written. Must not return either.
     fn damaged(&self, number: u64) -> !;
@@ -47,20 +46,18 @@ struct Inside {
     known: Mutex<Known>,
 }
 
-/// Pages of which the trees have said that they are theirs, with their heights, and whether they have been fetched. Not those
-/// below pages that have not been fetched.
+/// What trees have said of their pages. Lists, because most are short and are looked at once.
 #[derive(Default)]
-struct Known(BTreeMap<u64, Seen>);
-
-#[derive(Clone, Copy)]
-struct Seen {
-    height: u8,
-    is_fetched: bool,
+struct Known {
+    /// Pages that are theirs, but for those below pages that have not been fetched. One may be there twice.
+    pages: Vec<Subtree>,
+    /// Those of them that have been fetched.
+    fetched: Vec<u64>,
 }
 
 impl fmt::Debug for Source {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Source").field("known", &self.known().0.len()).finish_non_exhaustive()
+        f.debug_struct("Source").field("known", &self.known().pages.len()).finish_non_exhaustive()
     }
 }
 
@@ -83,15 +80,19 @@ impl Source {
         Arc::ptr_eq(&self.0, &other.0)
     }
 
-    /// Pages that are known and that nobody keeps: those that have been fetched, or are leaves, and the roots of the others.
-    pub(crate) fn left_by(&self, keeps: impl Fn(u64) -> bool) -> (Vec<u64>, Vec<Subtree>) {
-        let known = self.known();
+    /// Pages that are known and not among `kept`: those that have been fetched, or are leaves, and the roots of the others.
+    pub(crate) fn left_by(&self, kept: &mut Vec<u64>) -> (Vec<u64>, Vec<Subtree>) {
+        let known = &mut *self.known();
+        kept.sort_unstable();
+        known.fetched.sort_unstable();
+        known.pages.sort_unstable_by_key(|page| page.number);
+        known.pages.dedup_by_key(|page| page.number);
         let (mut pages, mut subtrees) = (Vec::new(), Vec::new());
-        for (number, seen) in known.0.iter().filter(|(number, _)| !keeps(**number)) {
-            if seen.is_fetched || seen.height == 0 {
-                pages.push(*number);
+        for page in known.pages.iter().filter(|page| kept.binary_search(&page.number).is_err()) {
+            if page.height == 0 || known.fetched.binary_search(&page.number).is_ok() {
+                pages.push(page.number);
             } else {
-                subtrees.push(Subtree { number: *number, height: seen.height });
+                subtrees.push(*page);
             }
         }
         (pages, subtrees)
@@ -108,7 +109,7 @@ impl Source {
         if about.count != count {
             return None;
         }
-        self.known().0.insert(about.number, Seen { height, is_fetched: false });
+        self.known().pages.push(Subtree { number: about.number, height });
         Some(Tree { root: Some(Child::Paged(Arc::new(Page::new(self.clone(), about)))), count })
     }
 }
@@ -204,19 +205,18 @@ impl<O: Order> Page<O> {
 
     fn fetch(&self) -> Child<O> {
         let About { number, height, .. } = self.about;
-        let bytes = self.source.0.pages.read(number);
-        let node = if height == 0 { self.leaf(&bytes) } else { self.inner(&bytes) };
+        let mut node = None;
+        self.source.0.pages.read(number, &mut |bytes| {
+            node = if height == 0 { self.leaf(bytes) } else { self.inner(bytes) };
+        });
         let Some(node) = node else { self.source.damaged(number) };
         let mut known = self.source.known();
-        if let Some(seen) = known.0.get_mut(&number) {
-            seen.is_fetched = true;
-        }
+        known.fetched.push(number);
         if let Child::Inner(inner) = &node {
-            for child in &inner.children {
-                if let Child::Paged(page) = child {
-                    known.0.insert(page.about.number, Seen { height: height - 1, is_fetched: false });
-                }
-            }
+            known.pages.extend(inner.children.iter().filter_map(|child| match child {
+                Child::Paged(page) => Some(Subtree { number: page.about.number, height: height - 1 }),
+                Child::Leaf(_) | Child::Inner(_) => None,
+            }));
         }
         drop(known);
         node

@@ -4,7 +4,6 @@ use crate::node::Child;
 use crate::order::Order;
 use crate::page::{About, Source, Subtree, put_separator};
 use crate::tree::Tree;
-use std::collections::BTreeSet;
 use syros_types::varint::put_varint;
 
 /// What has to be done so that trees can be read from pages again.
@@ -28,7 +27,7 @@ pub struct Saved {
 #[derive(Debug)]
 pub struct Saver {
     source: Option<Source>,
-    kept: BTreeSet<u64>,
+    kept: Vec<u64>,
     /// Pages that are not needed any more; `None` before the first tree is put.
     free: Option<Vec<u64>>,
     saved: Saved,
@@ -38,7 +37,7 @@ impl Saver {
     /// Writes a value that was read from these pages, if from any. No page of it has the number `next`, or a greater one.
     #[must_use]
     pub fn new(source: Option<Source>, next: u64) -> Self {
-        Self { source, kept: BTreeSet::new(), free: None, saved: Saved { next, ..Saved::default() } }
+        Self { source, kept: Vec::new(), free: None, saved: Saved { next, ..Saved::default() } }
     }
 
     /// Notes which pages a tree has.
@@ -55,7 +54,7 @@ impl Saver {
             Child::Paged(page) => {
                 // What is below a page of another value belongs to that one, too.
                 if page.is_of(self.source.as_ref()) {
-                    self.kept.insert(page.about.number);
+                    self.kept.push(page.about.number);
                     if let Some(node) = page.fetched() {
                         self.keep_below(node);
                     }
@@ -86,7 +85,7 @@ impl Saver {
     /// Finds out which pages are left, unless that is known.
     fn settle(&mut self) {
         if let (None, Some(source)) = (&self.free, &self.source) {
-            let (free, dead) = source.left_by(|number| self.kept.contains(&number));
+            let (free, dead) = source.left_by(&mut self.kept);
             (self.free, self.saved.dead) = (Some(free), dead);
         }
     }
@@ -146,10 +145,12 @@ mod tests {
     }
 
     impl Pages for Store {
-        fn read(&self, number: u64) -> Vec<u8> {
+        fn read(&self, number: u64, see: &mut dyn FnMut(&[u8])) {
             let mut inside = self.0.lock().unwrap();
             inside.reads += 1;
-            inside.pages.get(&number).cloned().unwrap_or_else(|| panic!("page {number} is not there"))
+            let page = inside.pages.get(&number).cloned();
+            drop(inside);
+            see(&page.unwrap_or_else(|| panic!("page {number} is not there")));
         }
 
         fn damaged(&self, number: u64) -> ! {

@@ -14,8 +14,9 @@ use syros_values::{
 struct Store(Arc<Mutex<BTreeMap<u64, Vec<u8>>>>);
 
 impl Pages for Store {
-    fn read(&self, number: u64) -> Vec<u8> {
-        self.0.lock().unwrap().get(&number).cloned().unwrap_or_else(|| panic!("no page {number}"))
+    fn read(&self, number: u64, see: &mut dyn FnMut(&[u8])) {
+        let page = self.0.lock().unwrap().get(&number).cloned();
+        see(&page.unwrap_or_else(|| panic!("no page {number}")));
     }
 
     fn damaged(&self, number: u64) -> ! {

@@ -274,6 +274,7 @@ enum Planted {
     EvaluatedInPassing,
     CheckpointInPassing,
     CheckpointBeforeRecord,
+    CheckpointByLogAlone,
 }
 
 /// Deals out to the threads of an engine on disk, and collects what they report.
@@ -332,6 +333,7 @@ impl<S: Store> DiskExecutor<S> {
             Some(PlantedBug::EvaluatedInPassing) => Some(Planted::EvaluatedInPassing),
             Some(PlantedBug::CheckpointInPassing) => Some(Planted::CheckpointInPassing),
             Some(PlantedBug::CheckpointBeforeRecord) => Some(Planted::CheckpointBeforeRecord),
+            Some(PlantedBug::CheckpointByLogAlone) => Some(Planted::CheckpointByLogAlone),
             _ => None,
         };
     }
@@ -603,8 +605,9 @@ impl<S: Store> DiskExecutor<S> {
     /// True if a checkpoint is due because of what is in memory. Not as long as one is being made: what it is of is still in
     /// memory.
     #[must_use]
-    pub const fn needs_checkpoint(&self) -> bool {
-        self.pressure.unflushed_bytes > self.limits.checkpoint_bytes && self.checkpoints.is_idle()
+    pub fn needs_checkpoint(&self) -> bool {
+        let is_due = self.pressure.unflushed_bytes > self.limits.checkpoint_bytes;
+        is_due && self.checkpoints.is_idle() && !self.planted(Planted::CheckpointByLogAlone)
     }
 
     /// When to look next.

@@ -85,6 +85,7 @@ planted_bugs! {
     NobodyMeets = "nobody-meets": "Operations on keys of several lanes are executed by one of them, without a meeting.";
     CheckpointBeforeRecord = "checkpoint-before-record": "A checkpoint of the engine is flushed before the record that goes with it is on disk.";
     CheckpointInPassing = "checkpoint-in-passing": "A checkpoint of the engine is sealed while lanes go on.";
+    CheckpointByLogAlone = "checkpoint-by-log-alone": "A checkpoint of the engine is due when the log is long enough, however much is in memory.";
     CheckpointWithoutSessions = "checkpoint-without-sessions": "A checkpoint of the engine holds no session table.";
     ReadOfSeveralInPassing = "read-of-several-in-passing": "A read of several keys does not wait until their lanes have met.";
     OverlapIgnored = "overlap-ignored": "Followers accept an update that returns state though something pending overlaps it.";

@@ -80,20 +80,20 @@ impl<S: Store> StoredPages<S> {
 }
 
 impl<S: Store> Pages for StoredPages<S> {
-    fn read(&self, number: u64) -> Vec<u8> {
+    fn read(&self, number: u64, see: &mut dyn FnMut(&[u8])) {
         let key = page_key(self.space, self.page_set, number);
         let store = &self.shared.store;
         let found = match &self.place {
             Place::Now => store.get(&key),
             Place::View(view) => store.get_in(view, &key),
             Place::Uncommitted(changes) => match changes.get(&key) {
-                Some(Change::Put(page)) => return page.clone(),
+                Some(Change::Put(page)) => return see(page),
                 Some(Change::Delete | Change::Merge(_)) => Ok(None),
                 None => store.get(&key),
             },
         };
         match found {
-            Ok(Some(page)) => page.as_ref().to_vec(),
+            Ok(Some(page)) => see(page.as_ref()),
             Ok(None) => self.damaged(number),
             Err(error) => self.lost(error),
         }

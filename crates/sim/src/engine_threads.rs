@@ -107,6 +107,11 @@ impl EngineThreads {
         self.engine.digest()
     }
 
+    /// See [`Shared::check_pages`].
+    pub(crate) fn check_pages(&self) -> Result<(), String> {
+        self.engine.shared().check_pages()
+    }
+
     /// Gives the threads what has just been dealt out: of barriers one at most.
     pub(crate) fn hand_out(&mut self, executor: &mut DiskExecutor<MemoryStore>) {
         let through = executor.dispatched();

@@ -375,6 +375,13 @@ impl Invariants {
         }
     }
 
+    /// An engine on disk has looked at the pages of its collections.
+    pub fn keeps_pages(&mut self, replica: ReplicaId, checked: Result<(), String>) {
+        if let Err(problem) = checked {
+            self.fail(format!("the engine of {replica}: {problem}"));
+        }
+    }
+
     /// The engine of a replica has this digest; it holds all entries up to `number` and no other, as it has
     /// `come about`.
     pub fn holds(&mut self, replica: ReplicaId, number: OpNumber, engine: u64, come_about: &str) {

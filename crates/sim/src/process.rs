@@ -609,6 +609,7 @@ impl ReplicaProcess {
         if executor.is_idle() && !threads.has_failed && executed > self.compared {
             self.compared = executed;
             context.invariants.holds(self.id, executed, threads.digest(), "executed in parallel");
+            context.invariants.keeps_pages(self.id, threads.check_pages());
         }
     }
 

@@ -333,6 +333,9 @@ fn no_page_is_left() {
             engine.begin_entry(OpNumber(step + 1));
             engine.apply(WallTime(time), &body, &mut Vec::new());
             most = most.max(pages(&store).0);
+            if step % 20 == 0 {
+                assert_eq!(engine.shared().check_pages(), Ok(()), "seed {seed}, step {step}");
+            }
             if prng.chance(1, 100) {
                 engine.shared().seal(b"head").expect("a store in memory");
                 engine.shared().flush().expect("a store in memory");
@@ -371,13 +374,15 @@ fn no_page_is_left() {
     assert!(most > 300, "{most} pages are too few");
 }
 
-/// A reader never sees some pages of a commit and not the others, though a store shows them one after the other.
+/// A reader never sees some pages of a commit and not the others, though a store shows them one after the other, though the
+/// collection gets another name in between, and though fields that have expired are removed meanwhile.
 #[test]
 fn readers_see_one_moment() {
+    const COUNT: u32 = 2000;
     let store = Watched::default();
     let (mut engine, _) = DiskEngine::open(store.clone()).expect("a store in memory");
-    const COUNT: u32 = 2000;
-    fill(&mut engine, "HSET hash", COUNT, |number| vec![text(number), b"0".to_vec()]);
+    fill(&mut engine, "HSET hash:0", COUNT, |number| vec![text(number), b"0".to_vec()]);
+    fill(&mut engine, "HSET expiring", COUNT, |number| vec![text(number), b"0".to_vec()]);
     store.1.is_torn.store(true, Ordering::Relaxed);
     let shared = engine.into_shared();
     let is_over = AtomicBool::new(false);
@@ -388,9 +393,11 @@ fn readers_see_one_moment() {
                 let (mut prng, mut reads) = (Prng::new(reader), 0);
                 let mut reader = Reader::new(shared);
                 while !is_over.load(Ordering::Relaxed) || reads < 20 {
-                    let fields: Vec<Vec<u8>> =
-                        (0..20).map(|_| text(prng.below(COUNT.into()) as u32)).collect();
-                    let mut command: Vec<&[u8]> = vec![b"HMGET", b"hash"];
+                    let key: &[u8] = [&b"hash:0"[..], b"hash:1", b"expiring"][prng.below(3) as usize];
+                    // Half of the fields of one never expire.
+                    let fields = (0..20).map(|_| text(2 * prng.below(u64::from(COUNT) / 2) as u32));
+                    let fields: Vec<Vec<u8>> = fields.collect();
+                    let mut command: Vec<&[u8]> = vec![b"HMGET", key];
                     command.extend(fields.iter().map(Vec::as_slice));
                     let mut reply = Vec::new();
                     reader.read(WallTime(0), &body_of(&command), &mut reply);
@@ -403,20 +410,39 @@ fn readers_see_one_moment() {
             });
         }
         let mut lane = Lane::new(Arc::clone(&shared));
+        let run = |lane: &mut Lane<Watched>, time: u64, command: &[&[u8]]| {
+            lane.execute(WallTime(time), &body_of(command), &mut Vec::new());
+        };
         for round in 1..=30u32 {
             lane.begin_entry(OpNumber(round.into()));
+            let time = u64::from(round) * 10_000;
+            let names = [format!("hash:{}", (round + 1) % 2), format!("hash:{}", round % 2)];
             let value = round.to_string().repeat(1 + round as usize % 7);
             for first in (0..COUNT).step_by(500) {
                 let fields: Vec<Vec<u8>> = (first..first + 500).map(text).collect();
-                let mut command: Vec<&[u8]> = vec![b"HSET", b"hash"];
+                let mut command: Vec<&[u8]> = vec![b"HSET", names[0].as_bytes()];
                 fields.iter().for_each(|field| command.extend([field.as_slice(), value.as_bytes()]));
-                lane.execute(WallTime(0), &body_of(&command), &mut Vec::new());
+                run(&mut lane, time, &command);
             }
+            run(&mut lane, time, &[b"RENAME", names[0].as_bytes(), names[1].as_bytes()]);
+            let fields: Vec<Vec<u8>> = (0..20).map(|number| text(60 * number + 2 * round + 1)).collect();
+            let mut command: Vec<&[u8]> = vec![b"HPEXPIRE", b"expiring", b"5", b"FIELDS", b"20"];
+            command.extend(fields.iter().map(Vec::as_slice));
+            run(&mut lane, time, &command);
             lane.commit();
+            shared.advance(WallTime(time + 9_000));
+            while shared.has_to_purge() {
+                shared.purge();
+            }
         }
         is_over.store(true, Ordering::Relaxed);
     });
-    assert!(shared.failure().is_none());
+    assert!(shared.failure().is_none(), "{:?}", shared.failure());
+    assert_eq!(shared.check_pages(), Ok(()));
+    let mut reply = Vec::new();
+    Reader::new(shared).read(WallTime(0), &body_of(&[b"HLEN", b"expiring"]), &mut reply);
+    let left = Reply::decode(&mut reply.as_slice());
+    assert_eq!(left, Ok(Reply::Integer(i64::from(COUNT) - 600)));
 }
 
 /// A page that cannot be had is a failure of the engine, and no panic, whoever asks for it.

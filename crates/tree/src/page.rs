@@ -80,6 +80,12 @@ impl Source {
         Arc::ptr_eq(&self.0, &other.0)
     }
 
+    /// The roots of the trees that have been taken, if nobody has looked at a page.
+    #[must_use]
+    pub fn roots(&self) -> Vec<Subtree> {
+        self.known().pages.clone()
+    }
+
     /// Pages that are known and not among `kept`: those that have been fetched, or are leaves, and the roots of the others.
     pub(crate) fn left_by(&self, kept: &mut Vec<u64>) -> (Vec<u64>, Vec<Subtree>) {
         let known = &mut *self.known();

@@ -692,6 +692,8 @@ impl<S: Store> KeysMut for Lane<S> {
             self.remove_head(from);
             self.put(to, record, moments);
             self.count_pages(to, false, has_pages);
+            // Pages that were changed under the old name are read under the new one.
+            self.page_stripes |= PageState::stripe(to);
         }
     }
 

@@ -402,8 +402,10 @@ impl Parsed {
     /// The value.
     pub(super) fn value<'a>(&self, record: &'a [u8]) -> Stored<'a> {
         let bytes = &record[self.start..];
+        if !self.is_collection {
+            return Stored::String(bytes);
+        }
         match PagedHead::of_encoding(bytes) {
-            _ if !self.is_collection => Stored::String(bytes),
             Some(head) => Stored::Paged(head, bytes),
             None => Stored::Collection(bytes),
         }

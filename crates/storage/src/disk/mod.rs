@@ -349,6 +349,7 @@ impl<S: Store> Shared<S> {
         }
         let mut changes = Vec::with_capacity(2 * due.len());
         let mut gone_pages = Vec::new();
+        let mut stripes = 0;
         // An older entry may name the same hash.
         let mut trimmed = BTreeSet::new();
         let mut next = NEVER;
@@ -388,6 +389,7 @@ impl<S: Store> Shared<S> {
                     changes.push((layout::expiry_key(space, first, key), Change::Put(Vec::new())));
                 }
                 let was_paged = old.is_some();
+                stripes |= PageState::stripe(key);
                 let page_set = || self.new_page_set();
                 let at = (space, key);
                 let recorded = record_collection::<S>(at, parsed.stamp, value, old, page_set);
@@ -404,7 +406,10 @@ impl<S: Store> Shared<S> {
         if changes.iter().any(|(key, _)| is_dead_key(key)) {
             self.pages.has_dead.store(true, Ordering::Release);
         }
+        // Readers go on meanwhile.
+        let committing = self.pages.committing(stripes);
         self.succeeded(self.store.write(changes.into_iter()));
+        drop(committing);
         gone_pages.iter().for_each(|(space, key)| self.pages.counts.subtract(*space, key));
         self.purged_before.store(rest, Ordering::Release);
         if let Some(next) = NonZeroU64::new(next).filter(|_| next < NEVER) {

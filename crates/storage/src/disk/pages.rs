@@ -18,14 +18,15 @@
 
 use super::Shared;
 use super::layout::{
-    Changes, Space, StoreKey, Stored, data_key, dead_begin, dead_key, is_long, page_key, paged_record,
-    parse_dead, parse_record, position, value_record,
+    Changes, Space, StoreKey, Stored, data_begin, data_key, dead_begin, dead_key, is_long, page_key,
+    paged_record, pages_begin, parse_dead, parse_record, position, value_record,
 };
 use crate::stamp::Stamp;
 use crate::store::{Change, Store, StoreError};
 use core::fmt;
 use core::ops::ControlFlow;
 use core::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use std::collections::BTreeSet;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use syros_types::Database;
@@ -359,6 +360,73 @@ impl<S: Store> Shared<S> {
         self.store.write(changes.into_iter())?;
         if is_all {
             self.pages.has_dead.store(false, Ordering::Release);
+        }
+        Ok(())
+    }
+}
+
+impl<S: Store> Shared<S> {
+    /// Looks whether each page in the store is one of a collection, or noted as dead, and all pages of collections are there; and
+    /// whether it is known of each key with pages that it may have some. For tests and simulations: it reads all pages. No lane
+    /// may be at work, and nothing uncommitted.
+    ///
+    /// # Errors
+    /// The first thing that is wrong.
+    pub fn check_pages(self: &Arc<Self>) -> Result<(), String> {
+        let said = |error: StoreError| error.to_string();
+        for (_, space) in self.spaces_in_use() {
+            let (mut trees, mut keys) = (Vec::new(), Vec::new());
+            let at = (space, 0);
+            let walked = self.walk(None, at, &data_begin(space), |_, key, value, _| {
+                if let Stored::Paged(head, encoded) = value {
+                    let source = source(self, space, head, Place::Now);
+                    let is_sound = take_paged(encoded, &source).is_ok();
+                    trees.extend(source.roots().into_iter().map(|root| (head.page_set, root)));
+                    keys.push((key.to_vec(), is_sound));
+                }
+                ControlFlow::Continue(())
+            });
+            walked.map_err(said)?;
+            for (key, is_sound) in keys {
+                let key_text = key.escape_ascii();
+                if !is_sound {
+                    return Err(format!("the record of {key_text} is damaged"));
+                }
+                if !self.pages.counts.may_have(space, &key) {
+                    return Err(format!("{key_text} has pages, and nobody would look for them"));
+                }
+            }
+            let noted = self.store.walk(None, &dead_begin(space), |key, value| {
+                match parse_dead(space, key, value) {
+                    Some(dead) => trees.push(dead),
+                    None => return ControlFlow::Break(()),
+                }
+                ControlFlow::Continue(())
+            });
+            noted.map_err(said)?;
+            let mut expected = BTreeSet::new();
+            while let Some((page_set, tree)) = trees.pop() {
+                let key = page_key(space, page_set, tree.number);
+                let page = self.store.get(&key).map_err(said)?;
+                let Some(page) = page else { return Err(format!("page {tree:?} of {page_set} is gone")) };
+                if !expected.insert(key) {
+                    return Err(format!("page {tree:?} of {page_set} is there twice"));
+                }
+                if tree.height > 0 {
+                    let children = tree.children(page.as_ref()).ok_or("an inner page is none")?;
+                    trees.extend(children.into_iter().map(|child| (page_set, child)));
+                }
+            }
+            let mut found = 0;
+            let counted = self.store.walk(None, &pages_begin(space), |key, _| {
+                let is_one = key.starts_with(&pages_begin(space));
+                found += usize::from(is_one);
+                if is_one { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
+            });
+            counted.map_err(said)?;
+            if found != expected.len() {
+                return Err(format!("{found} pages, of which {} are needed", expected.len()));
+            }
         }
         Ok(())
     }

@@ -4,12 +4,13 @@ use crate::block::{ALLOCATION_BYTES, Block, MERGED_BYTES_MAX, Part};
 use crate::elements::HEADER_BYTES;
 use crate::extent::Extent;
 use crate::order::{Element, Order};
-use crate::page::Page;
+use crate::page::{About, Source, Subtree, take_separator};
 use crate::separators::{Separator, Separators};
 use crate::tail::Tail;
 use core::mem::size_of;
 use core::ops::Range;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
+use syros_types::varint::take_varint;
 
 /// Most children of a node. A copy of a node touches the reference counts of all its children, so more of them would
 /// make the first update behind a clone dearer; fewer make trees higher.
@@ -163,6 +164,87 @@ impl<O: Order> Child<O> {
             Self::Inner(inner) => Opened::Inner(Arc::make_mut(inner)),
             Self::Paged(_) => unreachable!("a page has a node, and no page"),
         }
+    }
+}
+
+/// A node that somebody may have to fetch.
+pub(crate) struct Page<O: Order> {
+    source: Source,
+    pub(crate) about: About,
+    node: OnceLock<Child<O>>,
+}
+
+impl<O: Order> Page<O> {
+    /// The node of this page.
+    pub(crate) const fn new(source: Source, about: About) -> Self {
+        Self { source, about, node: OnceLock::new() }
+    }
+
+    /// True if it is one of these pages.
+    pub(crate) fn is_of(&self, source: Option<&Source>) -> bool {
+        source.is_some_and(|source| source.is(&self.source))
+    }
+
+    /// The node, if it has been fetched.
+    pub(crate) fn fetched(&self) -> Option<&Child<O>> {
+        self.node.get()
+    }
+
+    /// The node.
+    pub(crate) fn node(&self) -> &Child<O> {
+        self.node.get_or_init(|| self.fetch())
+    }
+
+    /// The node out of its page, or a clone of it if somebody else has the page, too.
+    pub(crate) fn take(page: &mut Arc<Self>) -> Child<O> {
+        let own = Arc::get_mut(page).and_then(|page| page.node.take());
+        own.unwrap_or_else(|| page.node().clone())
+    }
+
+    fn fetch(&self) -> Child<O> {
+        let About { number, height, .. } = self.about;
+        let node =
+            self.source.read(number, |bytes| if height == 0 { self.leaf(bytes) } else { self.inner(bytes) });
+        let children = if let Child::Inner(inner) = &node { inner.children.as_slice() } else { &[] };
+        let pages = children.iter().filter_map(|child| match child {
+            Child::Paged(page) => Some(Subtree { number: page.about.number, height: height - 1 }),
+            Child::Leaf(_) | Child::Inner(_) => None,
+        });
+        self.source.has_fetched(number, pages);
+        node
+    }
+
+    /// The leaf of these bytes, if it is what its parent says.
+    fn leaf(&self, bytes: &[u8]) -> Option<Child<O>> {
+        let About { count, size, extent, .. } = self.about;
+        if extent.memory != (size + ALLOCATION_BYTES) as u64 {
+            return None;
+        }
+        let block = Block::<O>::of_bytes(bytes, size)?;
+        let elements = block.elements();
+        let is_same = elements.len() as u64 == count && elements.element_bytes() as u64 == extent.elements;
+        is_same.then_some(Child::Leaf(block))
+    }
+
+    /// The inner node of these bytes, if it is what its parent says.
+    fn inner(&self, bytes: &[u8]) -> Option<Child<O>> {
+        let About { height, count, size, extent, .. } = self.about;
+        let mut rest = bytes;
+        let length = usize::try_from(take_varint(&mut rest).ok()?).ok()?;
+        if length != size || length == 0 || length > CHILDREN_MAX {
+            return None;
+        }
+        let children: Option<Vec<_>> = (0..length).map(|_| About::take(height - 1, &mut rest)).collect();
+        let mut inner = Inner::empty();
+        for (index, about) in children?.into_iter().enumerate() {
+            let separator = take_separator::<O>(&mut rest)?;
+            let child = Child::Paged(Arc::new(Self::new(self.source.clone(), about)));
+            inner.insert(index, Sibling { separator, child });
+        }
+        let is_same = inner.counts.iter().sum::<u64>() == count
+            && inner.extent + Extent { memory: inner.own_bytes(), elements: 0 } == extent
+            && rest.is_empty();
+        is_same.then(|| Child::Inner(Arc::new(inner)))
     }
 }
 

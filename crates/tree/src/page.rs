@@ -1,6 +1,6 @@
 //! Trees whose nodes lie elsewhere, and are fetched when somebody looks at them.
 //!
-//! A node that is not in memory is a [`Page`]: its parent knows its number, how many elements it has and how large it is, so
+//! A node that is not in memory is a page: its parent knows its number, how many elements it has and how large it is, so
 //! whatever is decided by these needs no look at it. Whoever looks at it has [`Pages`] read it, once. An update of an element
 //! fetches one page of each level, and takes these nodes out of their pages: they are new nodes from then on, which
 //! [`Saver`](crate::Saver) writes.
@@ -14,19 +14,16 @@
 //!
 //! Numbers are varints, a head has the fixed length of its order. Fixed for ever, like a file format.
 
-use crate::block::{ALLOCATION_BYTES, Block};
 use crate::extent::Extent;
-use crate::node::{CHILDREN_MAX, Child, Inner, Sibling};
 use crate::order::Order;
 use crate::separators::Separator;
 use crate::tail::Tail;
-use crate::tree::Tree;
 use core::fmt;
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use syros_types::varint::{put_varint, take_varint};
 
 /// Highest tree: what is written of a height beyond it is damaged.
-const HEIGHT_MAX: u8 = 32;
+pub(crate) const HEIGHT_MAX: u8 = 32;
 
 /// Where the pages of a collection lie.
 pub trait Pages: Send + Sync {
@@ -72,11 +69,26 @@ impl Source {
         self.0.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn damaged(&self, number: u64) -> ! {
-        self.0.pages.damaged(number)
+    /// Gives a page to `see`, and never returns if it has no use for it.
+    pub(crate) fn read<N>(&self, number: u64, see: impl Fn(&[u8]) -> Option<N>) -> N {
+        let mut node = None;
+        self.0.pages.read(number, &mut |bytes| node = see(bytes));
+        node.unwrap_or_else(|| self.0.pages.damaged(number))
     }
 
-    fn is(&self, other: &Self) -> bool {
+    /// A page is that of a node of the value.
+    pub(crate) fn knows(&self, number: u64, height: u8) {
+        self.known().pages.push(Subtree { number, height });
+    }
+
+    /// A page has been fetched, below which there are these.
+    pub(crate) fn has_fetched(&self, number: u64, below: impl Iterator<Item = Subtree>) {
+        let mut known = self.known();
+        known.fetched.push(number);
+        known.pages.extend(below);
+    }
+
+    pub(crate) fn is(&self, other: &Self) -> bool {
         Arc::ptr_eq(&self.0, &other.0)
     }
 
@@ -87,7 +99,7 @@ impl Source {
     }
 
     /// Pages that are known and not among `kept`: those that have been fetched, or are leaves, and the roots of the others.
-    pub(crate) fn left_by(&self, kept: &mut Vec<u64>) -> (Vec<u64>, Vec<Subtree>) {
+    pub(crate) fn left_by(&self, kept: &mut [u64]) -> (Vec<u64>, Vec<Subtree>) {
         let known = &mut *self.known();
         kept.sort_unstable();
         known.fetched.sort_unstable();
@@ -102,21 +114,6 @@ impl Source {
             }
         }
         (pages, subtrees)
-    }
-
-    /// Takes a tree off the front of `input`. `None` if there is none.
-    pub fn take_tree<O: Order>(&self, input: &mut &[u8]) -> Option<Tree<O>> {
-        let count = take_varint(input).ok()?;
-        if count == 0 {
-            return Some(Tree::new());
-        }
-        let height = u8::try_from(take_varint(input).ok()?).ok().filter(|height| *height <= HEIGHT_MAX)?;
-        let about = About::take(height, input)?;
-        if about.count != count {
-            return None;
-        }
-        self.known().pages.push(Subtree { number: about.number, height });
-        Some(Tree { root: Some(Child::Paged(Arc::new(Page::new(self.clone(), about)))), count })
     }
 }
 
@@ -164,7 +161,7 @@ impl About {
         }
     }
 
-    fn take(height: u8, input: &mut &[u8]) -> Option<Self> {
+    pub(crate) fn take(height: u8, input: &mut &[u8]) -> Option<Self> {
         let mut number = || take_varint(input).ok();
         Some(Self {
             number: number()?,
@@ -176,92 +173,6 @@ impl About {
     }
 }
 
-/// A node that somebody may have to fetch.
-pub(crate) struct Page<O: Order> {
-    source: Source,
-    pub(crate) about: About,
-    node: OnceLock<Child<O>>,
-}
-
-impl<O: Order> Page<O> {
-    const fn new(source: Source, about: About) -> Self {
-        Self { source, about, node: OnceLock::new() }
-    }
-
-    /// True if it is one of these pages.
-    pub(crate) fn is_of(&self, source: Option<&Source>) -> bool {
-        source.is_some_and(|source| source.is(&self.source))
-    }
-
-    /// The node, if it has been fetched.
-    pub(crate) fn fetched(&self) -> Option<&Child<O>> {
-        self.node.get()
-    }
-
-    /// The node.
-    pub(crate) fn node(&self) -> &Child<O> {
-        self.node.get_or_init(|| self.fetch())
-    }
-
-    /// The node out of its page, or a clone of it if somebody else has the page, too.
-    pub(crate) fn take(page: &mut Arc<Self>) -> Child<O> {
-        let own = Arc::get_mut(page).and_then(|page| page.node.take());
-        own.unwrap_or_else(|| page.node().clone())
-    }
-
-    fn fetch(&self) -> Child<O> {
-        let About { number, height, .. } = self.about;
-        let mut node = None;
-        self.source.0.pages.read(number, &mut |bytes| {
-            node = if height == 0 { self.leaf(bytes) } else { self.inner(bytes) };
-        });
-        let Some(node) = node else { self.source.damaged(number) };
-        let mut known = self.source.known();
-        known.fetched.push(number);
-        if let Child::Inner(inner) = &node {
-            known.pages.extend(inner.children.iter().filter_map(|child| match child {
-                Child::Paged(page) => Some(Subtree { number: page.about.number, height: height - 1 }),
-                Child::Leaf(_) | Child::Inner(_) => None,
-            }));
-        }
-        drop(known);
-        node
-    }
-
-    /// The leaf of these bytes, if it is what its parent says.
-    fn leaf(&self, bytes: &[u8]) -> Option<Child<O>> {
-        let About { count, size, extent, .. } = self.about;
-        if extent.memory != (size + ALLOCATION_BYTES) as u64 {
-            return None;
-        }
-        let block = Block::<O>::of_bytes(bytes, size)?;
-        let elements = block.elements();
-        let is_same = elements.len() as u64 == count && elements.element_bytes() as u64 == extent.elements;
-        is_same.then_some(Child::Leaf(block))
-    }
-
-    /// The inner node of these bytes, if it is what its parent says.
-    fn inner(&self, bytes: &[u8]) -> Option<Child<O>> {
-        let About { height, count, size, extent, .. } = self.about;
-        let mut rest = bytes;
-        let length = usize::try_from(take_varint(&mut rest).ok()?).ok()?;
-        if length != size || length == 0 || length > CHILDREN_MAX {
-            return None;
-        }
-        let children: Option<Vec<_>> = (0..length).map(|_| About::take(height - 1, &mut rest)).collect();
-        let mut inner = Inner::empty();
-        for (index, about) in children?.into_iter().enumerate() {
-            let separator = take_separator::<O>(&mut rest)?;
-            let child = Child::Paged(Arc::new(Self::new(self.source.clone(), about)));
-            inner.insert(index, Sibling { separator, child });
-        }
-        let is_same = inner.counts.iter().sum::<u64>() == count
-            && inner.extent + Extent { memory: inner.own_bytes(), elements: 0 } == extent
-            && rest.is_empty();
-        is_same.then(|| Child::Inner(Arc::new(inner)))
-    }
-}
-
 /// Appends a separator, as pages have it.
 pub(crate) fn put_separator<O: Order>(separator: &Separator<O::Head>, out: &mut Vec<u8>) {
     O::put_head(separator.head, out);
@@ -270,7 +181,8 @@ pub(crate) fn put_separator<O: Order>(separator: &Separator<O::Head>, out: &mut 
     out.extend_from_slice(tail);
 }
 
-fn take_separator<O: Order>(input: &mut &[u8]) -> Option<Separator<O::Head>> {
+/// Takes a separator off the front of `input`.
+pub(crate) fn take_separator<O: Order>(input: &mut &[u8]) -> Option<Separator<O::Head>> {
     let head = O::take_head(input)?;
     let length = usize::try_from(take_varint(input).ok()?).ok()?;
     let (tail, rest) = input.split_at_checked(length)?;

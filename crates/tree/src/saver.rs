@@ -1,10 +1,11 @@
-//! Trees that are written as pages.
+//! Trees that are written as pages, and read again.
 
-use crate::node::Child;
+use crate::node::{Child, Page};
 use crate::order::Order;
-use crate::page::{About, Source, Subtree, put_separator};
+use crate::page::{About, HEIGHT_MAX, Source, Subtree, put_separator};
 use crate::tree::Tree;
-use syros_types::varint::put_varint;
+use std::sync::Arc;
+use syros_types::varint::{put_varint, take_varint};
 
 /// What has to be done so that trees can be read from pages again.
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -125,12 +126,29 @@ impl Saver {
     }
 }
 
+impl<O: Order> Tree<O> {
+    /// Takes a tree off the front of `input`, whose pages are these. `None` if there is none.
+    pub fn of_pages(input: &mut &[u8], source: &Source) -> Option<Self> {
+        let count = take_varint(input).ok()?;
+        if count == 0 {
+            return Some(Self::new());
+        }
+        let height = u8::try_from(take_varint(input).ok()?).ok().filter(|height| *height <= HEIGHT_MAX)?;
+        let about = About::take(height, input)?;
+        if about.count != count {
+            return None;
+        }
+        source.knows(about.number, height);
+        Some(Self { root: Some(Child::Paged(Arc::new(Page::new(source.clone(), about)))), count })
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::{ByPosition, ByScore, Edge, List, Map, Pages, Score, Scores};
     use std::collections::BTreeMap;
-    use std::sync::{Arc, Mutex};
+    use std::sync::Mutex;
     use syros_types::Prng;
 
     /// Pages in memory.
@@ -210,7 +228,8 @@ mod tests {
             self.apply(saver.finish());
             let source = self.source();
             let mut rest = head.as_slice();
-            let (a, b) = (source.take_tree(&mut rest).unwrap(), source.take_tree(&mut rest).unwrap());
+            let (a, b) =
+                (Tree::of_pages(&mut rest, &source).unwrap(), Tree::of_pages(&mut rest, &source).unwrap());
             assert!(rest.is_empty());
             (source, a, b)
         }
@@ -346,8 +365,8 @@ mod tests {
             store.apply(saved);
             source = store.source();
             let mut rest = head.as_slice();
-            map = source.take_tree(&mut rest).unwrap();
-            list = source.take_tree(&mut rest).unwrap();
+            map = Tree::of_pages(&mut rest, &source).unwrap();
+            list = Tree::of_pages(&mut rest, &source).unwrap();
         }
         drop(list.remove_range(100..19_900));
         let mut saver = store.saver(Some(source.clone()));
@@ -373,7 +392,7 @@ mod tests {
         saver.put(&list, &mut head);
         to.apply(saver.finish());
         assert_eq!(to.len(), nodes(&list));
-        let copy = to.source().take_tree::<ByPosition>(&mut head.as_slice()).unwrap();
+        let copy = Tree::<ByPosition>::of_pages(&mut head.as_slice(), &to.source()).unwrap();
         assert!(copy.check().is_ok() && copy.iter().eq(list.iter()));
     }
 
@@ -395,7 +414,7 @@ mod tests {
             for cut in [0, 1, 7, page.len() / 2, page.len() - 1] {
                 let source = store.source();
                 store.0.lock().unwrap().pages.insert(*number, page[..cut].to_vec());
-                let tree = source.take_tree::<ByScore>(&mut head.as_slice()).unwrap();
+                let tree = Tree::<ByScore>::of_pages(&mut head.as_slice(), &source).unwrap();
                 let looked = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| tree.iter().count()));
                 cases += 1;
                 found += usize::from(looked.is_err_and(|panic| {
@@ -406,7 +425,7 @@ mod tests {
         }
         assert_eq!(found, cases, "what is cut off is damaged");
         for cut in 0..head.len() {
-            assert!(store.source().take_tree::<ByScore>(&mut &head[..cut]).is_none(), "{cut}");
+            assert!(Tree::<ByScore>::of_pages(&mut &head[..cut], &store.source()).is_none(), "{cut}");
         }
     }
 }

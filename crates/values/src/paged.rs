@@ -193,7 +193,7 @@ pub fn take_paged(mut input: &[u8], source: &Source) -> Result<Value, InvalidVal
 }
 
 fn take_tree<O: Order>(input: &mut &[u8], source: &Source) -> Result<Tree<O>, InvalidValue> {
-    source.take_tree(input).ok_or(InvalidValue::Truncated)
+    Tree::of_pages(input, source).ok_or(InvalidValue::Truncated)
 }
 
 fn take_sorted_set(input: &mut &[u8], source: &Source) -> Result<SortedSet, InvalidValue> {

@@ -427,7 +427,9 @@ impl<S: Store> Lane<S> {
         let had_pages = old.is_some();
         let (at, stamp, shared) = ((self.space(), key), self.stamp(expiry), &self.shared);
         let page_set = || shared.new_page_set();
-        let recorded = record_collection::<S>(at, stamp, value, old, page_set);
+        let recorded = record_collection::<S>(at, stamp, &value, old, page_set);
+        // As long as it is there, what has been written is copied before it changes.
+        drop(value);
         self.change_pages(key, recorded.pages);
         self.count_pages(key, had_pages, recorded.is_paged);
         (recorded.record, moments)

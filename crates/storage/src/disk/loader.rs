@@ -136,7 +136,7 @@ impl<S: Store> DiskLoader<S> {
                     let moments = moments_under(stamp.expiry, value.moments());
                     let (space, next) = (Space::of(database), self.pages.next_page_set.get_mut());
                     let page_set = || core::mem::replace(next, *next + 1);
-                    let recorded = record_collection::<S>((space, key), stamp, value, None, page_set);
+                    let recorded = record_collection::<S>((space, key), stamp, &value, None, page_set);
                     changes.extend(recorded.pages);
                     if recorded.is_paged {
                         *self.pages.has_pages.get_mut() = true;

@@ -392,7 +392,7 @@ impl<S: Store> Shared<S> {
                 stripes |= PageState::stripe(key);
                 let page_set = || self.new_page_set();
                 let at = (space, key);
-                let recorded = record_collection::<S>(at, parsed.stamp, value, old, page_set);
+                let recorded = record_collection::<S>(at, parsed.stamp, &value, old, page_set);
                 changes.extend(recorded.pages);
                 changes.push((data_key, Change::Put(recorded.record)));
                 match (was_paged, recorded.is_paged) {

@@ -117,6 +117,9 @@ pub(super) fn source<S: Store>(
     Source::new(Box::new(StoredPages { shared, space, page_set, place }))
 }
 
+/// A record, with the view in which its pages are what it says, if it has any.
+type Looked<S> = (<S as Store>::Value, Option<Arc<<S as Store>::View>>);
+
 /// What a collection with pages is, and where they are.
 #[derive(Clone, Debug)]
 pub(super) struct Paged {
@@ -145,7 +148,7 @@ pub(super) struct Recorded {
 pub(super) fn record_collection<S: Store>(
     (space, key): (Space, &[u8]),
     stamp: Stamp,
-    value: Value,
+    value: &Value,
     old: Option<Paged>,
     page_set: impl FnOnce() -> u64,
 ) -> Recorded {
@@ -153,12 +156,12 @@ pub(super) fn record_collection<S: Store>(
     let old = old.map(|Paged { head, source }| (head, source));
     if value.memory_bytes() >= limit {
         let mut encoded = Vec::new();
-        if let Some((page_set, saved)) = put_paged(&value, old.clone(), page_set, &mut encoded) {
+        if let Some((page_set, saved)) = put_paged(value, old.clone(), page_set, &mut encoded) {
             let pages = page_changes(space, page_set, saved);
             return Recorded { record: paged_record(key, stamp, &encoded), pages, is_paged: true };
         }
     }
-    let record = value_record(key, stamp, &value);
+    let record = value_record(key, stamp, value);
     let pages = old.map_or_else(Vec::new, |(head, source)| {
         page_changes(space, head.page_set, give_back(source, head.next))
     });
@@ -309,11 +312,7 @@ impl<S: Store> Shared<S> {
     }
 
     /// The record of a key, with the view in which its pages are what it says, if it has any.
-    pub(super) fn look(
-        &self,
-        space: Space,
-        key: &[u8],
-    ) -> Result<Option<(S::Value, Option<Arc<S::View>>)>, StoreError> {
+    pub(super) fn look(&self, space: Space, key: &[u8]) -> Result<Option<Looked<S>>, StoreError> {
         let store_key = data_key(space, key);
         let found = self.store.get(&store_key)?;
         if !found.as_ref().is_some_and(|record| is_paged(key, record.as_ref())) {

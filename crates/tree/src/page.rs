@@ -35,6 +35,9 @@ pub trait Pages: Send + Sync {
 }
 
 /// The pages that the trees of one value are made of. A clone is another handle to the same ones.
+///
+/// It is of one value and its clones, which share what has been fetched: a value that is taken out of the same bytes a second time
+/// needs a source of its own. [`Saver`](crate::Saver) would give back what only the other one has looked at.
 #[derive(Clone)]
 pub struct Source(Arc<Inside>);
 

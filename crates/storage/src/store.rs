@@ -76,6 +76,17 @@ pub enum Change {
     Merge(Vec<Vec<u8>>),
 }
 
+impl Change {
+    /// Bytes that it writes besides its key.
+    pub(crate) fn len(&self) -> usize {
+        match self {
+            Self::Put(value) => value.len(),
+            Self::Delete => 0,
+            Self::Merge(operands) => operands.iter().map(Vec::len).sum(),
+        }
+    }
+}
+
 /// What a store takes of memory and owes to the disk.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Pressure {

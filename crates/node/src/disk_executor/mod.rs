@@ -556,7 +556,10 @@ impl<S: Store> DiskExecutor<S> {
                 ExecutorEvent::Sealed(head, cut)
             }
             Report::Flushed(op_number, Ok(())) => {
-                ExecutorEvent::Flushed(op_number, self.checkpoints.flushed(op_number))
+                let bytes = self.checkpoints.flushed(op_number);
+                // It may have waited for that.
+                self.purge_if_due();
+                ExecutorEvent::Flushed(op_number, bytes)
             }
             Report::Sealed(head, Err(error)) => ExecutorEvent::Failed(head.op_number, error),
             Report::Flushed(op_number, Err(error)) => ExecutorEvent::Failed(op_number, error),
@@ -599,6 +602,7 @@ impl<S: Store> DiskExecutor<S> {
         }
         self.pressure_at = now.instant.after(PRESSURE_INTERVAL);
         self.pressure = self.shared.store().pressure();
+        self.purge_if_due();
         self.is_compaction_behind()
     }
 

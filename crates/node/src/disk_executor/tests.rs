@@ -239,3 +239,35 @@ fn clients_wait_while_too_many_reads_are_unanswered() {
     assert_eq!(harness.all_news().0.len(), READS_WAITING_MAX + 1);
     assert!(!harness.executor.is_behind());
 }
+
+/// What waits for a checkpoint to be removed is removed after it, though no entry comes.
+#[test]
+fn removal_goes_on_after_the_checkpoint() {
+    let mut harness = Harness::new();
+    let now = |millis: u64| Now { instant: Instant(millis * 1_000_000), wall: WallTime(millis * 1_000) };
+    let value = vec![b'v'; 6_000];
+    harness.update(&[b"SET", b"k", &value]);
+    harness.update(&[b"PSETEX", b"l", b"1", &value]);
+    for _ in 0..3 {
+        harness.update(&[b"SET", b"k", &value]);
+    }
+    harness.run();
+    harness.all_news();
+    harness.executor.look_at_pressure(now(10));
+    assert!(harness.executor.needs_checkpoint() && harness.executor.shared().has_expired());
+    let head = harness.head();
+    let at = head.op_number;
+    harness.executor.take_snapshot(head, Ticket(7), false);
+    harness.run();
+    while harness.news().is_some() {}
+    assert_eq!(harness.executor.flush_if_due(Ticket(7)), Some(at));
+    harness.reports.push_back(Report::Flushed(at, harness.executor.shared().flush()));
+    while harness.news().is_some() {}
+    assert_eq!(harness.executor.shared().store().pressure().unflushed_bytes, 0);
+    for millis in 20..200 {
+        harness.executor.look_at_pressure(now(millis));
+        harness.run();
+        while harness.news().is_some() {}
+    }
+    assert!(!harness.executor.shared().has_to_purge(), "nobody removes it any more");
+}

@@ -1,12 +1,12 @@
 //! A thread that executes.
 
-use super::Shared;
 use super::layout::{
     Changes, Space, StoreKey, Stored, data_key, encode_operand, expiry_key, is_dead_key, is_long, merged,
     parse_record, record, record_of,
 };
 use super::pages::{PageState, Paged, Place, is_paged, record_collection, source, unless_lost};
 use super::reader::{Read, ReadPoint, each, random, scan};
+use super::{Shared, dropped_max};
 use crate::entry::{earlier, moments_under};
 use crate::events::{EventLog, without_turns};
 use crate::hash::KeyHashBuilder;
@@ -90,7 +90,7 @@ struct PageCount {
 }
 
 /// Without changes.
-fn no_changes() -> Changes {
+pub(super) fn no_changes() -> Changes {
     // Whoever makes keys collide here slows down what they write themselves: the changes are few.
     Changes::with_hasher(KeyHashBuilder::new(0))
 }
@@ -621,8 +621,8 @@ impl<S: Store> KeysMut for Lane<S> {
         drop(found);
         let existed = old.is_some();
         let (mut value, expiry, paged) = old.unwrap_or_else(|| (C::default().into(), None, None));
-        // All of it is written anyway.
-        value.drop_due(self.now_ms, u64::MAX);
+        // All of a small one is written anyway.
+        value.drop_due(self.now_ms, dropped_max(paged.is_some()));
         let collection = C::of_mut(&mut value).ok_or(WrongType)?;
         let result = change(collection);
         match (collection.is_absent(self.now_ms), existed) {

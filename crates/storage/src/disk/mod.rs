@@ -31,6 +31,7 @@ use crate::{Digest, Engine};
 use core::num::NonZeroU64;
 use core::ops::ControlFlow;
 use core::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering, fence};
+use lane::no_changes;
 use layout::{
     Space, StoreKey, Stored, data_begin, dead_begin, expiries_from, is_dead_key, is_long, meta_key,
     named_data_key, pages_begin, parse_data_key, parse_expiry_key, parse_record,
@@ -62,6 +63,18 @@ const FORMAT_WITH_PAGES: u8 = 4;
 /// Expired keys removed at a time. They are looked up one by one; whoever waits for it waits no longer than
 /// for so many reads of the disk.
 const PURGED_MAX: usize = 256;
+
+/// Bytes that are written at a time, from which on the rest waits for the next time. Clients wait when some MiB are not on disk,
+/// and what is removed should never be why.
+const PURGED_BYTES_MAX: usize = 256 << 10;
+
+/// How many fields of a large hash are removed at a time: each lies in pages of its own. Nobody sees the others either.
+const FIELDS_DROPPED_MAX: u64 = 64;
+
+/// How many fields that have expired are removed from a hash at a time.
+const fn dropped_max(has_pages: bool) -> u64 {
+    if has_pages { FIELDS_DROPPED_MAX } else { u64::MAX }
+}
 
 /// No key expires.
 const NEVER: u64 = u64::MAX;
@@ -347,15 +360,20 @@ impl<S: Store> Shared<S> {
                 return expired;
             }
         }
-        let mut changes = Vec::with_capacity(2 * due.len());
+        let mut changes = no_changes();
+        let mut bytes = 0;
         let mut gone_pages = Vec::new();
         let mut stripes = 0;
-        // An older entry may name the same hash.
+        // Hashes of which fields have been removed: older entries may name them, and wait for the next step.
         let mut trimmed = BTreeSet::new();
         let mut next = NEVER;
         for Due { ms, database, space, name, expiry_key, data_key } in due {
+            if bytes > PURGED_BYTES_MAX || trimmed.contains(&data_key) {
+                rest = rest.min(ms);
+                continue;
+            }
             let Some(found) = self.succeeded(self.store.get(&data_key)) else { return expired };
-            changes.push((expiry_key, Change::Delete));
+            changes.insert(expiry_key, Change::Delete);
             let Some(found) = found else { continue };
             let record = found.as_ref();
             let parsed = parse_record(record, is_long(&name));
@@ -370,11 +388,10 @@ impl<S: Store> Shared<S> {
                     changes.extend(Paged { head, source }.give_back(space, encoded));
                     gone_pages.push((space, parsed.key(record, &name).to_vec()));
                 }
-                changes.push((data_key, Change::Delete));
+                changes.insert(data_key, Change::Delete);
                 self.expired.fetch_add(1, Ordering::Relaxed);
             } else if !parsed.is_gone(record, now_ms)
                 && moments.first.is_some_and(|first| first.get() <= now_ms)
-                && trimmed.insert(data_key.clone())
             {
                 let stored = parsed.value(record);
                 let old = stored.pages().map(|head| {
@@ -382,19 +399,23 @@ impl<S: Store> Shared<S> {
                     Paged { head, source }
                 });
                 let mut value = stored.value(old.as_ref().map(|old| &old.source));
-                value.drop_due(now_ms, u64::MAX);
+                value.drop_due(now_ms, dropped_max(old.is_some()));
                 let key = parsed.key(record, &name);
                 if let Some(first) = value.moments().first {
                     next = next.min(first.get());
-                    changes.push((layout::expiry_key(space, first, key), Change::Put(Vec::new())));
+                    // If fields are left that are due, it may be the entry that has led here.
+                    changes.insert(layout::expiry_key(space, first, key), Change::Put(Vec::new()));
                 }
                 let was_paged = old.is_some();
                 stripes |= PageState::stripe(key);
                 let page_set = || self.new_page_set();
                 let at = (space, key);
                 let recorded = record_collection::<S>(at, parsed.stamp, &value, old, page_set);
+                bytes += recorded.pages.iter().map(|(_, change)| change.len()).sum::<usize>();
+                bytes += recorded.record.len();
                 changes.extend(recorded.pages);
-                changes.push((data_key, Change::Put(recorded.record)));
+                trimmed.insert(data_key.clone());
+                changes.insert(data_key, Change::Put(recorded.record));
                 match (was_paged, recorded.is_paged) {
                     (false, true) => self.pages.counts.add(space, key),
                     (true, false) => gone_pages.push((space, key.to_vec())),
@@ -402,8 +423,7 @@ impl<S: Store> Shared<S> {
                 }
             }
         }
-        self.pages.has_dead.fetch_or(self.has_pages(), Ordering::AcqRel);
-        if changes.iter().any(|(key, _)| is_dead_key(key)) {
+        if changes.keys().any(|key| is_dead_key(key)) {
             self.pages.has_dead.store(true, Ordering::Release);
         }
         // Readers go on meanwhile.

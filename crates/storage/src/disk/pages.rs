@@ -28,7 +28,7 @@ use core::ops::ControlFlow;
 use core::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::collections::BTreeSet;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
-use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+use std::sync::{Arc, Mutex, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use syros_types::Database;
 use syros_types::varint::{put_varint, take_varint};
 use syros_values::{PagedHead, Pages, Saved, Source, Subtree, Value, give_back, put_paged, take_paged};
@@ -241,6 +241,9 @@ pub(super) struct PageState {
     pub(super) has_pages: AtomicBool,
     /// There may be pages that nobody needs.
     pub(super) has_dead: AtomicBool,
+    /// Behind which of them the next ones are looked for, and whether any was found since they were looked for from the first
+    /// one on: what has been removed before is passed over once, and not at each step.
+    passed: Mutex<(Option<(Space, StoreKey)>, bool)>,
     stripes: [RwLock<()>; STRIPES],
 }
 
@@ -251,6 +254,7 @@ impl Default for PageState {
             next_page_set: 1.into(),
             has_pages: false.into(),
             has_dead: false.into(),
+            passed: Mutex::default(),
             stripes: [const { RwLock::new(()) }; STRIPES],
         }
     }
@@ -329,9 +333,24 @@ impl<S: Store> Shared<S> {
         if !self.pages.has_dead.load(Ordering::Acquire) {
             return Ok(());
         }
+        let mut passed = self.pages.passed.lock().unwrap_or_else(PoisonError::into_inner);
+        let (behind, has_found) = core::mem::take(&mut *passed);
+        let is_first = behind.is_none();
         let mut dead = Vec::new();
-        for (_, space) in self.spaces_in_use() {
-            self.store.walk(None, &dead_begin(space), |key, value| {
+        let spaces = self.spaces_in_use().map(|(_, space)| space);
+        // A database that has been emptied meanwhile has another space: then from the first one on.
+        let mut spaces: Vec<Space> = spaces.collect();
+        if let Some(at) =
+            behind.as_ref().and_then(|(behind, _)| spaces.iter().position(|space| space == behind))
+        {
+            spaces.drain(..at);
+        }
+        for space in spaces {
+            let from = match &behind {
+                Some((of, key)) if *of == space => key.clone(),
+                _ => dead_begin(space),
+            };
+            self.store.walk(None, &from, |key, value| {
                 let Some((page_set, tree)) = parse_dead(space, key, value) else {
                     return ControlFlow::Break(());
                 };
@@ -342,7 +361,13 @@ impl<S: Store> Shared<S> {
                 break;
             }
         }
-        let is_all = dead.is_empty();
+        let is_all = dead.is_empty() && is_first && !has_found;
+        if dead.len() >= BURIED_MAX
+            && let Some((space, page_set, tree)) = dead.last()
+        {
+            *passed = (Some((*space, dead_key(*space, *page_set, tree.number))), true);
+        }
+        drop(passed);
         let mut changes = Vec::new();
         for (space, page_set, tree) in dead {
             let key = page_key(space, page_set, tree.number);

@@ -402,8 +402,15 @@ impl<S: Store> Keys for Reader<S> {
 
     fn get(&self, key: &[u8]) -> Option<Read<S::Value>> {
         let (space, stored) = self.shared.between_exchanges(|| {
-            let space = self.shared.space(self.database.get());
-            (space, self.shared.look(space, key))
+            loop {
+                let space = self.shared.space(self.database.get());
+                let looked = self.shared.look(space, key);
+                // Before the view was opened, a database may have been emptied and its pages forgotten, from then on they stay.
+                let has_view = matches!(&looked, Ok(Some((_, Some(_)))));
+                if !has_view || self.shared.space(self.database.get()) == space {
+                    return (space, looked);
+                }
+            }
         });
         let (record, view) = self.shared.succeeded(stored)??;
         let read = Read::new(key, record, self.now_ms.get(), |head| {

@@ -217,7 +217,7 @@ pub enum Shown {
 }
 
 /// Planted bugs that no random world shows, because what they take is not drawn or too rare, with the tests that show them.
-const TESTED_ELSEWHERE: [(PlantedBug, &str); 29] = [
+const TESTED_ELSEWHERE: [(PlantedBug, &str); 30] = [
     (PlantedBug::DirectToStranger, "crates/protocol/src/replica/tests/direct.rs"),
     (PlantedBug::LogOfAnyView, "crates/protocol/src/replica/tests/direct.rs"),
     (PlantedBug::MixedEpochAnswers, "crates/protocol/src/client/tests/epochs.rs"),
@@ -227,6 +227,7 @@ const TESTED_ELSEWHERE: [(PlantedBug, &str); 29] = [
     (PlantedBug::NobodyWoken, "crates/node/src/driver/tests.rs"),
     (PlantedBug::SnapshotCutShort, "crates/node/src/snapshots/tests.rs"),
     (PlantedBug::LeaderRefusalIsEnough, "crates/sim/tests/memory.rs"),
+    (PlantedBug::CheckpointByLogAlone, "crates/sim/tests/disk_engines.rs"),
     (PlantedBug::RefusalOutlivesProcess, "crates/protocol/src/client/tests/refusals.rs"),
     (PlantedBug::CrowdedOutForGood, "crates/protocol/src/replica/tests/sessions.rs"),
     (PlantedBug::FormationByQuorum, "crates/protocol/src/formation/tests/mod.rs"),

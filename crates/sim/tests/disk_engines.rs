@@ -47,3 +47,21 @@ fn what_is_done_wrong_with_a_disk_shows() {
         assert!((1..=2_000).any(|seed| shows(&seed)), "{} is not found", bug.name());
     }
 }
+
+/// Where the log alone never asks for a checkpoint, what is in memory does, and clients are served.
+#[test]
+fn checkpoints_come_by_what_is_in_memory() {
+    let run = |seed, planted| {
+        let mut swarm = Swarm::draw_on_disk(seed);
+        swarm.protocol.replica.snapshot_log_bytes = usize::MAX;
+        swarm.workload.value_bytes = 2_000;
+        run_swarm(&swarm, &Options { planted, service: true, ..Options::default() }).violation
+    };
+    let mut found = 0;
+    for seed in 1..=20 {
+        let violation = run(seed, None);
+        assert!(violation.is_none(), "seed {seed}: {violation:?}");
+        found += u64::from(run(seed, Some(PlantedBug::CheckpointByLogAlone)).is_some());
+    }
+    assert!(found > 0, "no world shows that clients wait for ever");
+}

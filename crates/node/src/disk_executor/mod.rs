@@ -291,6 +291,8 @@ pub struct DiskExecutor<S: Store> {
     /// Reads that have not been answered.
     unanswered: usize,
     is_purging: bool,
+    /// Something is to be removed when more of what is in memory is on disk.
+    purge_waits: bool,
     /// What the replica has been told that no key expires before.
     next_expiry: Option<WallTime>,
     checkpoints: Checkpoints,
@@ -313,6 +315,7 @@ impl<S: Store> DiskExecutor<S> {
             readings: Vec::new(),
             unanswered: 0,
             is_purging: false,
+            purge_waits: false,
             next_expiry: None,
             checkpoints: Checkpoints::default(),
             limits,
@@ -467,10 +470,20 @@ impl<S: Store> DiskExecutor<S> {
     fn purge_if_due(&mut self) {
         // What is removed is written, too, and a checkpoint needs an entry of the log that it ends with. Clients must not have to
         // wait for a checkpoint that waits for their entries.
-        let owes_much = || self.shared.store().pressure().unflushed_bytes > self.limits.purging_bytes();
-        if !self.is_purging && self.shared.has_to_purge() && !owes_much() {
+        if self.is_purging || !self.shared.has_to_purge() {
+            return;
+        }
+        self.purge_waits = self.shared.store().pressure().unflushed_bytes > self.limits.purging_bytes();
+        if !self.purge_waits {
             self.is_purging = true;
             self.barrier(&Footprint::All, BarrierJob::Purge);
+        }
+    }
+
+    /// Goes on with what has waited for a checkpoint.
+    fn purge_if_waiting(&mut self) {
+        if self.purge_waits {
+            self.purge_if_due();
         }
     }
 
@@ -557,8 +570,7 @@ impl<S: Store> DiskExecutor<S> {
             }
             Report::Flushed(op_number, Ok(())) => {
                 let bytes = self.checkpoints.flushed(op_number);
-                // It may have waited for that.
-                self.purge_if_due();
+                self.purge_if_waiting();
                 ExecutorEvent::Flushed(op_number, bytes)
             }
             Report::Sealed(head, Err(error)) => ExecutorEvent::Failed(head.op_number, error),
@@ -602,7 +614,7 @@ impl<S: Store> DiskExecutor<S> {
         }
         self.pressure_at = now.instant.after(PRESSURE_INTERVAL);
         self.pressure = self.shared.store().pressure();
-        self.purge_if_due();
+        self.purge_if_waiting();
         self.is_compaction_behind()
     }
 

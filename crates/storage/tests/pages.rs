@@ -453,6 +453,45 @@ fn readers_see_one_moment() {
     assert_eq!(left, Ok(Reply::Integer(i64::from(COUNT) - 600)));
 }
 
+/// A reader whose read began before a key expired sees all of its collection, or nothing, while that is removed.
+#[test]
+fn readers_see_what_expires_or_nothing() {
+    let store = Watched::default();
+    let (engine, _) = DiskEngine::open(store.clone()).expect("a store in memory");
+    store.1.is_torn.store(true, Ordering::Relaxed);
+    let shared = engine.into_shared();
+    let is_over = AtomicBool::new(false);
+    // One page: it goes at once, and is not noted as dead.
+    let value = vec![b'v'; 9_000];
+    thread::scope(|scope| {
+        for _ in 0..2 {
+            let (shared, is_over) = (Arc::clone(&shared), &is_over);
+            scope.spawn(move || {
+                let mut reader = Reader::new(shared);
+                while !is_over.load(Ordering::Relaxed) {
+                    let mut reply = Vec::new();
+                    reader.read(WallTime(0), &body_of(&words("HVALS hash")), &mut reply);
+                }
+            });
+        }
+        let mut lane = Lane::new(Arc::clone(&shared));
+        for round in 1..=2_000u64 {
+            let time = WallTime(round * 10_000);
+            lane.begin_entry(OpNumber(round));
+            lane.execute(time, &body_of(&[b"HSET", b"hash", b"field", &value]), &mut Vec::new());
+            lane.execute(time, &body_of(&words("PEXPIRE hash 5")), &mut Vec::new());
+            lane.commit();
+            shared.advance(WallTime(time.0 + 9_000));
+            while shared.has_to_purge() {
+                shared.purge();
+            }
+        }
+        is_over.store(true, Ordering::Relaxed);
+    });
+    assert_eq!(shared.failure(), None);
+    assert_eq!(pages(&store), (0, 0));
+}
+
 /// When a reader has found the record of a collection, all keys are removed, and their pages forgotten.
 #[test]
 fn pages_that_are_forgotten_are_not_missed() {

@@ -378,6 +378,7 @@ impl<S: Store> Shared<S> {
             let record = found.as_ref();
             let parsed = parse_record(record, is_long(&name));
             let moments = parsed.moments(record);
+            stripes |= PageState::stripe(parsed.key(record, &name));
             // It may have been set anew since, and got another expiry or none.
             if moments.gone.map(NonZeroU64::get) == Some(ms) {
                 if self.notifies() {
@@ -407,7 +408,6 @@ impl<S: Store> Shared<S> {
                     changes.insert(layout::expiry_key(space, first, key), Change::Put(Vec::new()));
                 }
                 let was_paged = old.is_some();
-                stripes |= PageState::stripe(key);
                 let page_set = || self.new_page_set();
                 let at = (space, key);
                 let recorded = record_collection::<S>(at, parsed.stamp, &value, old, page_set);

@@ -47,7 +47,11 @@ impl<O: Order> Block<O> {
             (count + more, rest + longer)
         });
         let used = used_bytes::<O>(count, rest);
-        let length = allocation(used);
+        Self::filled(allocation(used), |bytes| write::<O>(bytes, parts, count, rest))
+    }
+
+    /// A block of so many bytes, all of them zero until `fill` has written what it has.
+    fn filled(length: usize, fill: impl FnOnce(&mut [u8])) -> Self {
         let mut few = [0; BLOCK_BYTES_MAX];
         let mut many = Vec::new();
         let bytes = if length <= BLOCK_BYTES_MAX {
@@ -56,7 +60,7 @@ impl<O: Order> Block<O> {
             many.resize(length, 0);
             &mut many[..]
         };
-        write::<O>(bytes, parts, count, rest);
+        fill(bytes);
         Self { bytes: Arc::from(&*bytes), order: PhantomData }
     }
 
@@ -82,16 +86,7 @@ impl<O: Order> Block<O> {
         if !ascends {
             return None;
         }
-        let mut few = [0; BLOCK_BYTES_MAX];
-        let mut many = Vec::new();
-        let bytes = if allocated <= BLOCK_BYTES_MAX {
-            &mut few[..allocated]
-        } else {
-            many.resize(allocated, 0);
-            &mut many[..]
-        };
-        bytes[..used.len()].copy_from_slice(used);
-        Some(Self { bytes: Arc::from(&*bytes), order: PhantomData })
+        Some(Self::filled(allocated, |bytes| bytes[..used.len()].copy_from_slice(used)))
     }
 
     /// Its bytes without slack.

@@ -33,7 +33,7 @@ pub use by_hash::Scan;
 pub use garbage::Garbage;
 pub use hash::{Hash, HashIter, LiveFields, LiveHash, Moments};
 pub use list::{List, ListEnd, ListIter};
-pub use paged::{PagedHead, give_back, put_paged, take_paged};
+pub use paged::{Paged, PagedHead, put_paged, take_paged};
 pub use parts::{ValueBuilder, ValueParts};
 pub use primitive::InvalidValue;
 pub use set::{Set, SetIter};

@@ -57,6 +57,23 @@ fn take_head(input: &mut &[u8]) -> Result<(Kind, PagedHead), InvalidValue> {
     Ok((kind, PagedHead { page_set: take_varint(input)?, next: take_varint(input)? }))
 }
 
+/// What stands before the trees of a value that lies in pages, and where they are.
+#[derive(Clone, Debug)]
+pub struct Paged {
+    /// What stands before the trees.
+    pub head: PagedHead,
+    /// Where the pages are.
+    pub source: Source,
+}
+
+impl Paged {
+    /// What becomes of the pages of a value that nobody needs any more. The value has to have been [taken](take_paged) from them.
+    #[must_use]
+    pub fn give_back(self) -> Saved {
+        Saver::new(Some(self.source), self.head.next).finish()
+    }
+}
+
 /// Visits the trees of a value. Not those of which it has none.
 trait Visit {
     fn tree<O: Order>(&mut self, tree: &Tree<O>);
@@ -129,16 +146,15 @@ fn visit(value: &Value, mut visitor: impl Visit) -> bool {
 /// becomes of the pages. `None`, and nothing is appended, if it is packed, or a string.
 pub fn put_paged(
     value: &Value,
-    old: Option<(PagedHead, Source)>,
+    old: Option<&Paged>,
     page_set: impl FnOnce() -> u64,
     out: &mut Vec<u8>,
 ) -> Option<(u64, Saved)> {
-    let (head, source) = old.map_or((None, None), |(head, source)| (Some(head), Some(source)));
-    let mut saver = Saver::new(source, head.map_or(0, |head| head.next));
+    let mut saver = Saver::new(old.map(|old| old.source.clone()), old.map_or(0, |old| old.head.next));
     if !visit(value, &mut saver) {
         return None;
     }
-    let page_set = head.map_or_else(page_set, |head| head.page_set);
+    let page_set = old.map_or_else(page_set, |old| old.head.page_set);
     let mut trees = Vec::new();
     visit(value, (&mut saver, &mut trees));
     let saved = saver.finish();
@@ -148,12 +164,6 @@ pub fn put_paged(
     put_varint(out, saved.next);
     out.extend_from_slice(&trees);
     Some((page_set, saved))
-}
-
-/// What becomes of the pages of a value that nobody needs any more, and of which none has the number `next` or a greater one.
-#[must_use]
-pub fn give_back(source: Source, next: u64) -> Saved {
-    Saver::new(Some(source), next).finish()
 }
 
 /// The value of a paged encoding, whose pages are these. None of them is looked at.

@@ -6,8 +6,8 @@ use std::collections::BTreeMap;
 use std::num::NonZeroU64;
 use std::sync::{Arc, Mutex};
 use syros_values::{
-    Group, Hash, List, ListEnd, PagedHead, Pages, Saved, Score, Set, SortedSet, Source, Stream, StreamId,
-    Value, give_back, put_paged, take_paged,
+    Group, Hash, List, ListEnd, Paged, PagedHead, Pages, Saved, Score, Set, SortedSet, Source, Stream,
+    StreamId, Value, put_paged, take_paged,
 };
 
 #[derive(Clone, Default)]
@@ -42,10 +42,10 @@ impl Store {
         }
     }
 
-    /// Puts a value into pages, those of `old` if it was read from there, and takes it out again.
-    fn again(&self, value: &Value, old: Option<(PagedHead, Source)>) -> (Value, Vec<u8>) {
+    /// Puts a value into pages, and takes it out again.
+    fn again(&self, value: &Value) -> (Value, Vec<u8>) {
         let mut encoded = Vec::new();
-        let (_, saved) = put_paged(value, old, || 7, &mut encoded).expect("it is a tree");
+        let (_, saved) = put_paged(value, None, || 7, &mut encoded).expect("it is a tree");
         self.apply(saved);
         (take_paged(&encoded, &self.source()).expect("it was written"), encoded)
     }
@@ -78,7 +78,7 @@ fn values() -> Vec<Value> {
 fn what_was_put_into_pages_is_what_it_was() {
     for value in values() {
         let store = Store::default();
-        let (found, encoded) = store.again(&value, None);
+        let (found, encoded) = store.again(&value);
         assert_eq!(found.kind(), value.kind());
         assert_eq!((found.moments(), found.memory_bytes()), (value.moments(), value.memory_bytes()));
         assert_eq!(syros_values::Moments::of_encoding(&encoded), value.moments());
@@ -91,7 +91,8 @@ fn what_was_put_into_pages_is_what_it_was() {
         let found = take_paged(&encoded, &source).expect("it was written");
         let mut same = Vec::new();
         let (_, saved) =
-            put_paged(&found, Some((head, source)), || unreachable!("it has pages"), &mut same).unwrap();
+            put_paged(&found, Some(&Paged { head, source }), || unreachable!("it has pages"), &mut same)
+                .unwrap();
         assert_eq!((same, saved), (encoded.clone(), Saved { next: head.next, ..Saved::default() }));
         // Cut off anywhere, it is none.
         for cut in 0..encoded.len() {
@@ -101,7 +102,7 @@ fn what_was_put_into_pages_is_what_it_was() {
         // Nobody needs it: nothing is left.
         let source = store.source();
         take_paged(&encoded, &source).expect("it was written");
-        store.apply(give_back(source, head.next));
+        store.apply(Paged { head, source }.give_back());
         assert_eq!(store.0.lock().unwrap().len(), 0, "{:?}", value.kind());
     }
 }
@@ -115,7 +116,7 @@ fn groups_of_a_stream_are_what_they_were() {
     let group = stream.create_group(b"group", StreamId::MIN, Some(0));
     assert!(group);
     let value = Value::from(stream);
-    let (found, _) = Store::default().again(&value, None);
+    let (found, _) = Store::default().again(&value);
     assert_eq!(common::encoded(&found), common::encoded(&value));
     let group: Option<Group> = found.collection::<Stream>().unwrap().group(b"group");
     assert!(group.is_some());
@@ -127,7 +128,7 @@ fn pages_lie_as_they_always_did() {
     let mut hash = Hash::default();
     hash.set(b"a", &[b'x'; 70]);
     let store = Store::default();
-    let (_, encoded) = store.again(&hash.into(), None);
+    let (_, encoded) = store.again(&hash.into());
     let hex = |bytes: &[u8]| bytes.iter().map(|byte| format!("{byte:02x}")).collect::<String>();
     assert_eq!(hex(&encoded), "010400000701010000016880015c00");
     assert_eq!(
@@ -137,7 +138,7 @@ fn pages_lie_as_they_always_did() {
     let mut list = List::default();
     (0..20).for_each(|number| list.push(ListEnd::Right, &[number; 300]));
     let store = Store::default();
-    let (_, encoded) = store.again(&list.into(), None);
+    let (_, encoded) = store.again(&list.into());
     assert_eq!(hex(&encoded), "02040000070814010714078039b031");
     let pages = store.0.lock().unwrap();
     assert_eq!(

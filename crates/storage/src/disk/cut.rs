@@ -111,9 +111,9 @@ impl<S: Store> Cut<S> {
             let begin = from.take().unwrap_or_else(|| data_begin(space));
             shared.walk(Some(view), (space, time.as_millis()), &begin, |_, key, value, stamp| {
                 enter(database, digest, block);
-                let source = value
-                    .pages()
-                    .map(|head| pages::source(shared, space, head, Place::View(Arc::clone(view))));
+                let view = || Place::View(Arc::clone(view));
+                let paged = value.pages().map(|head| pages::paged(shared, space, head, view()));
+                let source = paged.as_ref().map(|paged| &paged.source);
                 match value {
                     Stored::String(string) => put_key(block, *count, key, string, stamp),
                     Stored::Collection(encoded) => {
@@ -122,10 +122,10 @@ impl<S: Store> Cut<S> {
                     }
                     Stored::Paged(..) => {
                         put_collection_key(block, tag::COLLECTION, *count, key, stamp);
-                        value.value(source.as_ref()).put(block);
+                        value.value(source).put(block);
                     }
                 }
-                digest.add_stamped(key, value.fingerprint_at(source.as_ref(), 0), stamp);
+                digest.add_stamped(key, value.fingerprint_at(source, 0), stamp);
                 *count += 1;
                 if block.len() >= end {
                     // Nothing is between a key and the same with a zero after it.

@@ -4,7 +4,7 @@ use super::layout::{
     Changes, Space, StoreKey, Stored, data_key, encode_operand, expiry_key, is_dead_key, is_long, merged,
     parse_record, record, record_of,
 };
-use super::pages::{PageState, Paged, Place, is_paged, record_collection, source, unless_lost};
+use super::pages::{PageState, Place, give_back, is_paged, paged, record_collection, reply_unless_lost};
 use super::reader::{Read, ReadPoint, each, random, scan};
 use super::{Shared, dropped_max};
 use crate::entry::{earlier, moments_under};
@@ -25,7 +25,7 @@ use syros_commands::access::{
 };
 use syros_commands::{Effects, Programs, execution};
 use syros_types::{Database, OpNumber, Prng, SubscriptionKind, WallTime};
-use syros_values::{Collection, Kind, Moments, WrongType};
+use syros_values::{Collection, Kind, Moments, Paged, WrongType};
 
 /// Executes bodies whose keys no other lane has anything to do with at the same time. What it has executed it sees
 /// itself at once, and everybody once it is committed.
@@ -160,11 +160,7 @@ impl<S: Store> Lane<S> {
     pub fn execute(&mut self, time: WallTime, body: &[u8], reply: &mut Vec<u8>) {
         self.now_ms = time.as_millis();
         self.events.set(self.shared.notifies());
-        let length = reply.len();
-        if unless_lost(|| execution::apply(self, time, body, reply)).is_none() {
-            // The engine has failed, and nobody is told what it says.
-            reply.truncate(length);
-        }
+        let _ = reply_unless_lost(reply, |reply| execution::apply(self, time, body, reply));
     }
 
     /// Bytes that have not been committed, about.
@@ -266,7 +262,7 @@ impl<S: Store> Lane<S> {
 
     fn change(&mut self, key: StoreKey, change: Change) {
         self.note(&key);
-        self.bytes += key.len() + if let Change::Put(value) = &change { value.len() } else { 0 };
+        self.bytes += key.len() + change.len();
         self.changes.insert(key, change);
     }
 
@@ -348,7 +344,7 @@ impl<S: Store> Lane<S> {
             None => Value::Stored(stored()?),
         };
         Read::new(key, value, now_ms, |head| {
-            source(&self.shared, self.space(), head, Place::Uncommitted(Arc::clone(&self.pages)))
+            paged(&self.shared, self.space(), head, Place::Uncommitted(Arc::clone(&self.pages)))
         })
     }
 
@@ -364,23 +360,23 @@ impl<S: Store> Lane<S> {
 
     /// Nobody needs the pages of a key any more, if it has any.
     fn give_back_pages(&mut self, key: &[u8]) {
-        if !self.may_have_pages(key) {
+        if !self.shared.has_pages() {
             return;
         }
         let store_key = data_key(self.space(), key);
         let stored;
         let record = match self.changes.get(&store_key) {
             Some(Change::Put(record)) => record.as_slice(),
-            Some(Change::Delete | Change::Merge(_)) => return,
-            None => {
+            None if self.shared.pages.counts.may_have(self.space(), key) => {
                 stored = self.shared.succeeded(self.shared.store.get(&store_key)).flatten();
                 stored.as_ref().map_or(&[][..], AsRef::as_ref)
             }
+            Some(Change::Delete | Change::Merge(_)) | None => return,
         };
         if let Stored::Paged(head, encoded) = parse_record(record, is_long(key)).value(record) {
             let place = Place::Uncommitted(Arc::clone(&self.pages));
-            let paged = Paged { head, source: source(&self.shared, self.space(), head, place) };
-            let changes = paged.give_back(self.space(), encoded);
+            let old = paged(&self.shared, self.space(), head, place);
+            let changes = give_back(self.space(), old, encoded);
             self.change_pages(key, changes);
             self.count_pages(key, true, false);
         }
@@ -393,7 +389,7 @@ impl<S: Store> Lane<S> {
             if let Some(undo) = &mut self.undo {
                 undo.page_steps.push((key.clone(), pages.get(&key).cloned()));
             }
-            self.bytes += key.len() + if let Change::Put(page) = &change { page.len() } else { 0 };
+            self.bytes += key.len() + change.len();
             self.has_dead |= is_dead_key(&key);
             pages.insert(key, change);
         }
@@ -414,8 +410,15 @@ impl<S: Store> Lane<S> {
         self.change(data_key(self.space(), key), Change::Delete);
     }
 
-    /// Gives a key a collection, with pages if it is large. It may be the one that it had.
-    fn put_collection(
+    /// Gives a key a collection, whatever it had.
+    fn put_collection(&mut self, key: &[u8], expiry: Expiry, value: syros_values::Value) {
+        self.give_back_pages(key);
+        let (record, moments) = self.put_pages(key, expiry, value, None);
+        self.put_head(key, record, moments);
+    }
+
+    /// Puts a collection into pages if it is large, those that it has if it has some. The record of the key, and when it is gone.
+    fn put_pages(
         &mut self,
         key: &[u8],
         expiry: Expiry,
@@ -480,11 +483,7 @@ impl<S: Store> DatabasesMut for Lane<S> {
             let (value, expiry) = (found.to_value(), found.expiry());
             drop(found);
             self.remove(name);
-            let target = self.database_mut(to);
-            target.give_back_pages(name);
-            let (record, moments) = target.put_collection(name, expiry, value, None);
-            target.put_head(name, record, moments);
-            return;
+            return self.database_mut(to).put_collection(name, expiry, value);
         }
         let moments = found.moments();
         let record = record_of(name, self.stamp(found.expiry()), found.stored());
@@ -592,9 +591,7 @@ impl<S: Store> KeysMut for Lane<S> {
     }
 
     fn set_collection<C: Collection>(&mut self, key: &[u8], collection: C) {
-        self.give_back_pages(key);
-        let (record, moments) = self.put_collection(key, None, collection.into(), None);
-        self.put_head(key, record, moments);
+        self.put_collection(key, None, collection.into());
     }
 
     fn edit<R>(
@@ -632,7 +629,7 @@ impl<S: Store> KeysMut for Lane<S> {
                     // It may have expired and still be there.
                     self.give_back_pages(key);
                 }
-                let (record, moments) = self.put_collection(key, expiry, value, paged);
+                let (record, moments) = self.put_pages(key, expiry, value, paged);
                 if moments.first.is_some() {
                     self.put_head(key, record, moments);
                 } else {

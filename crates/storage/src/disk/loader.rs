@@ -139,7 +139,6 @@ impl<S: Store> DiskLoader<S> {
                     let recorded = record_collection::<S>((space, key), stamp, &value, None, page_set);
                     changes.extend(recorded.pages);
                     if recorded.is_paged {
-                        *self.pages.has_pages.get_mut() = true;
                         self.pages.counts.add(space, key);
                     }
                     self.key((database, key), moments, recorded.record, &mut changes);

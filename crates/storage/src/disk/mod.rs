@@ -36,7 +36,7 @@ use layout::{
     Space, StoreKey, Stored, data_begin, dead_begin, expiries_from, is_dead_key, is_long, meta_key,
     named_data_key, pages_begin, parse_data_key, parse_expiry_key, parse_record,
 };
-use pages::{PageState, Paged, Place, record_collection};
+use pages::{PageState, Place, give_back, paged, record_collection};
 use std::collections::BTreeSet;
 use std::sync::{Arc, OnceLock, PoisonError, RwLock};
 use syros_commands::Programs;
@@ -385,8 +385,8 @@ impl<S: Store> Shared<S> {
                     expired.extend(expiry_of(database, parsed.key(record, &name)));
                 }
                 if let Stored::Paged(head, encoded) = parsed.value(record) {
-                    let source = pages::source(self, space, head, Place::Now);
-                    changes.extend(Paged { head, source }.give_back(space, encoded));
+                    let old = paged(self, space, head, Place::Now);
+                    changes.extend(give_back(space, old, encoded));
                     gone_pages.push((space, parsed.key(record, &name).to_vec()));
                 }
                 changes.insert(data_key, Change::Delete);
@@ -395,10 +395,7 @@ impl<S: Store> Shared<S> {
                 && moments.first.is_some_and(|first| first.get() <= now_ms)
             {
                 let stored = parsed.value(record);
-                let old = stored.pages().map(|head| {
-                    let source = pages::source(self, space, head, Place::Now);
-                    Paged { head, source }
-                });
+                let old = stored.pages().map(|head| paged(self, space, head, Place::Now));
                 let mut value = stored.value(old.as_ref().map(|old| &old.source));
                 value.drop_due(now_ms, dropped_max(old.is_some()));
                 let key = parsed.key(record, &name);
@@ -848,8 +845,9 @@ impl<S: Store> Engine for DiskEngine<S> {
         for (database, space) in shared.spaces_in_use() {
             digest.enter(database);
             let walked = shared.walk(None, (space, now_ms), &data_begin(space), |_, key, value, stamp| {
-                let source = value.pages().map(|head| pages::source(shared, space, head, Place::Now));
-                digest.add_stamped(key, value.fingerprint_at(source.as_ref(), now_ms), stamp);
+                let paged = value.pages().map(|head| paged(shared, space, head, Place::Now));
+                let source = paged.as_ref().map(|paged| &paged.source);
+                digest.add_stamped(key, value.fingerprint_at(source, now_ms), stamp);
                 ControlFlow::Continue(())
             });
             shared.succeeded(walked);

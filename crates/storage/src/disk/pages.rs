@@ -31,7 +31,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::{Arc, Mutex, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use syros_types::Database;
 use syros_types::varint::{put_varint, take_varint};
-use syros_values::{PagedHead, Pages, Saved, Source, Subtree, Value, give_back, put_paged, take_paged};
+use syros_values::{Paged, PagedHead, Pages, Saved, Source, Subtree, Value, put_paged, take_paged};
 
 /// Parts of all hashes for which collections with pages are counted, of each slot. More of them would spare some reads to those
 /// who overwrite keys beside many large collections, and take more memory of everybody.
@@ -53,6 +53,17 @@ pub(super) fn unless_lost<R>(work: impl FnOnce() -> R) -> Option<R> {
         Err(panic) if panic.is::<Lost>() => None,
         Err(panic) => resume_unwind(panic),
     }
+}
+
+/// Does what appends to a reply and may have to read pages. `None`, and nothing is appended, if one cannot be had: the engine has
+/// failed then, and nobody is told what it says.
+pub(super) fn reply_unless_lost<R>(reply: &mut Vec<u8>, work: impl FnOnce(&mut Vec<u8>) -> R) -> Option<R> {
+    let length = reply.len();
+    let done = unless_lost(|| work(reply));
+    if done.is_none() {
+        reply.truncate(length);
+    }
+    done
 }
 
 /// Where pages are read.
@@ -106,34 +117,25 @@ impl<S: Store> Pages for StoredPages<S> {
     }
 }
 
-/// The pages of a collection with this head.
-pub(super) fn source<S: Store>(
+/// A collection with this head, whose pages are read there.
+pub(super) fn paged<S: Store>(
     shared: &Arc<Shared<S>>,
     space: Space,
     head: PagedHead,
     place: Place<S>,
-) -> Source {
+) -> Paged {
     let (shared, page_set) = (Arc::clone(shared), head.page_set);
-    Source::new(Box::new(StoredPages { shared, space, page_set, place }))
+    Paged { head, source: Source::new(Box::new(StoredPages { shared, space, page_set, place })) }
 }
 
 /// A record, with the view in which its pages are what it says, if it has any.
 type Looked<S> = (<S as Store>::Value, Option<Arc<<S as Store>::View>>);
 
-/// What a collection with pages is, and where they are.
-#[derive(Clone, Debug)]
-pub(super) struct Paged {
-    pub(super) head: PagedHead,
-    pub(super) source: Source,
-}
-
-impl Paged {
-    /// What becomes of its pages if nobody needs it any more. `encoded` is what was stored of it.
-    pub(super) fn give_back(self, space: Space, encoded: &[u8]) -> Vec<(StoreKey, Change)> {
-        // The roots are known from then on.
-        let _ = take_paged(encoded, &self.source);
-        page_changes(space, self.head.page_set, give_back(self.source, self.head.next))
-    }
+/// What becomes of the pages of a collection that nobody needs any more. `encoded` is what was stored of it.
+pub(super) fn give_back(space: Space, old: Paged, encoded: &[u8]) -> Vec<(StoreKey, Change)> {
+    // The roots are known from then on.
+    let _ = take_paged(encoded, &old.source);
+    page_changes(space, old.head.page_set, old.give_back())
 }
 
 /// A collection as it is to be stored.
@@ -153,18 +155,15 @@ pub(super) fn record_collection<S: Store>(
     page_set: impl FnOnce() -> u64,
 ) -> Recorded {
     let limit = if old.is_some() { S::PAGED_FROM / 2 } else { S::PAGED_FROM };
-    let old = old.map(|Paged { head, source }| (head, source));
     if value.memory_bytes() >= limit {
         let mut encoded = Vec::new();
-        if let Some((page_set, saved)) = put_paged(value, old.clone(), page_set, &mut encoded) {
+        if let Some((page_set, saved)) = put_paged(value, old.as_ref(), page_set, &mut encoded) {
             let pages = page_changes(space, page_set, saved);
             return Recorded { record: paged_record(key, stamp, &encoded), pages, is_paged: true };
         }
     }
     let record = value_record(key, stamp, value);
-    let pages = old.map_or_else(Vec::new, |(head, source)| {
-        page_changes(space, head.page_set, give_back(source, head.next))
-    });
+    let pages = old.map_or_else(Vec::new, |old| page_changes(space, old.head.page_set, old.give_back()));
     Recorded { record, pages, is_paged: false }
 }
 
@@ -235,15 +234,13 @@ impl PageCounts {
 #[derive(Debug)]
 pub(super) struct PageState {
     pub(super) counts: PageCounts,
-    /// What the next page set is called.
+    /// What the next page set is called; 1 if there has never been one.
     pub(super) next_page_set: AtomicU64,
-    /// There have been pages, at some time.
-    pub(super) has_pages: AtomicBool,
     /// There may be pages that nobody needs.
     pub(super) has_dead: AtomicBool,
-    /// Behind which of them the next ones are looked for, and whether any was found since they were looked for from the first
-    /// one on: what has been removed before is passed over once, and not at each step.
-    passed: Mutex<(Option<(Space, StoreKey)>, bool)>,
+    /// Behind which of them the next ones are looked for, unless that is from the first one on: what has been removed before is
+    /// passed over once, and not at each step.
+    passed: Mutex<Option<(Space, StoreKey)>>,
     stripes: [RwLock<()>; STRIPES],
 }
 
@@ -252,7 +249,6 @@ impl Default for PageState {
         Self {
             counts: PageCounts::default(),
             next_page_set: 1.into(),
-            has_pages: false.into(),
             has_dead: false.into(),
             passed: Mutex::default(),
             stripes: [const { RwLock::new(()) }; STRIPES],
@@ -274,7 +270,7 @@ impl PageState {
 
     /// What a checkpoint has said of it. `None` if it can have said no such thing.
     pub(super) fn decode(mut bytes: &[u8]) -> Option<Self> {
-        let state = Self { has_pages: true.into(), has_dead: true.into(), ..Self::default() };
+        let state = Self { has_dead: true.into(), ..Self::default() };
         state.next_page_set.store(take_varint(&mut bytes).ok()?, Ordering::Release);
         while !bytes.is_empty() {
             let part = usize::try_from(take_varint(&mut bytes).ok()?).ok()?;
@@ -306,12 +302,11 @@ impl PageState {
 impl<S: Store> Shared<S> {
     /// True if a collection has been put into pages, at some time.
     pub(super) fn has_pages(&self) -> bool {
-        self.pages.has_pages.load(Ordering::Acquire)
+        self.pages.next_page_set.load(Ordering::Acquire) > 1
     }
 
     /// A name for a collection that is put into pages. To be called before that can be part of a checkpoint.
     pub(super) fn new_page_set(&self) -> u64 {
-        self.pages.has_pages.store(true, Ordering::Release);
         self.pages.next_page_set.fetch_add(1, Ordering::AcqRel)
     }
 
@@ -319,7 +314,8 @@ impl<S: Store> Shared<S> {
     pub(super) fn look(&self, space: Space, key: &[u8]) -> Result<Option<Looked<S>>, StoreError> {
         let store_key = data_key(space, key);
         let found = self.store.get(&store_key)?;
-        if !found.as_ref().is_some_and(|record| is_paged(key, record.as_ref())) {
+        let is_paged = |record: &S::Value| self.has_pages() && is_paged(key, record.as_ref());
+        if !found.as_ref().is_some_and(is_paged) {
             return Ok(found.map(|record| (record, None)));
         }
         let looking = self.pages.looking(key);
@@ -334,8 +330,7 @@ impl<S: Store> Shared<S> {
             return Ok(());
         }
         let mut passed = self.pages.passed.lock().unwrap_or_else(PoisonError::into_inner);
-        let (behind, has_found) = core::mem::take(&mut *passed);
-        let is_first = behind.is_none();
+        let behind = passed.take();
         let mut dead = Vec::new();
         let spaces = self.spaces_in_use().map(|(_, space)| space);
         // A database that has been emptied meanwhile has another space: then from the first one on.
@@ -361,11 +356,11 @@ impl<S: Store> Shared<S> {
                 break;
             }
         }
-        let is_all = dead.is_empty() && is_first && !has_found;
+        let is_all = dead.is_empty() && behind.is_none();
         if dead.len() >= BURIED_MAX
             && let Some((space, page_set, tree)) = dead.last()
         {
-            *passed = (Some((*space, dead_key(*space, *page_set, tree.number))), true);
+            *passed = Some((*space, dead_key(*space, *page_set, tree.number)));
         }
         drop(passed);
         let mut changes = Vec::new();
@@ -403,7 +398,7 @@ impl<S: Store> Shared<S> {
             let at = (space, 0);
             let walked = self.walk(None, at, &data_begin(space), |_, key, value, _| {
                 if let Stored::Paged(head, encoded) = value {
-                    let source = source(self, space, head, Place::Now);
+                    let source = paged(self, space, head, Place::Now).source;
                     let is_sound = take_paged(encoded, &source).is_ok();
                     trees.extend(source.roots().into_iter().map(|root| (head.page_set, root)));
                     keys.push((key.to_vec(), is_sound));

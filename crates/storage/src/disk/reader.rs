@@ -3,7 +3,7 @@
 use super::layout::{
     Changes, Parsed, Space, Stored, data_begin, data_from, data_key, is_long, parse_record, position,
 };
-use super::pages::{Paged, Place, source, unless_lost};
+use super::pages::{Place, paged, reply_unless_lost};
 use super::{Shared, overlay, visit_record};
 use crate::entry::earlier;
 use crate::evaluate::evaluate;
@@ -19,7 +19,7 @@ use syros_commands::Programs;
 use syros_commands::access::{Databases, EntryRef, Expiry, Keys, Version};
 use syros_commands::execution;
 use syros_types::{Database, Prng, WallTime};
-use syros_values::{Collection, Kind, Moments, PagedHead, Source, Value, WrongType};
+use syros_values::{Collection, Kind, Moments, Paged, PagedHead, Value, WrongType};
 
 /// Reads what has been executed up to log time.
 #[derive(Debug)]
@@ -45,19 +45,18 @@ pub struct Read<V> {
 }
 
 impl<V: AsRef<[u8]>> Read<V> {
-    /// The record of this key, unless it has expired. `source` finds its pages.
+    /// The record of this key, unless it has expired. `paged` finds its pages.
     pub(super) fn new(
         key: &[u8],
         record: V,
         now_ms: u64,
-        source: impl FnOnce(PagedHead) -> Source,
+        paged: impl FnOnce(PagedHead) -> Paged,
     ) -> Option<Self> {
         let parsed = parse_record(record.as_ref(), is_long(key));
         if parsed.is_gone(record.as_ref(), now_ms) {
             return None;
         }
-        let head = parsed.value(record.as_ref()).pages();
-        let paged = head.map(|head| Paged { head, source: source(head) });
+        let paged = parsed.value(record.as_ref()).pages().map(paged);
         Some(Self { record, parsed, paged, collection: OnceCell::new() })
     }
 
@@ -142,10 +141,7 @@ impl<S: Store> Reader<S> {
     fn read_between(&mut self, time: WallTime, now: WallTime, body: &[u8], reply: &mut Vec<u8>) {
         self.now_ms.set(time.as_millis());
         self.first_expiry.set(None);
-        let length = reply.len();
-        if unless_lost(|| execution::read(self, now.max(time), body, reply)).is_none() {
-            reply.truncate(length);
-        }
+        let _ = reply_unless_lost(reply, |reply| execution::read(self, now.max(time), body, reply));
     }
 
     /// See [`Engine::evaluate`](crate::Engine::evaluate); at this log time, for whoever knows that all before it has
@@ -153,12 +149,7 @@ impl<S: Store> Reader<S> {
     pub fn evaluate(&mut self, time: WallTime, body: &[u8], reply: &mut Vec<u8>) -> bool {
         let time = time.max(self.shared.time());
         self.now_ms.set(time.as_millis());
-        let length = reply.len();
-        let is_certain = unless_lost(|| evaluate(self, time, body, reply));
-        if is_certain.is_none() {
-            reply.truncate(length);
-        }
-        is_certain.unwrap_or(false)
+        reply_unless_lost(reply, |reply| evaluate(self, time, body, reply)).unwrap_or(false)
     }
 
     /// The log time at which the first of the keys that the last read has seen expires; of any key, if it has not
@@ -247,10 +238,7 @@ impl<S: Store> ReadView<S> {
         reply: &mut Vec<u8>,
     ) -> Option<WallTime> {
         let keys = KeysAt { shared, moment: self, database: Cell::new(Database::FIRST) };
-        let length = reply.len();
-        if unless_lost(|| execution::read(&keys, now.max(self.time), body, reply)).is_none() {
-            reply.truncate(length);
-        }
+        let _ = reply_unless_lost(reply, |reply| execution::read(&keys, now.max(self.time), body, reply));
         self.next_expiry.map(moment)
     }
 
@@ -297,7 +285,7 @@ impl<S: Store> Keys for KeysAt<'_, S> {
         let (space, view) = (self.at().space, &self.moment.view);
         let found = self.shared.store.get_in(view, &data_key(space, key));
         Read::new(key, self.shared.succeeded(found)??, self.moment.time.as_millis(), |head| {
-            source(self.shared, space, head, Place::View(Arc::clone(view)))
+            paged(self.shared, space, head, Place::View(Arc::clone(view)))
         })
     }
 
@@ -414,7 +402,7 @@ impl<S: Store> Keys for Reader<S> {
         });
         let (record, view) = self.shared.succeeded(stored)??;
         let read = Read::new(key, record, self.now_ms.get(), |head| {
-            source(&self.shared, space, head, view.map_or(Place::Now, Place::View))
+            paged(&self.shared, space, head, view.map_or(Place::Now, Place::View))
         })?;
         self.saw(read.next_change(self.now_ms.get()));
         Some(read)

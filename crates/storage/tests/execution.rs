@@ -1,16 +1,16 @@
 //! Parallel execution: whatever order the lanes run in, answers and state are those of one thread.
 
-use core::ops::ControlFlow;
+mod common;
+
+use common::Watched;
 use std::collections::VecDeque;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 use syros_commands::families::RecordVersions;
 use syros_commands::{Operation, Reply, describe};
 use syros_storage::conformance::{Generator, body_if_data, body_of};
 use syros_storage::execution::{Dispatcher, ExecutedUpdate, Item, ItemProgress, ReadWay, Task, Worker};
-use syros_storage::{
-    Change, DiskEngine, Engine, Lane, MemoryEngine, MemoryStore, Pressure, Reader, Store, StoreError,
-};
+use syros_storage::{DiskEngine, Engine, Lane, MemoryEngine, MemoryStore, Reader};
 use syros_types::{Footprint, OpNumber, Prng, WallTime};
 
 /// What is asked for at a barrier: the answer to a read, or that what has expired be removed.
@@ -251,81 +251,6 @@ fn log_time_does_not_overtake_a_checkpoint() {
     assert_eq!(again.time(), WallTime(1_000));
 }
 
-/// What happens after the next lookup.
-type Meanwhile = Arc<Mutex<Option<Box<dyn FnOnce() + Send>>>>;
-
-/// A store that does something when a key has been looked up: what another thread may do just then.
-struct Busy(MemoryStore, Meanwhile);
-
-impl Store for Busy {
-    type Value = <MemoryStore as Store>::Value;
-    type View = <MemoryStore as Store>::View;
-
-    const PAGED_FROM: usize = MemoryStore::PAGED_FROM;
-
-    fn merges(&self) -> bool {
-        self.0.merges()
-    }
-
-    fn get(&self, key: &[u8]) -> Result<Option<Self::Value>, StoreError> {
-        let found = self.0.get(key);
-        let meanwhile = self.1.lock().unwrap().take();
-        if let Some(meanwhile) = meanwhile {
-            meanwhile();
-        }
-        found
-    }
-
-    fn write(&self, changes: impl Iterator<Item = (impl AsRef<[u8]>, Change)>) -> Result<(), StoreError> {
-        self.0.write(changes)
-    }
-
-    fn view(&self) -> Self::View {
-        self.0.view()
-    }
-
-    fn get_in(&self, view: &Self::View, key: &[u8]) -> Result<Option<Self::Value>, StoreError> {
-        self.0.get_in(view, key)
-    }
-
-    fn walk(
-        &self,
-        view: Option<&Self::View>,
-        from: &[u8],
-        visit: impl FnMut(&[u8], &[u8]) -> ControlFlow<()>,
-    ) -> Result<(), StoreError> {
-        self.0.walk(view, from, visit)
-    }
-
-    fn seal(&self) -> Result<(), StoreError> {
-        self.0.seal()
-    }
-
-    fn flush(&self) -> Result<(), StoreError> {
-        self.0.flush()
-    }
-
-    fn compact(&self) -> Result<bool, StoreError> {
-        self.0.compact()
-    }
-
-    fn forget(&self, from: &[u8], until: &[u8]) -> Result<(), StoreError> {
-        self.0.forget(from, until)
-    }
-
-    fn pressure(&self) -> Pressure {
-        self.0.pressure()
-    }
-
-    fn approximate_len(&self) -> usize {
-        self.0.approximate_len()
-    }
-
-    fn disk_bytes(&self) -> u64 {
-        self.0.disk_bytes()
-    }
-}
-
 /// Whatever a transaction has done so far, nobody else sees any of it before it is committed.
 #[test]
 fn nobody_sees_half_of_a_transaction() {
@@ -380,8 +305,8 @@ fn nobody_sees_half_of_a_transaction() {
 #[test]
 fn what_is_looked_up_twice_is_not_read_in_passing() {
     let body = |text: &str| body_of(&text.split(' ').map(str::as_bytes).collect::<Vec<_>>());
-    let meanwhile = Meanwhile::default();
-    let (engine, _) = DiskEngine::open(Busy(MemoryStore::new(), Arc::clone(&meanwhile))).unwrap();
+    let store = Watched::default();
+    let (engine, _) = DiskEngine::open(store.clone()).unwrap();
     let shared = engine.into_shared();
     let mut lane = Lane::new(Arc::clone(&shared));
     let mut set = move |value: &str| {
@@ -389,7 +314,7 @@ fn what_is_looked_up_twice_is_not_read_in_passing() {
         lane.commit();
     };
     set("old");
-    *meanwhile.lock().unwrap() = Some(Box::new(move || set("new")));
+    *store.1.meanwhile.lock().unwrap() = Some(Box::new(move || set("new")));
     let twice = body("MGET k k");
     let mut reply = Vec::new();
     Reader::new(shared).read(WallTime(1_000), &twice, &mut reply);

@@ -1,138 +1,22 @@
 //! Large collections on disk lie in pages: what commands read and write of them, that no page is left, that readers see one
 //! moment, and what happens if a page cannot be had.
 
+mod common;
+
+use common::{Counters, Watched, is_page};
 use core::ops::ControlFlow;
 use core::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::thread;
 use syros_commands::Reply;
 use syros_storage::conformance::{Generator, body_if_data, body_of};
-use syros_storage::{Change, DiskEngine, Engine, Lane, MemoryStore, Pressure, Reader, Store, StoreError};
+use syros_storage::{DiskEngine, Engine, Lane, MemoryStore, Reader, Store};
 use syros_types::{Database, OpNumber, Prng, WallTime};
 
-type Wrapped = <MemoryStore as Store>::Value;
-
-/// A store that is looked at: how often it is asked for something, and how much is written.
-#[derive(Clone, Default)]
-struct Watched(MemoryStore, Arc<Counters>);
-
-#[derive(Default)]
-struct Counters {
-    reads: AtomicU64,
-    written: AtomicU64,
-    written_bytes: AtomicU64,
-    /// A write shows its changes one after the other, with others at work in between.
-    is_torn: AtomicBool,
-    /// Pages cannot be read.
-    refuses: AtomicBool,
-    /// Pages have been lost.
-    lost: AtomicBool,
-    /// What others do when a record has been read next.
-    meanwhile: Mutex<Option<Box<dyn FnOnce() + Send>>>,
-}
-
-impl Counters {
-    fn take(&self) -> (u64, u64, u64) {
-        let take = |counter: &AtomicU64| counter.swap(0, Ordering::Relaxed);
-        (take(&self.reads), take(&self.written), take(&self.written_bytes))
-    }
-}
-
-fn is_page(key: &[u8]) -> bool {
-    matches!(key.first(), Some(b'p' | b'P'))
-}
-
-impl Watched {
-    fn asked(&self, key: &[u8], found: Option<Wrapped>) -> Result<Option<Wrapped>, StoreError> {
-        self.1.reads.fetch_add(1, Ordering::Relaxed);
-        if is_page(key) && self.1.refuses.load(Ordering::Relaxed) {
-            return Err(StoreError::other("read", "the disk is gone"));
-        }
-        Ok(found.filter(|_| !is_page(key) || !self.1.lost.load(Ordering::Relaxed)))
-    }
-}
-
-impl Store for Watched {
-    type Value = Wrapped;
-    type View = <MemoryStore as Store>::View;
-
-    const PAGED_FROM: usize = 8 << 10;
-
-    fn merges(&self) -> bool {
-        self.0.merges()
-    }
-
-    fn get(&self, key: &[u8]) -> Result<Option<Wrapped>, StoreError> {
-        let found = self.asked(key, self.0.get(key)?);
-        let meanwhile = self.1.meanwhile.lock().expect("nothing panicked").take();
-        if let Some(meanwhile) = meanwhile {
-            meanwhile();
-        }
-        found
-    }
-
-    fn write(&self, changes: impl Iterator<Item = (impl AsRef<[u8]>, Change)>) -> Result<(), StoreError> {
-        let is_torn = self.1.is_torn.load(Ordering::Relaxed);
-        let counted = changes.inspect(|(key, change)| {
-            self.1.written.fetch_add(1, Ordering::Relaxed);
-            let bytes = key.as_ref().len() + if let Change::Put(value) = change { value.len() } else { 0 };
-            self.1.written_bytes.fetch_add(bytes as u64, Ordering::Relaxed);
-        });
-        if !is_torn {
-            return self.0.write(counted);
-        }
-        for change in counted {
-            self.0.write([change].into_iter())?;
-            thread::yield_now();
-        }
-        Ok(())
-    }
-
-    fn view(&self) -> Self::View {
-        self.0.view()
-    }
-
-    fn get_in(&self, view: &Self::View, key: &[u8]) -> Result<Option<Wrapped>, StoreError> {
-        self.asked(key, self.0.get_in(view, key)?)
-    }
-
-    fn walk(
-        &self,
-        view: Option<&Self::View>,
-        from: &[u8],
-        visit: impl FnMut(&[u8], &[u8]) -> ControlFlow<()>,
-    ) -> Result<(), StoreError> {
-        self.0.walk(view, from, visit)
-    }
-
-    fn seal(&self) -> Result<(), StoreError> {
-        self.0.seal()
-    }
-
-    fn flush(&self) -> Result<(), StoreError> {
-        self.0.flush()
-    }
-
-    fn compact(&self) -> Result<bool, StoreError> {
-        self.0.compact()
-    }
-
-    fn forget(&self, from: &[u8], until: &[u8]) -> Result<(), StoreError> {
-        // Some may stay: records do.
-        if from.first() == Some(&b'd') { Ok(()) } else { self.0.forget(from, until) }
-    }
-
-    fn pressure(&self) -> Pressure {
-        self.0.pressure()
-    }
-
-    fn approximate_len(&self) -> usize {
-        self.0.approximate_len()
-    }
-
-    fn disk_bytes(&self) -> u64 {
-        self.0.disk_bytes()
-    }
+/// What has been counted since this was asked last: lookups, records written, and their bytes.
+fn take(counters: &Counters) -> (u64, u64, u64) {
+    let take = |counter: &AtomicU64| counter.swap(0, Ordering::Relaxed);
+    (take(&counters.reads), take(&counters.written), take(&counters.written_bytes))
 }
 
 /// How many pages there are, and how many of these are noted as dead.
@@ -227,10 +111,10 @@ fn commands_read_and_write_the_pages_on_their_way() {
         ("RENAME hash2 hash", 4),
     ];
     for (command, most) in commands {
-        store.1.take();
+        take(&store.1);
         let reply = apply(&mut engine, &words(command));
         assert_ne!(reply.first(), Some(&b'-'), "{command}");
-        let (reads, written, bytes) = store.1.take();
+        let (reads, written, bytes) = take(&store.1);
         assert!(reads <= most + 3 && written <= most + 2, "{command}: {reads} reads, {written} written");
         assert!(bytes <= most * 4000, "{command}: {bytes} bytes");
     }
@@ -253,10 +137,10 @@ fn commands_read_and_write_the_pages_on_their_way() {
         "EXISTS set",
     ];
     for command in reads {
-        store.1.take();
+        take(&store.1);
         let reply = ask(&engine, command);
         assert_ne!(reply.first(), Some(&b'-'), "{command}");
-        let (reads, ..) = store.1.take();
+        let (reads, ..) = take(&store.1);
         assert!(reads <= 14, "{command}: {reads} reads");
     }
     // What goes is not looked at; it is given back in bounded steps.
@@ -269,18 +153,18 @@ fn commands_read_and_write_the_pages_on_their_way() {
         ("UNLINK list sorted stream", 20),
     ] {
         let mut lane = Lane::new(Arc::clone(engine.shared()));
-        store.1.take();
+        take(&store.1);
         lane.begin_entry(OpNumber(1));
         lane.execute(WallTime(0), &body_of(&words(command)), &mut Vec::new());
         lane.commit();
-        let (reads, written, _) = store.1.take();
+        let (reads, written, _) = take(&store.1);
         assert!(reads + written <= most, "{command}: {reads} reads, {written} written");
     }
     assert!(engine.shared().has_to_purge());
     let mut steps = 0;
     while engine.shared().has_to_purge() {
         engine.shared().purge();
-        let (reads, written, _) = store.1.take();
+        let (reads, written, _) = take(&store.1);
         assert!(reads <= 16 && written <= 16 * 70, "{reads} reads, {written} written");
         steps += 1;
     }
@@ -532,12 +416,12 @@ fn expired_fields_are_removed_in_small_steps() {
         apply(&mut engine, &command);
     }
     let shared = engine.into_shared();
-    store.1.take();
+    take(&store.1);
     shared.advance(WallTime(10_000));
     let mut steps = 0;
     while shared.has_to_purge() {
         shared.purge();
-        let (.., bytes) = store.1.take();
+        let (.., bytes) = take(&store.1);
         assert!(bytes <= 1 << 20, "{bytes} bytes");
         steps += 1;
     }

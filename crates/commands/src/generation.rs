@@ -1,7 +1,7 @@
 //! Which commands a node knows that may be of an earlier build.
 
 use crate::describe::operations;
-use crate::families::{Command, Condition, RunTerms};
+use crate::families::{Command, Condition, ObjectAspect, RunTerms};
 use crate::limits::WHOLE_KEYSPACE_OPERATIONS_MAX;
 use crate::operation::Operation;
 use crate::rdb;
@@ -21,11 +21,13 @@ pub enum Generation {
     StreamPayloads,
     /// Scripts and functions that are told that the data may not grow, or whose fuel is counted as theirs alone.
     ScriptTerms,
+    /// DEBUG OBJECT, and DEBUG in scripts.
+    Debugging,
 }
 
 impl Generation {
     /// The newest one.
-    pub const NEWEST: Self = Self::ScriptTerms;
+    pub const NEWEST: Self = Self::Debugging;
 
     /// The newest generation that a node knows which speaks this version of the wire format.
     #[must_use]
@@ -35,7 +37,8 @@ impl Generation {
             11 => Self::Collections,
             12 => Self::Programs,
             13 => Self::StreamPayloads,
-            _ => Self::ScriptTerms,
+            14 | 15 => Self::ScriptTerms,
+            _ => Self::Debugging,
         }
     }
 
@@ -48,6 +51,8 @@ impl Generation {
     fn of_command(command: &Command<'_>) -> Self {
         match command {
             Command::Set(set) if matches!(set.parts().condition, Condition::IfEqual(_)) => Self::Collections,
+            Command::Object(object) if object.aspect == ObjectAspect::Everything => Self::Debugging,
+            other if other.terms().is_some_and(|terms| terms.debugs) => Self::Debugging,
             other if other.terms().is_some_and(RunTerms::is_new) => Self::ScriptTerms,
             Command::Restore(restore) if rdb::is_of_stream(restore.payload) => Self::StreamPayloads,
             Command::RestoreReplace(restore) if rdb::is_of_stream(restore.payload) => Self::StreamPayloads,

@@ -19,6 +19,7 @@ mod double;
 mod effects;
 mod encoding;
 mod error;
+mod example;
 pub mod execution;
 mod extended;
 pub mod families;
@@ -49,6 +50,7 @@ pub use describe::{
 pub use double::{parse_double, write_decimal, write_double};
 pub use effects::Effects;
 pub use error::{CommandError, ExecutionError, NO_MEMORY};
+pub use example::put_example;
 pub use extended::Extended;
 pub use families::specification::{
     CommandKind, CommandSpec, KeyPositions, KeyWord, KeysBehind, LookupReply, SubcommandSpec,

@@ -5,6 +5,7 @@
 
 use crate::access::{Databases, DatabasesMut, Keys as _, KeysMut as _};
 use crate::error::{ExecutionError, NO_MEMORY};
+use crate::example::put_example;
 use crate::families::definition::{ExecutionResult, View};
 use crate::families::script_name;
 use crate::families::specification::{CommandKind, CommandSpec};
@@ -21,7 +22,7 @@ use crate::reply::{
     put_integer, put_map, put_nil, put_pairs, put_set, put_simple, put_verbatim,
 };
 use crate::table::lookup;
-use crate::words::database as parse_database;
+use crate::words::{database as parse_database, is};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use syros_scripts::{Flags, Host, Input, Limits, Outcome, Reply};
@@ -240,7 +241,7 @@ pub(crate) fn read<D: Databases>(
 /// The terms of something that only reads.
 const fn reading(owns_everything: bool) -> RunTerms {
     // One member runs it, or it stands beside updates, where builds that cannot count so run none.
-    RunTerms { owns_everything, counts_script_alone: true, lacks_memory: false }
+    RunTerms { owns_everything, counts_script_alone: true, lacks_memory: false, debugs: false }
 }
 
 /// What a script says about itself, or what is wrong with that.
@@ -311,6 +312,7 @@ fn start<T: Target>(
         declared: (!run.terms.owns_everything).then(|| keys.iter().copied().collect()),
         is_read: is_read || run.flags.no_writes,
         lacks_memory,
+        debugs: run.terms.debugs,
         seed: run.seed,
         calls: 0,
         messages: Vec::new(),
@@ -361,6 +363,8 @@ struct Runner<'a, T> {
     is_read: bool,
     /// The data may not grow.
     lacks_memory: bool,
+    /// It may call DEBUG.
+    debugs: bool,
     seed: u64,
     calls: u64,
     messages: Vec<Message>,
@@ -383,8 +387,10 @@ impl<T: Target> Host for Runner<'_, T> {
             return refused(b"ERR Wrong number of args calling command from script");
         }
         // As by Valkey 8, commands that wait are executed. They do not wait.
-        let is_refused =
-            spec.flags.contains(&"noscript") && !spec.flags.contains(&"blocking") && !is_wait(spec);
+        let is_refused = spec.flags.contains(&"noscript")
+            && !spec.flags.contains(&"blocking")
+            && !is_wait(spec)
+            && !(self.debugs && spec.local == Some(ConnectionCommand::Debug));
         if is_refused || spec.group == "scripting" || spec.kind == CommandKind::Blind {
             return refused(NOT_ALLOWED);
         }
@@ -395,7 +401,7 @@ impl<T: Target> Host for Runner<'_, T> {
                 let kind = if is_shard { SubscriptionKind::Shard } else { SubscriptionKind::Channel };
                 self.publish(kind, words)
             }
-            Ok(Parsed::Local(command)) => (self.local(command, words), 0),
+            Ok(Parsed::Local(command)) => (self.local(command, words, is_newer), 0),
             Ok(Parsed::Data(mut operation)) => {
                 if self.is_read && !operation.command.is_read() {
                     return refused(READ_ONLY);
@@ -469,7 +475,7 @@ impl<T: Target> Runner<'_, T> {
     }
 
     /// A command that a connection answers by itself.
-    fn local(&mut self, command: ConnectionCommand, words: &[&[u8]]) -> Reply {
+    fn local(&mut self, command: ConnectionCommand, words: &[&[u8]], is_newer: bool) -> Reply {
         match (command, words) {
             (ConnectionCommand::Ping, [_]) => Reply::Status(b"PONG".to_vec()),
             (ConnectionCommand::Ping | ConnectionCommand::Echo, [_, text]) => Reply::Bulk(text.to_vec()),
@@ -486,6 +492,15 @@ impl<T: Target> Runner<'_, T> {
                 }
                 Err(error) => Reply::Error(error.text()),
             },
+            // The time of a script stands still: it could not tell how long it has slept.
+            (ConnectionCommand::Debug, [_, name, _]) if is(name, "sleep") => Reply::Status(b"OK".to_vec()),
+            (ConnectionCommand::Debug, [_, name, kind]) if is(name, "protocol") => {
+                let mut encoded = Vec::new();
+                match put_example(kind, &mut encoded).then(|| ReplyRef::decode(&mut &encoded[..])) {
+                    Some(Ok(reply)) => to_reply(reply, is_newer),
+                    _ => Reply::Error(NOT_ALLOWED.to_vec()),
+                }
+            }
             // Nothing is known of other members while a script is executed.
             (ConnectionCommand::Wait, _) => Reply::Integer(0),
             (ConnectionCommand::WaitAof, _) => Reply::Array(vec![Reply::Integer(0), Reply::Integer(0)]),

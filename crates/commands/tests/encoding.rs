@@ -252,7 +252,7 @@ fn malformed_bodies_are_refused() {
         (&[41, 0, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 2], Malformed::Number),
         (&[1, 0, 0], Malformed::Opcode(0)),
         (&[127, 187, 1, b'k', 1, b'l', 2], Malformed::Options(2)),
-        (&[127, 188, 4, 1, b'k'], Malformed::Options(4)),
+        (&[127, 188, 5, 1, b'k'], Malformed::Options(5)),
         (&[80, 1, b'k', 3, 1, 0], Malformed::Options(3)),
         (&[127, 192, 1, b'k', 1, 1, b'x'], Malformed::Options(0)),
         (&[127, 192, 1, b'k', 2, 5, b's', b't', b'o', b'r', b'e', 1, b'l'], Malformed::Options(0)),

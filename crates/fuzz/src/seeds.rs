@@ -283,6 +283,8 @@ const TOOL_COMMANDS: &[&str] = &[
     "CONFIG GET slow* timeout",
     "CONFIG SET slowlog-log-slower-than 0 maxmemory 1mb",
     "DEBUG SLEEP 0.1",
+    "DEBUG OBJECT k",
+    "DEBUG SET-DISABLE-DENY-SCRIPTS 1",
     "INFO everything",
     "LATENCY HISTOGRAM get",
     "MONITOR",

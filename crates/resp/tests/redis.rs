@@ -238,6 +238,8 @@ fn what_tools_ask_is_answered_as_by_redis() {
         "CONFIG GET timeout",
         "DEBUG",
         "DEBUG SLEEP 0",
+        "DEBUG OBJECT k",
+        "DEBUG OBJECT",
         "DEBUG JMAP",
         "LASTSAVE x",
         "LATENCY",

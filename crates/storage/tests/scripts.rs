@@ -276,6 +276,40 @@ fn a_script_stays_in_its_database_and_removes_no_other_keys_than_it_names() {
     }
 }
 
+/// DEBUG SET-DISABLE-DENY-SCRIPTS is a term of the call, so that all members execute it alike.
+#[test]
+fn a_script_calls_debug_if_its_terms_say_so() {
+    let run = |script: &str, debugs: bool| {
+        let words = ["eval", script, "1", "k"];
+        let words: Vec<&[u8]> = words.iter().map(|word| word.as_bytes()).collect();
+        let Ok(Parsed::Data(mut operation)) = parse(&words) else { panic!("a script") };
+        operation.terms_mut().expect("an update").debugs = debugs;
+        let mut body = Vec::new();
+        operation.encode(&mut body);
+        let (mut memory, mut disk) = (MemoryEngine::new(), disk());
+        let answer = apply(&mut memory, 1, &body);
+        assert_eq!(apply(&mut disk, 1, &body), answer, "{script}");
+        answer
+    };
+    let refused = "-ERR This Redis command is not allowed from script";
+    let object = "redis.call('set', KEYS[1], 'value') return redis.call('debug', 'object', KEYS[1])";
+    for (script, expected) in [
+        ("return redis.pcall('debug', 'sleep', 3600)", "OK"),
+        ("return redis.pcall('debug', 'protocol', 'integer')", "12345"),
+        ("return redis.pcall('debug', 'protocol', 'nosuch')", refused),
+        ("return redis.pcall('debug', 'error', 'x')", refused),
+        ("return redis.pcall('debug', 'set-disable-deny-scripts', 0)", refused),
+        ("return redis.pcall('debug', 'protocol', 'map')", "[0 0 1 1 2 0]"),
+        (object, "Value at:0x0 refcount:1 encoding:embstr serializedlength:6 lru:0 lru_seconds_idle:0"),
+        ("return redis.pcall('debug', 'object', KEYS[1])", "-ERR no such key"),
+        ("return redis.pcall('shutdown')", refused),
+    ] {
+        assert_eq!(run(script, true), expected, "{script}");
+        assert!(run(script, false).starts_with(refused), "{script}");
+    }
+    assert!(run("return redis.call('debug', 'object', 'other')", true).contains("was not declared"));
+}
+
 const ANY: &str = "#!lua flags=allow-undeclared-keys\n";
 
 #[test]

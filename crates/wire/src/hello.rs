@@ -13,15 +13,15 @@ use syros_protocol::replica::Durability;
 use syros_types::{ConfigurationId, Group, Incarnation, NodeId, ReplicaId, Roster, micros};
 
 /// Version of the wire format that this code speaks.
-pub const VERSION: u16 = 15;
+pub const VERSION: u16 = 16;
 
 /// The oldest version that this code speaks as well, so that a cluster is upgraded one node after the other. It lacks what a
 /// node says of its life and configuration; its frames are those of the first configuration. Versions 5 to 9, 12 and 14 lack messages: see
 /// [`version_of`](crate::version_of); no version before 7 knows the mixed mode, so that such a process and a node of a mixed
 /// cluster refuse each other. Versions before 11 know no operations but those on strings,
 /// those before 12 neither streams nor scripts nor what else `Generation::Programs` names, those before 13 no
-/// transactions of many scripts and no payloads of streams, and those before 14 no scripts that
-/// are told that memory is short or how fuel is counted.
+/// transactions of many scripts and no payloads of streams, those before 14 no scripts that
+/// are told that memory is short or how fuel is counted, and those before 16 no DEBUG in scripts and none of data.
 pub const VERSION_MIN: u16 = 4;
 
 /// What every handshake starts with.
@@ -413,7 +413,7 @@ mod tests {
         let client = Hello { cluster: ANY_CLUSTER, nonce: None, sender: Sender::Client };
         assert_eq!(encoded(&client), *b"SYRS\x04\0\0\0\0\0\0\0\0\0\0\x01");
         let parts: [&[u8]; 10] = [
-            b"SYRS\x0f\0\x08\x07\x06\x05\x04\x03\x02\x01",
+            b"SYRS\x10\0\x08\x07\x06\x05\x04\x03\x02\x01",
             &[1],
             &[0xee; 16],
             // Member 2 of 3, supermajority, fsync, the engine.
@@ -470,7 +470,7 @@ mod tests {
         member().encode_as(VERSION_MIN, &mut out);
         assert_eq!(out, encoded(&member()), "which a process of version 4 refuses by name");
         assert_eq!(Hello::version_of_answer(&out), VERSION);
-        assert_eq!(Hello::version_of_answer(b"SYRS\x0f\0"), VERSION);
+        assert_eq!(Hello::version_of_answer(b"SYRS\x10\0"), VERSION);
     }
 
     #[test]
@@ -524,9 +524,9 @@ mod tests {
     fn other_protocols_and_versions_are_refused_by_name() {
         assert_eq!(Hello::decode(b"*1\r\n$4\r\nPING"), Err(HelloError::NotSyros));
         assert_eq!(Hello::decode(b""), Err(HelloError::NotSyros));
-        let error = Hello::decode(b"SYRS\x10\0whatever").unwrap_err();
-        assert_eq!(error, HelloError::Version { theirs: 16, ours: 15 });
-        assert_eq!(error.to_string(), "peer speaks wire format version 16, this process speaks 4 to 15");
+        let error = Hello::decode(b"SYRS\x11\0whatever").unwrap_err();
+        assert_eq!(error, HelloError::Version { theirs: 17, ours: 16 });
+        assert_eq!(error.to_string(), "peer speaks wire format version 17, this process speaks 4 to 16");
     }
 
     #[test]

@@ -88,6 +88,11 @@ pub fn dump(value: &Value, bytes_max: usize) -> Option<Vec<u8>> {
     Some(closed(typed, version))
 }
 
+/// How many bytes a value has in an RDB file, without its type; `None` if it would be longer than `bytes_max`.
+pub(crate) fn value_bytes(value: &Value, bytes_max: usize) -> Option<usize> {
+    write::value(value, bytes_max).map(|typed| typed.len() - 1)
+}
+
 /// True if this may be the payload of a stream, by its first byte.
 pub(crate) fn is_of_stream(payload: &[u8]) -> bool {
     use type_number::{STREAM, STREAM_WITH_ACTIVITY, STREAM_WITH_COUNTERS};

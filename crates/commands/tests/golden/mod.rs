@@ -365,6 +365,7 @@ fn golden_of_keys() -> Vec<(&'static str, Class, Vec<u8>)> {
         ("OBJECT FREQ k", Read, vec![127, 188, 1, 1, b'k']),
         ("OBJECT IDLETIME k", Read, vec![127, 188, 2, 1, b'k']),
         ("OBJECT REFCOUNT k", Read, vec![127, 188, 3, 1, b'k']),
+        ("DEBUG OBJECT k", Read, vec![127, 188, 4, 1, b'k']),
         ("MEMORY USAGE k SAMPLES 0", Read, vec![127, 189, 1, b'k']),
         ("DUMP k", Read, vec![127, 190, 1, b'k']),
         ("RESTORE k 0 \0\x01a\n\0\0\0\0\0\0\0\0\0", Update, with_payload(&[127, 191, 1, b'k', 0])),

@@ -10,7 +10,7 @@ mod watching;
 pub use waiting::Unblocking;
 
 use crate::bytes::ByteQueue;
-use crate::connection_commands::{self, Replies, Session};
+use crate::connection_commands::{self, Replies, Session, debug};
 use crate::context::{Context, Identity};
 use crate::info::tells_keys;
 use crate::limits::{
@@ -588,7 +588,7 @@ impl CommandPipeline {
                         only reads; without a command it is for all that this connection reads from now on";
             return self.reply(|_, out| write_error(out, text.as_bytes()));
         };
-        let (number, parsed) = parse_numbered(&words[1..]);
+        let (number, parsed) = self.parse(&words[1..]);
         match parsed {
             _ if words.len() == 1 => {
                 self.session.read_policy = Some(policy);
@@ -640,8 +640,22 @@ impl CommandPipeline {
         self.slots.push_back(Slot::Command(Answer::Group { slot, shown, command, kept }));
     }
 
+    /// As [`parse_numbered`]. What a client must not know of data, it asks the connection, which says so.
+    fn parse<'a>(&self, words: &'a [&'a [u8]]) -> (Option<usize>, Result<Parsed<'a>, CommandError>) {
+        let (number, parsed) = parse_numbered(words);
+        let spec = number.and_then(|number| commands().get(number));
+        match (parsed, spec.and_then(|spec| spec.local)) {
+            (Ok(Parsed::Data(_)), Some(local @ ConnectionCommand::Debug))
+                if !debug::is_allowed(&self.session) =>
+            {
+                (number, Ok(Parsed::Local(local)))
+            }
+            (parsed, _) => (number, parsed),
+        }
+    }
+
     fn understood(&mut self, words: &[&[u8]], request_bytes: usize, context: &Context<'_>) {
-        let (number, mut parsed) = parse_numbered(words);
+        let (number, mut parsed) = self.parse(words);
         self.on_command(number, words, context);
         if let Ok(Parsed::Data(operation)) = &mut parsed {
             *operation = operation.in_database(self.session.database);
@@ -654,6 +668,7 @@ impl CommandPipeline {
             let may_touch_any = self.session.shared.settings.undeclared_keys.load(Ordering::Relaxed) > 0;
             if let Some(terms) = operation.terms_mut() {
                 terms.counts_script_alone = self.session.shared.counts_scripts_alone();
+                terms.debugs = self.session.shared.scripts_debug() && debug::is_allowed(&self.session);
             }
             self.session.statistics.scripts.tell(operation, may_touch_any);
         }

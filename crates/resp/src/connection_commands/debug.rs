@@ -3,12 +3,12 @@
 use super::{Session, Subcommand, write_help, write_wrong_words};
 use crate::shared::DebugAccess;
 use crate::writer::{
-    Protocol, write_array, write_attribute, write_bulk, write_error, write_integer, write_map, write_nil,
-    write_push, write_reply, write_set, write_simple, write_verbatim,
+    Protocol, write_array, write_attribute, write_bulk, write_error, write_integer, write_push, write_reply,
+    write_simple,
 };
 use std::net::SocketAddr;
 use std::time::Duration;
-use syros_commands::{Double, ReplyRef, glob_matches, parse_integer};
+use syros_commands::{ReplyRef, glob_matches, parse_integer, put_example};
 
 /// The longest sleep: nobody means more.
 const SLEEP_MAX: Duration = Duration::from_secs(3600);
@@ -24,11 +24,16 @@ server.";
 const NO_TYPE: &[u8] = b"ERR Wrong protocol type name. Please use one of the following: \
 string|integer|double|bignum|null|array|set|map|attrib|push|verbatim|true|false";
 
-const SUBCOMMANDS: [Subcommand; 5] = [
+const SUBCOMMANDS: [Subcommand; 7] = [
     Subcommand {
         name: "error",
         arity: 3,
         help: &["ERROR <string>", "    Return an error with <string> as its text."],
+    },
+    Subcommand {
+        name: "object",
+        arity: 3,
+        help: &["OBJECT <key>", "    Show how the value of <key> is kept."],
     },
     Subcommand {
         name: "protocol",
@@ -47,6 +52,14 @@ const SUBCOMMANDS: [Subcommand; 5] = [
         ],
     },
     Subcommand {
+        name: "set-disable-deny-scripts",
+        arity: 3,
+        help: &[
+            "SET-DISABLE-DENY-SCRIPTS (0|1)",
+            "    Whether scripts sent to this node may call DEBUG OBJECT, PROTOCOL and SLEEP.",
+        ],
+    },
+    Subcommand {
         name: "sleep",
         arity: 3,
         help: &["SLEEP <seconds>", "    Have this connection wait for <seconds>. Others do not."],
@@ -59,7 +72,7 @@ const SUBCOMMANDS: [Subcommand; 5] = [
 ];
 
 /// True if a client may use DEBUG.
-fn is_allowed(session: &Session) -> bool {
+pub(crate) fn is_allowed(session: &Session) -> bool {
     match session.shared.debug_access() {
         DebugAccess::Nobody => false,
         DebugAccess::Everybody => true,
@@ -91,6 +104,11 @@ pub(super) fn answer(words: &[&[u8]], session: &Session, out: &mut Vec<u8>) {
         [_, _, text] if is("error") => write_error(out, text),
         [_, _, kind] if is("protocol") => write_example(kind, session.protocol, out),
         [_, _, _] if is("set-active-expire") => write_simple(out, b"OK"),
+        [_, _, flag] if is("set-disable-deny-scripts") => {
+            // What is no number is 0, as in Redis.
+            session.shared.set_scripts_debug(parse_integer(flag).is_some_and(|number| number != 0));
+            write_simple(out, b"OK");
+        }
         [_, _, length, pattern] if is("stringmatch-len") => {
             let length = parse_integer(length).and_then(|length| usize::try_from(length).ok());
             match length.filter(|length| *length <= MATCH_BYTES_MAX && pattern.len() <= PATTERN_BYTES_MAX) {
@@ -108,53 +126,26 @@ pub(super) fn answer(words: &[&[u8]], session: &Session, out: &mut Vec<u8>) {
     }
 }
 
-/// Appends a value of a type. Its values are Redis's: tests of clients expect them.
-#[expect(clippy::approx_constant, reason = "it is Redis's example of a double, not a rounded pi")]
+/// Appends a value of a type.
 fn write_example(kind: &[u8], protocol: Protocol, out: &mut Vec<u8>) {
-    match kind.to_ascii_lowercase().as_slice() {
-        b"string" => write_bulk(out, b"Hello World"),
-        b"integer" => write_integer(out, 12345),
-        b"double" => write_reply(out, protocol, ReplyRef::Double(Double::new(3.141))),
-        b"bignum" => {
-            write_reply(out, protocol, ReplyRef::BigNumber(b"1234567999999999999999999999999999999"));
+    if kind.eq_ignore_ascii_case(b"push") {
+        if protocol == Protocol::Resp2 {
+            return write_error(out, b"ERR RESP2 is not supported by this command");
         }
-        b"null" => write_nil(out, protocol),
-        b"array" => {
-            write_array(out, 3);
-            (0..3).for_each(|number| write_integer(out, number));
-        }
-        b"set" => {
-            write_set(out, protocol, 3);
-            (0..3).for_each(|number| write_integer(out, number));
-        }
-        b"map" => {
-            write_map(out, protocol, 3);
-            for number in 0..3 {
-                write_integer(out, number);
-                write_reply(out, protocol, ReplyRef::Boolean(number == 1));
-            }
-        }
-        b"attrib" => {
-            if write_attribute(out, protocol, 1) {
-                write_bulk(out, b"key-popularity");
-                write_array(out, 2);
-                write_bulk(out, b"key:123");
-                write_integer(out, 90);
-            }
-            write_bulk(out, b"Some real reply following the attribute");
-        }
-        b"push" if protocol == Protocol::Resp2 => {
-            write_error(out, b"ERR RESP2 is not supported by this command");
-        }
-        b"push" => {
-            write_push(out, protocol, 2);
-            write_bulk(out, b"server-cpu-usage");
-            write_integer(out, 42);
-            write_bulk(out, b"Some real reply following the push reply");
-        }
-        b"verbatim" => write_verbatim(out, protocol, b"This is a verbatim\nstring"),
-        b"true" => write_reply(out, protocol, ReplyRef::Boolean(true)),
-        b"false" => write_reply(out, protocol, ReplyRef::Boolean(false)),
+        write_push(out, protocol, 2);
+        write_bulk(out, b"server-cpu-usage");
+        write_integer(out, 42);
+        return write_bulk(out, b"Some real reply following the push reply");
+    }
+    if kind.eq_ignore_ascii_case(b"attrib") && write_attribute(out, protocol, 1) {
+        write_bulk(out, b"key-popularity");
+        write_array(out, 2);
+        write_bulk(out, b"key:123");
+        write_integer(out, 90);
+    }
+    let mut encoded = Vec::new();
+    match put_example(kind, &mut encoded).then(|| ReplyRef::decode(&mut &encoded[..])) {
+        Some(Ok(reply)) => write_reply(out, protocol, reply),
         _ => write_error(out, NO_TYPE),
     }
 }

@@ -6,7 +6,7 @@ mod client;
 mod client_filter;
 mod command;
 mod config;
-mod debug;
+pub(crate) mod debug;
 mod hello;
 mod help;
 mod latency;

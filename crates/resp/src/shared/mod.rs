@@ -61,6 +61,10 @@ pub struct Shared {
     debug: DebugAccess,
     /// All members know [`RunTerms::counts_script_alone`](syros_commands::RunTerms::counts_script_alone).
     counts_scripts_alone: AtomicBool,
+    /// All members know [`RunTerms::debugs`](syros_commands::RunTerms::debugs).
+    knows_debugging: AtomicBool,
+    /// DEBUG SET-DISABLE-DENY-SCRIPTS: scripts may call DEBUG.
+    scripts_debug: AtomicBool,
     /// 0: clients are not paused; 1: updates wait; 2: everything waits.
     pause: AtomicU8,
     slow_log: Mutex<SlowLog>,
@@ -120,6 +124,8 @@ impl Shared {
             settings: ConnectionSettings::default(),
             debug,
             counts_scripts_alone: AtomicBool::new(true),
+            knows_debugging: AtomicBool::new(true),
+            scripts_debug: AtomicBool::new(false),
             pause: AtomicU8::new(0),
             slow_log: Mutex::default(),
             latency: Mutex::default(),
@@ -130,6 +136,17 @@ impl Shared {
     /// The newest operations that all connected members know.
     pub fn set_generation(&self, generation: Generation) {
         self.counts_scripts_alone.store(generation >= Generation::ScriptTerms, Ordering::Relaxed);
+        self.knows_debugging.store(generation >= Generation::Debugging, Ordering::Relaxed);
+    }
+
+    /// From now on the scripts of clients that may use DEBUG may call it, or not.
+    pub(crate) fn set_scripts_debug(&self, may_debug: bool) {
+        self.scripts_debug.store(may_debug, Ordering::Relaxed);
+    }
+
+    /// True if scripts may call DEBUG, and all members know how to execute such a script.
+    pub(crate) fn scripts_debug(&self) -> bool {
+        self.scripts_debug.load(Ordering::Relaxed) && self.knows_debugging.load(Ordering::Relaxed)
     }
 
     /// True if whoever executes a script may count its fuel alone.

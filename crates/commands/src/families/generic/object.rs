@@ -9,13 +9,15 @@ use crate::encoding::{Key, choices, fields};
 use crate::error::{CommandError, ExecutionError};
 use crate::families::Command;
 use crate::families::definition::{Definition, ExecutionResult, KeyNames, ReadCommand, View};
+use crate::families::elements::work_of_all;
 use crate::families::specification::{CommandKind, CommandSpec, SubcommandSpec};
 use crate::number::parse_integer;
-use crate::reply::{put_bulk, put_integer, put_nil};
+use crate::rdb;
+use crate::reply::{put_bulk, put_integer, put_nil, put_simple};
 use crate::words::{Words, is};
 use syros_values::{Kind, List, Set, SortedSet, WrongType};
 
-/// OBJECT ENCODING, FREQ, IDLETIME and REFCOUNT: nil if the key does not exist.
+/// OBJECT ENCODING, FREQ, IDLETIME and REFCOUNT: nil if the key does not exist. DEBUG OBJECT: an error then.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Object<'a> {
     /// What is asked for.
@@ -37,6 +39,9 @@ pub enum ObjectAspect {
     IdleTime,
     /// REFCOUNT: 1.
     ReferenceCount,
+    /// DEBUG OBJECT: a line with all of that, and how long the value is in an RDB file. Builds before wire format 16 do not
+    /// know it.
+    Everything,
 }
 
 /// The names of the aspects, in the order of their numbers, as subcommands.
@@ -47,7 +52,7 @@ const ASPECTS: [(&str, &str, ObjectAspect); 4] = [
     ("refcount", "object|refcount", ObjectAspect::ReferenceCount),
 ];
 
-choices!(ObjectAspect: Encoding, Frequency, IdleTime, ReferenceCount);
+choices!(ObjectAspect: Encoding, Frequency, IdleTime, ReferenceCount, Everything);
 
 fields!(Object<'a> = 316 { aspect: ObjectAspect, key: Key });
 
@@ -100,9 +105,22 @@ fn parse(words: Words<'_>) -> Result<Command<'_>, CommandError> {
     }
 }
 
+/// The words of DEBUG, of which OBJECT reads data.
+pub(crate) fn parse_debug(words: Words<'_>) -> Result<Command<'_>, CommandError> {
+    match *words {
+        [_, object, key] if is(object, "object") => {
+            Ok(Object { aspect: ObjectAspect::Everything, key }.into())
+        }
+        _ => Err(CommandError::unknown_subcommand("debug", words[1])),
+    }
+}
+
 impl ReadCommand for Object<'_> {
     fn read<K: Keys>(&self, keys: &K, view: View, reply: &mut Vec<u8>) -> ExecutionResult {
         let Some(found) = keys.get(self.key) else {
+            if self.aspect == ObjectAspect::Everything {
+                return Err(ExecutionError::NoSuchKey);
+            }
             put_nil(reply);
             return Ok(());
         };
@@ -120,9 +138,32 @@ impl ReadCommand for Object<'_> {
                 Uses::Frequency(_) => return Err(ExecutionError::IdleTimeNotTracked),
             },
             ObjectAspect::ReferenceCount => put_integer(reply, 1),
+            ObjectAspect::Everything => {
+                let uses = uses();
+                let mut value = found.to_value();
+                value.drop_due(keys.time_ms(), u64::MAX);
+                let bytes_max = view.reply_end.saturating_sub(reply.len());
+                let length = rdb::value_bytes(&value, bytes_max).ok_or(ExecutionError::ReplyTooLong)?;
+                put_simple(reply, line(encoding(&found)?, length, uses).as_bytes());
+            }
         }
         Ok(())
     }
+
+    fn work_on<K: Keys>(&self, keys: &K) -> usize {
+        match self.aspect {
+            ObjectAspect::Everything => work_of_all(keys, core::iter::once(self.key)),
+            _ => 0,
+        }
+    }
+}
+
+/// What DEBUG OBJECT answers, in the words of Redis. A value has no address, and the clock of uses has no number.
+fn line(encoding: &str, length: usize, uses: Uses) -> String {
+    let idle = if let Uses::Idle(seconds) = uses { seconds } else { 0 };
+    format!(
+        "Value at:0x0 refcount:1 encoding:{encoding} serializedlength:{length} lru:0 lru_seconds_idle:{idle}"
+    )
 }
 
 /// The longest string that Redis keeps beside its head.

@@ -102,6 +102,9 @@ pub struct RunTerms {
     pub lacks_memory: bool,
     /// See [`Limits`](syros_scripts::Limits). Members of builds before wire format 14 cannot do so.
     pub counts_script_alone: bool,
+    /// It may call DEBUG, for tests of clients: DEBUG SET-DISABLE-DENY-SCRIPTS. Members of builds before wire format 16 cannot
+    /// execute it.
+    pub debugs: bool,
 }
 
 impl RunTerms {
@@ -119,18 +122,18 @@ impl RunTerms {
 impl Field<'_> for RunTerms {
     type Content = Self;
 
-    fn put(out: &mut Vec<u8>, Self { owns_everything, lacks_memory, counts_script_alone }: Self) {
-        out.push(
-            u8::from(owns_everything) | u8::from(lacks_memory) << 1 | u8::from(counts_script_alone) << 2,
-        );
+    fn put(out: &mut Vec<u8>, Self { owns_everything, lacks_memory, counts_script_alone, debugs }: Self) {
+        let flags = [owns_everything, lacks_memory, counts_script_alone, debugs];
+        out.push((0..).zip(flags).map(|(bit, flag)| u8::from(flag) << bit).sum());
     }
 
     fn take(input: &mut &[u8]) -> Result<Self, Malformed> {
         match take_u8(input)? {
-            bits @ 0..=7 => Ok(Self {
+            bits @ 0..=15 => Ok(Self {
                 owns_everything: bits & 1 != 0,
                 lacks_memory: bits & 2 != 0,
                 counts_script_alone: bits & 4 != 0,
+                debugs: bits & 8 != 0,
             }),
             other => Err(Malformed::Options(other)),
         }

@@ -40,8 +40,8 @@ enum What {
   syros-lab check recovery --replicas 3 --ops 3 --rule mixed
   syros-lab check recovery --replicas 3 --rule mixed --updates w0,c01,u1 --active 2
 
-`majority` and `supermajority` run the code that replicas run. No replica runs `mixed` yet; its check tries
-every execution of a view, with `w`: an overwrite, `m`: a change without an answer, `u`: a change with
+`majority` and `supermajority` run the code that replicas run. `mixed` is the rule of the default mode; its
+check states the rule once more, and tries every execution of a view, with `w`: an overwrite, `m`: a change without an answer, `u`: a change with
 one, `c`: a copy; and the keys 0, 1. Without --updates it tries w0, m0 and u0 in every arrangement of
 --ops timestamps. The last line reads
 `N configurations, N violations`; the first violation is printed before it.")]

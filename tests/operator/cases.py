@@ -7,6 +7,8 @@ import socket
 import subprocess
 import threading
 import time
+import urllib.error
+import urllib.request
 
 from nodes import (
     GIB,
@@ -899,6 +901,59 @@ def gone_clients(context):
         return waiting == 0 and left == 3, f"{waiting} of 600 clients that have gone wait; of {pushed} jobs {left} are left"
 
 
+def http(port, path):
+    """Status and text of a page."""
+    try:
+        with urllib.request.urlopen(f"http://127.0.0.1:{port}{path}", timeout=5) as answer:
+            return answer.status, answer.read().decode()
+    except urllib.error.HTTPError as error:
+        return error.code, error.read().decode()
+    except OSError as error:
+        return 0, str(error)
+
+
+def metrics(context):
+    """Do /livez, /readyz and /metrics tell how a node is, while others form the cluster with it, die and return?"""
+    ports = [context.port + 40 + index for index in range(3)]
+    if not context.settings.accepts("listen", f'metrics = "127.0.0.1:{ports[0]}"'):
+        raise Skipped("this build has no metrics")
+    each = lambda index: f'metrics = "127.0.0.1:{ports[index]}"'  # noqa: E731
+    with Cluster(context, each=each) as cluster:
+
+        def waits_for(status, text, seconds=20):
+            end = time.time() + seconds
+            while time.time() < end:
+                found = http(ports[0], "/readyz")
+                if found[0] == status and text in found[1]:
+                    return True
+                time.sleep(0.1)
+            return False
+
+        cluster.nodes[0].start(bootstrap=True, wait=False)
+        problems = [] if waits_for(503, "forming") else [f"forming: {http(ports[0], '/readyz')}"]
+        for node in cluster.nodes[1:]:
+            node.start(bootstrap=True, wait=False)
+        cluster.ready()
+        if not waits_for(200, "ok"):
+            problems.append(f"formed: {http(ports[0], '/readyz')}")
+        cluster.nodes[0].ask("SET", "key", "value")
+        text = http(ports[0], "/metrics")[1]
+        for line in ('syros_commands_total{command="set"}', 'syros_command_duration_seconds_bucket{le="+Inf",command="set"}'):
+            if line not in text and line.replace('le="+Inf",command="set"', 'command="set",le="+Inf"') not in text:
+                problems.append(f"{line} is not told")
+        for node in cluster.nodes[1:]:
+            node.kill()
+        if not waits_for(503, "no-quorum"):
+            problems.append(f"alone: {http(ports[0], '/readyz')}")
+        if http(ports[0], "/livez")[0] != 200:
+            problems.append("it lives, and /livez says otherwise")
+        for node in cluster.nodes[1:]:
+            node.start(wait=False)
+        if not waits_for(200, "ok"):
+            problems.append(f"together again: {http(ports[0], '/readyz')}")
+        return not problems, "; ".join(problems) or "forming, ready, without a majority, ready again"
+
+
 # In the order in which they are played; names are those of the rows of FOUND.md.
 CASES = {
     "A1": a1,
@@ -932,4 +987,5 @@ CASES = {
     "B6": http_post,
     "D3": large_value,
     "B7": gone_clients,
+    "metrics": metrics,
 }

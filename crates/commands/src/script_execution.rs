@@ -387,10 +387,9 @@ impl<T: Target> Host for Runner<'_, T> {
             return refused(b"ERR Wrong number of args calling command from script");
         }
         // As by Valkey 8, commands that wait are executed. They do not wait.
-        let is_refused = spec.flags.contains(&"noscript")
-            && !spec.flags.contains(&"blocking")
-            && !is_wait(spec)
-            && !(self.debugs && spec.local == Some(ConnectionCommand::Debug));
+        let is_debug = spec.local == Some(ConnectionCommand::Debug);
+        let is_allowed = spec.flags.contains(&"blocking") || is_wait(spec) || (self.debugs && is_debug);
+        let is_refused = spec.flags.contains(&"noscript") && !is_allowed;
         if is_refused || spec.group == "scripting" || spec.kind == CommandKind::Blind {
             return refused(NOT_ALLOWED);
         }

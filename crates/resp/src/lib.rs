@@ -39,7 +39,7 @@ pub use planted::PlantedBug;
 pub use requests::{ClientFilter, ClientKind, ProcessAnswer, ProcessRequest, WaitRequest};
 pub use schedule::{Completion, Submission};
 pub use shared::{DebugAccess, PauseMode, SLOW_LOG_LENGTH_MAX, Shared};
-pub use statistics::Statistics;
+pub use statistics::{ClientTotals, CommandTotals, Statistics};
 pub use tracking::{TrackingChoice, TrackingCounts, TrackingRequest};
 pub use writer::{
     Protocol, write_array, write_bulk, write_error, write_integer, write_map, write_nil, write_nil_array,

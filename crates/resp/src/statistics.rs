@@ -105,6 +105,19 @@ impl Histogram {
         self.0.iter().position(is_reached).map_or(0, |bucket| Self::end(bucket) - 1)
     }
 
+    /// How many times were below each of these lengths, which rise and are powers of two.
+    fn below(&self, bounds: &[u64]) -> Vec<u64> {
+        let (mut count, mut bucket) = (0, 0);
+        let mut below = |bound: &u64| {
+            while bucket < BUCKETS && Self::end(bucket) <= *bound {
+                count += self.0[bucket].get();
+                bucket += 1;
+            }
+            count
+        };
+        bounds.iter().map(&mut below).collect()
+    }
+
     /// Powers of two, and how many times were below each, as far as that number changes.
     fn cumulative(&self) -> Cumulative {
         let (mut all, mut count, mut bucket) = (Vec::new(), 0, 0);
@@ -120,6 +133,42 @@ impl Histogram {
         }
         all
     }
+}
+
+/// What the clients of a process have done together, since the start or the last CONFIG RESETSTAT, or do at present.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ClientTotals {
+    /// Clients whose commands wait for elements, at present.
+    pub waiting: u64,
+    /// Clients that keep copies of keys, at present.
+    pub tracking: u64,
+    /// Keys that reads have found.
+    pub hits: u64,
+    /// Keys that they have not.
+    pub misses: u64,
+    /// Bytes received.
+    pub input_bytes: u64,
+    /// Bytes sent.
+    pub output_bytes: u64,
+}
+
+/// What became of a command, since the start or the last CONFIG RESETSTAT.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct CommandTotals {
+    /// Its name.
+    pub name: &'static str,
+    /// How often it came.
+    pub calls: u64,
+    /// How often it got an error as its result.
+    pub failed: u64,
+    /// How often it was refused before it became an operation.
+    pub rejected: u64,
+    /// How often it is known how long it took: what a connection answers by itself is not timed.
+    pub timed: u64,
+    /// Microseconds that it took then, together.
+    pub micros: u64,
+    /// How often it took less than each of the lengths that were asked about.
+    pub below: Vec<u64>,
 }
 
 /// When a window of the rates began, and what there had been until then.
@@ -211,6 +260,47 @@ impl Statistics {
     /// How many clients have commands that wait for elements.
     pub(crate) fn blocked(&self) -> u64 {
         self.blocked.load(Ordering::Relaxed)
+    }
+
+    /// What all clients have done. Other threads may ask while it is counted: what is told is then not of one moment.
+    #[must_use]
+    pub fn totals_of_clients(&self) -> ClientTotals {
+        ClientTotals {
+            waiting: self.blocked(),
+            tracking: self.tracking().clients,
+            hits: self.hits.get(),
+            misses: self.misses.get(),
+            input_bytes: self.input_bytes.get(),
+            output_bytes: self.output_bytes.get(),
+        }
+    }
+
+    /// What became of each command that has come, with how often it took less than these lengths in microseconds, which rise
+    /// and are powers of two. Other threads may ask, as above.
+    #[must_use]
+    pub fn totals_of_commands(&self, lengths: &[u64]) -> Vec<CommandTotals> {
+        let all = commands().iter().zip(&self.commands);
+        let of = |(spec, counters): (&syros_commands::CommandSpec, &CommandCounters)| {
+            let (calls, rejected) = (counters.calls.get(), counters.rejected.get());
+            let times = counters.times.get();
+            (calls + rejected > 0).then(|| CommandTotals {
+                name: spec.name,
+                calls,
+                failed: counters.failed.get(),
+                rejected,
+                timed: times.map_or(0, |times| times.total()),
+                micros: counters.micros.get(),
+                below: times.map_or_else(Vec::new, |times| times.below(lengths)),
+            })
+        };
+        all.filter_map(of).collect()
+    }
+
+    /// How many error replies there were, by their first word.
+    #[must_use]
+    pub fn errors(&self) -> Vec<(String, u64)> {
+        let errors = self.errors.lock().unwrap_or_else(PoisonError::into_inner);
+        errors.iter().map(|(code, count)| (String::from_utf8_lossy(code).into_owned(), *count)).collect()
     }
 
     /// Starts all counters again from zero.
@@ -444,6 +534,11 @@ mod tests {
         let [half, most] = [500, 990].map(|thousandths| times.percentile(thousandths));
         assert!((500..=575).contains(&half) && (990..=1023).contains(&most), "{half} {most}");
         assert!(statistics.histograms(&[b"nosuch"]).is_empty());
+        statistics.on_call(0);
+        let [command] = &statistics.totals_of_commands(&[1, 2, 512, 1024, 1 << 30])[..] else {
+            panic!("one command")
+        };
+        assert_eq!((command.timed, &command.below[..]), (1000, &[0, 1, 511, 1000, 1000][..]));
         statistics.reset();
         assert!(statistics.histograms(&[]).is_empty());
     }

@@ -270,6 +270,8 @@ pub struct FrontConfig {
     pub drain_timeout: Duration,
     /// Which Redis clients may use DEBUG.
     pub debug: DebugAccess,
+    /// Where HTTP clients get metrics, and learn whether the process lives and is ready; `None`: nowhere.
+    pub listen_metrics: Option<SocketAddr>,
     /// The session that carries the operations of all Redis clients of this process. Beyond its `in_flight_max`, further
     /// operations wait in their sockets.
     pub client: client::Settings,
@@ -297,6 +299,7 @@ impl Default for FrontConfig {
             quorum_timeout: Duration::from_secs(2),
             drain_timeout: Duration::from_secs(5),
             debug: DebugAccess::default(),
+            listen_metrics: None,
             client: client::Settings { resend: RESEND, ..client::Settings::new() },
         }
     }

@@ -20,6 +20,7 @@ mod event_loop;
 mod execution;
 mod handshake;
 mod info;
+mod inquiries;
 mod inspect;
 mod load_meter;
 mod loading;

@@ -29,6 +29,9 @@ pub(crate) struct Options {
     /// IP address to listen on. There is no authentication: anything but loopback is open to everybody
     #[arg(long, value_name = "IP", default_value_t = REDIS_ADDRESS.ip())]
     bind: IpAddr,
+    /// Where HTTP clients get /metrics, /livez and /readyz, as IP:PORT [default: nowhere]
+    #[arg(long, value_name = "IP:PORT")]
+    metrics: Option<SocketAddr>,
     /// Only talk to the cluster with this id, as the nodes' configuration says it [default: any]
     #[arg(long, value_name = "ID", default_value_t = 0, hide_default_value = true)]
     cluster_id: u64,
@@ -64,6 +67,7 @@ pub(crate) fn run(options: &Options) -> Result<ExitCode, String> {
     syros_logging::install(&options.log.or(syros_logging::Settings::default()))?;
     let mut front = FrontConfig { connections_max: options.connections, ..FrontConfig::default() };
     (front.client.read_policy, front.client.write_policy) = (options.reads, options.writes);
+    front.listen_metrics = options.metrics;
     let config = GatewayConfig {
         cluster: options.cluster_id,
         replicas: options.cluster.clone(),

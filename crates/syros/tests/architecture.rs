@@ -22,13 +22,14 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
     ("net", &["types", "wire"]),
     ("client", &["types", "machine", "protocol", "wire", "net", "commands"]),
     ("resp", &["types", "commands", "scripts"]),
+    ("metrics", &["resp"]),
     ("snapshot", &["types", "protocol", "wire", "wal", "storage"]),
     ("node", &["types", "protocol", "commands", "wire", "wal", "storage", "snapshot", "resp"]),
     (
         "runtime",
         &[
             "types", "machine", "protocol", "wire", "net", "wal", "commands", "storage", "lsm", "snapshot",
-            "node", "resp", "client",
+            "node", "resp", "metrics", "client",
         ],
     ),
     ("checker", &["types"]),

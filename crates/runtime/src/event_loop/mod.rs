@@ -38,9 +38,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use mio::event::Event as IoEvent;
-use mio::{Events, Poll, Token};
+use mio::{Events, Poll, Token, Waker};
+use syros_metrics::Told;
 use syros_node::front_end::{ClientMemory, RedisFrontEnd};
 use syros_protocol::{client, replica};
+use syros_resp::ServerInfo as _;
 use syros_types::{Instant, Now, ReplicaSet, Roster};
 use syros_wire::FrameBuffer;
 
@@ -53,6 +55,7 @@ use crate::connection::{Connections, Deadlines};
 use crate::descriptors::Descriptors;
 use crate::handshake::Introduction;
 use crate::info::ProcessDescription;
+use crate::inquiries::Inquiries;
 use crate::load_meter::LoadMeter;
 use crate::local_replica::LocalReplica;
 use crate::statistics::Statistics;
@@ -149,6 +152,9 @@ pub(crate) struct EventLoop {
     load: LoadMeter,
     /// What this turn has done so far.
     turn: Turn,
+    /// What other threads ask.
+    inquiries: Arc<Inquiries>,
+    waker: Arc<Waker>,
 }
 
 /// What an [`EventLoop`] is made of.
@@ -168,6 +174,8 @@ pub(crate) struct EventLoopParts {
     pub(crate) descriptors: Descriptors,
     pub(crate) client_memory: usize,
     pub(crate) output_bytes_max: usize,
+    pub(crate) inquiries: Arc<Inquiries>,
+    pub(crate) waker: Arc<Waker>,
 }
 
 impl EventLoop {
@@ -211,6 +219,8 @@ impl EventLoop {
             yield_policy: YieldPolicy::default(),
             load: LoadMeter::default(),
             turn: Turn::default(),
+            inquiries: parts.inquiries,
+            waker: parts.waker,
         }
     }
 
@@ -218,6 +228,7 @@ impl EventLoop {
     /// events.
     pub(crate) fn run(mut self) -> io::Result<EndReason> {
         let mut events = Events::with_capacity(EVENTS_PER_TURN);
+        let _running = self.inquiries.begin(Arc::clone(&self.waker));
         if let Some(local) = &mut self.local {
             local.handle(self.now, replica::Event::OwnFrontEnd(OWN_FRONT_END));
             self.front_end.handle(self.now, client::Event::Connected(local.me));
@@ -265,6 +276,7 @@ impl EventLoop {
             self.dispatch_outputs();
         }
         self.answer_key_counts();
+        self.answer_inquiries();
         self.accept_waiting();
         self.dial_due();
         if !self.throttled.is_empty() && !self.is_overloaded() {
@@ -293,6 +305,29 @@ impl EventLoop {
         }
         self.table.recycle();
         Ok(())
+    }
+
+    /// Tells other threads how the process is.
+    fn answer_inquiries(&mut self) {
+        let asked = self.inquiries.take();
+        if asked.is_empty() {
+            return;
+        }
+        let Self { front_end, statistics, local, description, memory, now, .. } = self;
+        let state = (front_end.is_cut_off(), front_end.is_stopping());
+        let shown = (&*memory, front_end.subscriptions());
+        let clients = (self.clients, self.descriptors.redis_clients);
+        let client = (front_end.client(), &*statistics);
+        let mut report = description.state(local.as_ref(), client, clients, shown, state, *now).report();
+        if self.forming.is_some() {
+            // It waits for the other members of a new group, and serves nobody yet.
+            (report.role, report.status, report.leader) = (String::new(), "forming".to_owned(), None);
+        }
+        let told = Told { report, statistics: Arc::clone(&front_end.shared().statistics) };
+        for asker in asked {
+            // Who does not wait any more does not get it.
+            let _ = asker.send(told.clone());
+        }
     }
 
     /// Lets the threads run that this turn has woken, before it does what can wait.

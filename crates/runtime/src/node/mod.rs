@@ -7,22 +7,25 @@ use std::io;
 use std::sync::Arc;
 
 use syros_machine::{MachineKind, StateMachine};
+use syros_metrics::Server;
 use syros_protocol::agreement::{EngineName, SharedSettings};
 use syros_protocol::formation::{Decision, Formation};
 use syros_protocol::replica::Config;
 use syros_types::{Configuration, Group, Incarnation, Roster};
 
-use crate::config::{EngineKind, GatewayConfig, NodeConfig};
+use crate::config::{EngineKind, FrontConfig, GatewayConfig, NodeConfig};
 use crate::descriptors::{self, Demand, Descriptors};
 use crate::directory::{DataDirectory, Identity};
 use crate::discover::discover;
 use crate::disk_engine;
 use crate::event_loop::{EndReason, Forming, Listener, REDIS_LISTENER, REPLICA_LISTENER};
 use crate::handshake::{Introduction, OwnMember};
+use crate::inquiries::Inquiries;
 use crate::loading::Loading;
 use crate::local_replica::{LocalReplica, LocalReplicaParts};
 use crate::machine_memory::machine_memory;
 use crate::memory_engine::MemoryEngineFiles;
+use crate::socket::ListenError;
 use crate::start_error::{StartError, system};
 use crate::stop::Stopper;
 use ports::{log_address, warn_if_exposed, warn_without_secret};
@@ -38,10 +41,15 @@ pub struct Node {
     config: NodeConfig,
     machine: Option<MachineKind>,
     descriptors: Descriptors,
+    inquiries: Arc<Inquiries>,
+    metrics: Option<Server>,
 }
 
 /// A Redis front end without a replica, ready to run.
-pub struct GatewayNode(Process);
+pub struct GatewayNode {
+    process: Process,
+    metrics: Option<Server>,
+}
 
 /// What the node will say of itself.
 fn own_member(
@@ -76,6 +84,16 @@ fn take_mode(replica: &mut Config, configured: Identity, directory: &DataDirecto
         );
     }
     identity
+}
+
+/// Opens the port for metrics, if there is to be one.
+fn start_metrics(front: &FrontConfig, inquiries: &Arc<Inquiries>) -> Result<Option<Server>, StartError> {
+    let Some(address) = front.listen_metrics else { return Ok(None) };
+    let asked = Arc::clone(inquiries);
+    let server = Server::start(address, move || asked.ask());
+    let server = server.map_err(|source| ListenError { address, purpose: "metrics", source })?;
+    tracing::info!(address = %server.address(), "this process tells its metrics over HTTP: /metrics, /livez, /readyz");
+    Ok(Some(server))
 }
 
 /// The engine as members compare it: what stands behind an engine on disk is a member's own business.
@@ -133,15 +151,19 @@ impl Node {
             peer_clients: Some(config.front.connections_max),
         };
         let descriptors = descriptors::claim(demand, "limits.connections").map_err(system("enough files"))?;
-        let process = Self::start_process(config.clone(), machine, descriptors, None, None)?;
-        Ok(Self { process, config: NodeConfig { bootstrap: false, ..config }, machine, descriptors })
+        let inquiries = Arc::<Inquiries>::default();
+        let metrics = start_metrics(&config.front, &inquiries)?;
+        let rest = (None, Arc::clone(&inquiries));
+        let process = Self::start_process(config.clone(), machine, descriptors, rest, None)?;
+        let config = NodeConfig { bootstrap: false, ..config };
+        Ok(Self { process, config, machine, descriptors, inquiries, metrics })
     }
 
     fn start_process(
         mut config: NodeConfig,
         machine: Option<MachineKind>,
         descriptors: Descriptors,
-        stopper: Option<Stopper>,
+        (stopper, inquiries): (Option<Stopper>, Arc<Inquiries>),
         formed: Option<Roster>,
     ) -> Result<Process, StartError> {
         let group = Group::new(config.replicas.len()).map_err(StartError::Group)?;
@@ -194,7 +216,8 @@ impl Node {
             // Redis clients find the port closed as long as nobody can serve them; that it can be had is known.
             drop(redis);
             let forming = NodeState::Forming(Box::new(Forming::new(formation, directory)));
-            return base.into_process(cluster, &config.front, None, Some((replicas, forming)), stopper);
+            let rest = (stopper, inquiries);
+            return base.into_process(cluster, &config.front, None, Some((replicas, forming)), rest);
         }
         match &redis {
             Some(redis) => {
@@ -241,7 +264,7 @@ impl Node {
         .map_err(|source| StartError::Log { directory: config.directory, source })?;
         drop(loading);
         let local = NodeState::Replica(Box::new(local));
-        base.into_process(cluster, &config.front, redis, Some((replicas, local)), stopper)
+        base.into_process(cluster, &config.front, redis, Some((replicas, local)), (stopper, inquiries))
     }
 
     /// Goes as far in forming the group as can be without the other nodes. Gives back what is left to be done.
@@ -272,13 +295,16 @@ impl Node {
     /// # Errors
     /// When the system does not let it wait for events any more, or when it cannot start anew.
     pub fn run(self) -> io::Result<()> {
-        let Self { mut process, config, machine, descriptors } = self;
+        let Self { mut process, config, machine, descriptors, inquiries, metrics } = self;
         let node = config.replica.replica.0;
         loop {
             let mut formed = None;
             let Process { event_loop, stopper } = process;
             match event_loop.run()? {
-                EndReason::Stopped => return Ok(()),
+                EndReason::Stopped => {
+                    drop(metrics);
+                    return Ok(());
+                }
                 EndReason::DiskReturned => {
                     let directory = config.directory.display();
                     tracing::info!(node, directory = %directory, "the disk of this node takes writes again");
@@ -293,7 +319,8 @@ impl Node {
                 }
                 EndReason::Refused(problem) => return Err(io::Error::other(problem)),
             }
-            let started = Self::start_process(config.clone(), machine, descriptors, Some(stopper), formed);
+            let rest = (Some(stopper), Arc::clone(&inquiries));
+            let started = Self::start_process(config.clone(), machine, descriptors, rest, formed);
             process = started.map_err(io::Error::other)?;
         }
     }
@@ -343,7 +370,10 @@ impl GatewayNode {
             descriptors,
             replicas: config.replicas,
         };
-        base.into_process(cluster, &config.front, Some(redis), None, None).map(Self)
+        let inquiries = Arc::<Inquiries>::default();
+        let metrics = start_metrics(&config.front, &inquiries)?;
+        let process = base.into_process(cluster, &config.front, Some(redis), None, (None, inquiries))?;
+        Ok(Self { process, metrics })
     }
 
     /// Serves until it is told to stop.
@@ -351,12 +381,15 @@ impl GatewayNode {
     /// # Errors
     /// When the system does not let it wait for events any more.
     pub fn run(self) -> io::Result<()> {
-        self.0.event_loop.run().map(drop)
+        let Self { process, metrics } = self;
+        let ended = process.event_loop.run();
+        drop(metrics);
+        ended.map(drop)
     }
 
     /// What ends the gateway from another thread.
     #[must_use]
     pub fn stopper(&self) -> Stopper {
-        self.0.stopper.clone()
+        self.process.stopper.clone()
     }
 }

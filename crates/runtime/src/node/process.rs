@@ -16,6 +16,7 @@ use crate::descriptors::Descriptors;
 use crate::event_loop::{EventLoop, EventLoopParts, Forming, Link, Listener, Resolver, WAKER};
 use crate::handshake::Introduction;
 use crate::info::ProcessDescription;
+use crate::inquiries::Inquiries;
 use crate::local_replica::LocalReplica;
 use crate::machine_memory::machine_memory;
 use crate::start_error::{StartError, system};
@@ -72,7 +73,7 @@ impl ProcessBase {
         front: &FrontConfig,
         redis_listener: Option<Listener>,
         node: Option<(Listener, NodeState)>,
-        stopper: Option<Stopper>,
+        (stopper, inquiries): (Option<Stopper>, Arc<Inquiries>),
     ) -> Result<Process, StartError> {
         let ClusterSettings {
             introduction,
@@ -103,6 +104,7 @@ impl ProcessBase {
         };
         config.own_replica = local.as_ref().map(|local| local.me);
         let resolver = Resolver::start(Arc::clone(&self.waker)).map_err(system("a thread"))?;
+        let waker = Arc::clone(&self.waker);
         let stopper = match stopper {
             None => Stopper::new(self.waker),
             Some(stopper) => {
@@ -134,6 +136,8 @@ impl ProcessBase {
             descriptors,
             client_memory,
             output_bytes_max: front.output_bytes_max,
+            inquiries,
+            waker,
         });
         Ok(Process { event_loop, stopper })
     }

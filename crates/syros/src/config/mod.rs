@@ -85,6 +85,7 @@ pub(crate) fn parse(text: &str, base: &Path, bootstrap: bool) -> Result<ServerCo
     let listen_redis = address(&mut listen, "redis", || Some(REDIS_ADDRESS))?;
     let own = &replicas[replica.index()];
     let listen_replicas = address(&mut listen, "replicas", || own.parse().ok())?;
+    front.listen_metrics = optional_address(&mut listen, "metrics")?;
     front.debug = listen.choice("enable-debug-command", &DebugAccess::ALL, front.debug)?;
     keys.extend(listen.finish()?);
 
@@ -173,21 +174,28 @@ fn check_addresses(root: &Reader, replicas: &[String]) -> Result<Group, ConfigEr
     Ok(group)
 }
 
+/// As [`address`], of a port that a node has only if it is told to.
+fn optional_address(reader: &mut Reader, key: &'static str) -> Result<Option<SocketAddr>, ConfigError> {
+    let Some(text) = reader.text(key)?.filter(|text| !text.is_empty()) else { return Ok(None) };
+    parse_address(reader, key, &text).map(Some)
+}
+
+fn parse_address(reader: &Reader, key: &'static str, text: &str) -> Result<SocketAddr, ConfigError> {
+    // A port that the system chooses is another one after every start.
+    let address = text.parse().ok().filter(|address: &SocketAddr| address.port() > 0);
+    address.ok_or_else(|| {
+        let problem = "is not an IP address and port, such as \"0.0.0.0:6379\", with a port from 1 to 65535";
+        reader.error(key, format!("\"{text}\" {problem}"))
+    })
+}
+
 fn address(
     reader: &mut Reader,
     key: &'static str,
     default: impl FnOnce() -> Option<SocketAddr>,
 ) -> Result<SocketAddr, ConfigError> {
     match reader.text(key)? {
-        Some(text) => {
-            // A port that the system chooses is another one after every start.
-            let address = text.parse().ok().filter(|address: &SocketAddr| address.port() > 0);
-            address.ok_or_else(|| {
-                let problem =
-                    "is not an IP address and port, such as \"0.0.0.0:6379\", with a port from 1 to 65535";
-                reader.error(key, format!("\"{text}\" {problem}"))
-            })
-        }
+        Some(text) => parse_address(reader, key, &text),
         None => default().ok_or_else(|| {
             let problem =
                 "missing; without a default because this replica's entry in 'replicas' is a host name";

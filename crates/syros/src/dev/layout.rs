@@ -50,6 +50,8 @@ pub(super) struct Settings<'a> {
     pub(super) reads: ReadPolicy,
     pub(super) writes: WritePolicy,
     pub(super) emulate_reads: Option<u32>,
+    /// Port of node 0 for metrics; node i has the i-th after it.
+    pub(super) metrics: Option<u16>,
     pub(super) limits: &'a [(String, String)],
     /// Keys of the table `disk-engine`.
     pub(super) disk_engine: &'a [(String, String)],
@@ -249,8 +251,18 @@ impl Layout {
     /// # Errors
     /// If the nodes would not take them, or they cannot be written.
     pub(super) fn write_configs(&self, cluster: &Cluster, settings: &Settings<'_>) -> Result<(), String> {
-        let Settings { protocol, reads, writes, emulate_reads, limits, disk_engine, timing, relay, log } =
-            settings;
+        let Settings {
+            protocol,
+            reads,
+            writes,
+            emulate_reads,
+            metrics,
+            limits,
+            disk_engine,
+            timing,
+            relay,
+            log,
+        } = settings;
         secret::make(&self.secret())?;
         let secret_file = toml::Value::String(self.secret().display().to_string());
         for node in 0..cluster.group.size() {
@@ -272,6 +284,9 @@ impl Layout {
                 cluster.engine.name(),
                 redis_port(cluster, node),
             );
+            if let Some(first) = metrics {
+                text += &format!("metrics = \"127.0.0.1:{}\"\n", usize::from(*first) + node);
+            }
             text += &table("limits", limits);
             text += &table("disk-engine", disk_engine);
             text += &table("log", &log_keys(log));

@@ -44,6 +44,7 @@ const DEFAULT_PORT: u16 = REDIS_ADDRESS.port();
   syros dev --replicas 5 --port 7000            five nodes, Redis ports 7000 to 7004
   syros dev --durability replicated --fresh     in memory, starting empty
   syros dev --protocol vr --fresh               as Viewstamped Replication does it, to compare
+  syros dev --metrics 9121                      with http://127.0.0.1:9121/metrics
   syros dev --engine disk --fresh               data on disk, which may exceed the memory
   syros dev --exec 'redis-benchmark -p {port} -t set,get -q'
   syros dev --regions far-leader --fresh        five nodes, one of them on another continent
@@ -94,6 +95,9 @@ pub(crate) struct Options {
     /// How nodes send updates that may be fast: auto, fast, thrifty or leader [default: auto]
     #[arg(long, value_name = "POLICY")]
     writes: Option<WritePolicy>,
+    /// Port of node 0 for HTTP clients: /metrics, /livez, /readyz; node i has the i-th after it [default: none]
+    #[arg(long, value_name = "PORT", value_parser = clap::value_parser!(u16).range(1..))]
+    metrics: Option<u16>,
     /// Emulate storage that answers N random reads a second on each node, to measure where it is the limit
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     emulate_reads: Option<u32>,
@@ -185,6 +189,7 @@ pub(crate) fn run(options: &Options) -> Result<ExitCode, String> {
         reads: options.reads.unwrap_or(options.protocol.reads),
         writes: options.writes.unwrap_or(options.protocol.writes),
         emulate_reads: options.emulate_reads,
+        metrics: options.metrics,
         limits: &limits,
         disk_engine: &options.disk_engine,
         timing: regions::timing_table(&timing),

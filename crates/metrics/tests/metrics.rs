@@ -1,0 +1,231 @@
+//! Requests over real sockets: what is answered, and that nobody keeps others waiting.
+
+use std::collections::BTreeSet;
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+
+use syros_metrics::{Answer, CONNECTIONS_MAX, Server, Told};
+use syros_resp::{DatabaseReport, ServerReport, Statistics};
+
+fn told() -> Told {
+    let mut report = ServerReport {
+        version: "1.2.3".to_owned(),
+        status: "normal".to_owned(),
+        role: "leader".to_owned(),
+        leader: Some(0),
+        replica: Some(0),
+        disk: "ok",
+        fast_updates: 17,
+        cpu_millis: [250, 1500],
+        answered: vec![("reads_by_leader", 3), ("damaged_frames", 2), ("divergences", 0), ("diverged", 0)],
+        ..ServerReport::default()
+    };
+    report.databases[3] = DatabaseReport { keys: 5, keys_with_expiry: 1 };
+    Told { report, statistics: Arc::new(Statistics::default()) }
+}
+
+fn start(ask: impl Fn() -> Answer + Send + Sync + 'static) -> Server {
+    Server::start(SocketAddr::from(([127, 0, 0, 1], 0)), ask).expect("a port")
+}
+
+fn well() -> Server {
+    start(|| Answer::Told(Box::new(told())))
+}
+
+/// Sends these bytes; what comes until the end.
+fn exchange(server: &Server, request: &[u8]) -> String {
+    let mut stream = TcpStream::connect(server.address()).expect("it listens");
+    stream.write_all(request).expect("it is read");
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).expect("an answer");
+    answer
+}
+
+fn get(server: &Server, path: &str) -> String {
+    exchange(server, format!("GET {path} HTTP/1.1\r\nHost: here\r\n\r\n").as_bytes())
+}
+
+#[test]
+fn metrics_are_told_with_units_and_labels() {
+    let answer = get(&well(), "/metrics");
+    let (head, body) = answer.split_once("\r\n\r\n").expect("head and body");
+    assert!(head.starts_with("HTTP/1.1 200 OK\r\n"), "{head}");
+    assert!(head.contains("Content-Type: application/openmetrics-text; version=1.0.0"), "{head}");
+    assert!(head.contains(&format!("Content-Length: {}\r\n", body.len())), "{head}");
+    assert!(body.ends_with("# EOF\n"), "{body}");
+    for line in [
+        "syros_build_info{version=\"1.2.3\"} 1.0",
+        "# UNIT syros_cpu_seconds seconds",
+        "syros_cpu_seconds_total{mode=\"user\"} 1.5",
+        "syros_role{role=\"leader\"} 1.0",
+        "syros_role{role=\"follower\"} 0.0",
+        "syros_has_leader 1.0",
+        "syros_updates_total{path=\"fast\"} 17.0",
+        "syros_operations_total{way=\"reads_by_leader\"} 3.0",
+        "syros_damaged_frames_total 2.0",
+        "syros_keys{database=\"3\"} 5.0",
+        "syros_disk_state{state=\"ok\"} 1.0",
+    ] {
+        assert!(body.lines().any(|found| found == line), "{line} is not in:\n{body}");
+    }
+    // The format allows each metric once.
+    let mut named: Vec<&str> = body.lines().filter_map(|line| line.strip_prefix("# TYPE ")).collect();
+    let all = named.len();
+    named.sort_unstable();
+    named.dedup();
+    assert_eq!(named.len(), all);
+}
+
+#[test]
+fn a_gateway_has_no_metrics_of_a_member() {
+    let server = start(|| {
+        let mut told = told();
+        (told.report.replica, told.report.disk) = (None, "");
+        Answer::Told(Box::new(told))
+    });
+    let body = get(&server, "/metrics");
+    for absent in ["syros_disk_state", "syros_keys ", "syros_keys{", "syros_applied_entry"] {
+        assert!(!body.contains(absent), "{absent}");
+    }
+}
+
+#[test]
+fn a_process_lives_and_is_ready_or_says_why_not() {
+    let status = |server: &Server, path| get(server, path)["HTTP/1.1 ".len()..][..3].to_owned();
+    let server = well();
+    assert_eq!(
+        ["/livez", "/readyz", "/healthz", "/metrics", "/"].map(|path| status(&server, path)),
+        ["200"; 5]
+    );
+    assert_eq!(status(&server, "/metrics?collect=all"), "200");
+    let starting = start(|| Answer::Starting);
+    assert_eq!(["/livez", "/readyz", "/metrics"].map(|path| status(&starting, path)), ["200", "503", "503"]);
+    let silent = start(|| Answer::Silent);
+    assert_eq!(["/livez", "/readyz", "/metrics"].map(|path| status(&silent, path)), ["503"; 3]);
+    let cut_off = start(|| {
+        let mut told = told();
+        (told.report.status, told.report.leader) = ("no-quorum".to_owned(), None);
+        told.report.disk = "full";
+        Answer::Told(Box::new(told))
+    });
+    assert_eq!(["/livez", "/readyz"].map(|path| status(&cut_off, path)), ["200", "503"]);
+    let answer = get(&cut_off, "/readyz");
+    assert!(answer.ends_with("\r\n\r\nits status is no-quorum\nits disk is full\n"), "{answer}");
+}
+
+#[test]
+fn what_is_no_request_gets_an_error() {
+    let server = well();
+    let status = |request: &[u8]| {
+        let answer = exchange(&server, request);
+        answer.split(' ').nth(1).unwrap_or_default().to_owned()
+    };
+    assert_eq!(status(b"GET /nosuch HTTP/1.1\r\n\r\n"), "404");
+    assert_eq!(status(b"POST /metrics HTTP/1.1\r\nContent-Length: 5\r\n\r\nhello"), "405");
+    assert_eq!(status(b"PING\r\n\r\n"), "400");
+    assert_eq!(status(b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03"), "400", "TLS");
+    let long = format!("GET /{} HTTP/1.1\r\n", "x".repeat(9_000));
+    assert_eq!(status(long.as_bytes()), "431");
+    let many: String = (0..100).map(|number| format!("h{number}: x\r\n")).collect();
+    assert_eq!(status(format!("GET / HTTP/1.1\r\n{many}\r\n").as_bytes()), "400");
+    let answer = exchange(&server, b"HEAD /livez HTTP/1.1\r\n\r\n");
+    assert!(answer.contains("Content-Length: 3\r\n") && answer.ends_with("\r\n\r\n"), "{answer}");
+    // A client that says nothing and goes.
+    drop(TcpStream::connect(server.address()).expect("it listens"));
+    assert_eq!(status(b"GET /livez HTTP/1.0\r\n\r\n"), "200");
+}
+
+#[test]
+fn silent_clients_keep_nobody_waiting_and_are_let_go() {
+    let server = well();
+    let mut silent: Vec<TcpStream> =
+        (0..CONNECTIONS_MAX - 1).map(|_| TcpStream::connect(server.address()).expect("it listens")).collect();
+    silent.iter_mut().for_each(|stream| stream.write_all(b"GET /met").expect("it is read"));
+    let began = Instant::now();
+    assert!(get(&server, "/livez").starts_with("HTTP/1.1 200"));
+    assert!(began.elapsed() < Duration::from_secs(1), "{:?}", began.elapsed());
+    // Each is closed, whether it reads or not.
+    for mut stream in silent {
+        let mut rest = Vec::new();
+        // A reset is an end, too.
+        let _ = stream.read_to_end(&mut rest);
+        assert!(rest.is_empty());
+    }
+}
+
+#[test]
+fn no_more_connections_are_served_than_may_be() {
+    let asked = Arc::new(AtomicUsize::new(0));
+    let counted = Arc::clone(&asked);
+    let server = start(move || {
+        counted.fetch_add(1, Ordering::Relaxed);
+        Answer::Starting
+    });
+    let _silent: Vec<TcpStream> =
+        (0..CONNECTIONS_MAX).map(|_| TcpStream::connect(server.address()).expect("it listens")).collect();
+    // They have been accepted before this one, which is closed without an answer.
+    let mut stream = TcpStream::connect(server.address()).expect("it listens");
+    let _ = stream.write_all(b"GET /livez HTTP/1.1\r\n\r\n");
+    let mut rest = Vec::new();
+    let _ = stream.read_to_end(&mut rest);
+    assert!(rest.is_empty());
+    assert_eq!(asked.load(Ordering::Relaxed), 0);
+}
+
+#[test]
+fn the_port_is_free_again_when_the_server_has_gone() {
+    let server = well();
+    let address = server.address();
+    drop(server);
+    let again = |_| {
+        std::thread::sleep(Duration::from_millis(10));
+        TcpListener::bind(address).is_ok()
+    };
+    assert!((0..300).any(again), "nobody listens any more");
+    let taken = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let error =
+        Server::start(taken.local_addr().expect("an address"), || Answer::Starting).expect_err("it is taken");
+    assert_eq!(error.kind(), std::io::ErrorKind::AddrInUse);
+}
+
+/// All names that samples may have, of metrics that there are.
+fn names_of_samples() -> BTreeSet<String> {
+    let mut told = told();
+    told.report.data_bytes = Some(1);
+    let text = syros_metrics::exposition(told);
+    let metrics = text.lines().filter_map(|line| line.strip_prefix("# TYPE ")?.split_once(' '));
+    let ends = |kind| match kind {
+        "counter" => &["_total"][..],
+        "histogram" => &["_bucket", "_count", "_sum"],
+        _ => &[""],
+    };
+    metrics.flat_map(|(name, kind)| ends(kind).iter().map(move |end| format!("{name}{end}"))).collect()
+}
+
+/// Names beginning with `syros_` in a text, but for those that a document abbreviates.
+fn names_in(text: &str) -> BTreeSet<&str> {
+    let is_of_name = |letter: char| letter.is_ascii_alphanumeric() || letter == '_';
+    text.split(|letter| !is_of_name(letter)).filter(|word| word.starts_with("syros_")).collect()
+}
+
+#[test]
+fn alerts_dashboard_and_documents_name_metrics_that_exist() {
+    let samples = names_of_samples();
+    let docs = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/");
+    for (file, of_data) in
+        [("operate/alerts.yml", true), ("operate/grafana.json", true), ("OPERATING.md", false)]
+    {
+        let text = std::fs::read_to_string(format!("{docs}{file}")).expect("it is there");
+        let named = names_in(&text);
+        assert!(named.len() > 10, "{file}");
+        for name in named {
+            // Documents name histograms without what is said of them, and modules of the program.
+            let is_known = samples.contains(name)
+                || (!of_data && (samples.contains(&format!("{name}_bucket")) || name == "syros_runtime"));
+            assert!(is_known, "{file}: {name}");
+        }
+    }
+}

@@ -92,8 +92,14 @@ fn start_metrics(front: &FrontConfig, inquiries: &Arc<Inquiries>) -> Result<Opti
     let asked = Arc::clone(inquiries);
     let server = Server::start(address, move || asked.ask());
     let server = server.map_err(|source| ListenError { address, purpose: "metrics", source })?;
-    tracing::info!(address = %server.address(), "this process tells its metrics over HTTP: /metrics, /livez, /readyz");
     Ok(Some(server))
+}
+
+/// Logs where a process that runs tells its metrics.
+fn log_metrics(metrics: Option<&Server>) {
+    if let Some(server) = metrics {
+        tracing::info!(address = %server.address(), "this process answers HTTP: /metrics, /livez, /readyz");
+    }
 }
 
 /// The engine as members compare it: what stands behind an engine on disk is a member's own business.
@@ -155,6 +161,7 @@ impl Node {
         let metrics = start_metrics(&config.front, &inquiries)?;
         let rest = (None, Arc::clone(&inquiries));
         let process = Self::start_process(config.clone(), machine, descriptors, rest, None)?;
+        log_metrics(metrics.as_ref());
         let config = NodeConfig { bootstrap: false, ..config };
         Ok(Self { process, config, machine, descriptors, inquiries, metrics })
     }
@@ -373,6 +380,7 @@ impl GatewayNode {
         let inquiries = Arc::<Inquiries>::default();
         let metrics = start_metrics(&config.front, &inquiries)?;
         let process = base.into_process(cluster, &config.front, Some(redis), None, (None, inquiries))?;
+        log_metrics(metrics.as_ref());
         Ok(Self { process, metrics })
     }
 

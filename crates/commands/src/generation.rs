@@ -21,13 +21,13 @@ pub enum Generation {
     StreamPayloads,
     /// Scripts and functions that are told that the data may not grow, or whose fuel is counted as theirs alone.
     ScriptTerms,
-    /// DEBUG OBJECT, and DEBUG in scripts.
-    Debugging,
+    /// Scripts in which what goes through a whole value counts as its length, or that may call DEBUG; and DEBUG OBJECT.
+    WholeValues,
 }
 
 impl Generation {
     /// The newest one.
-    pub const NEWEST: Self = Self::Debugging;
+    pub const NEWEST: Self = Self::WholeValues;
 
     /// The newest generation that a node knows which speaks this version of the wire format.
     #[must_use]
@@ -38,7 +38,7 @@ impl Generation {
             12 => Self::Programs,
             13 => Self::StreamPayloads,
             14 | 15 => Self::ScriptTerms,
-            _ => Self::Debugging,
+            _ => Self::WholeValues,
         }
     }
 
@@ -51,8 +51,8 @@ impl Generation {
     fn of_command(command: &Command<'_>) -> Self {
         match command {
             Command::Set(set) if matches!(set.parts().condition, Condition::IfEqual(_)) => Self::Collections,
-            Command::Object(object) if object.aspect == ObjectAspect::Everything => Self::Debugging,
-            other if other.terms().is_some_and(|terms| terms.debugs) => Self::Debugging,
+            Command::Object(object) if object.aspect == ObjectAspect::Everything => Self::WholeValues,
+            other if other.terms().is_some_and(RunTerms::is_newest) => Self::WholeValues,
             other if other.terms().is_some_and(RunTerms::is_new) => Self::ScriptTerms,
             Command::Restore(restore) if rdb::is_of_stream(restore.payload) => Self::StreamPayloads,
             Command::RestoreReplace(restore) if rdb::is_of_stream(restore.payload) => Self::StreamPayloads,

@@ -1,6 +1,6 @@
 //! An operation: a command, and whether its reply is wanted.
 
-use crate::access::Databases;
+use crate::access::{Databases, EntryRef as _, Keys as _};
 use crate::database_key::DatabaseKey;
 use crate::encoding::{IN_DATABASE, put_head, take_opcode};
 use crate::families::definition::KeyNames;
@@ -11,6 +11,7 @@ use crate::limits::WAITED_KEYS_MAX;
 use crate::primitive::{Malformed, take_u8};
 use syros_scripts::Flags;
 use syros_types::{Class, Database, Footprint};
+use syros_values::Kind;
 
 /// One operation: a command and whether its reply is wanted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -329,6 +330,26 @@ impl<'a> Operation<'a> {
     #[inline]
     pub fn work_on(&self, databases: &impl Databases) -> usize {
         self.command.work_on(databases.database(self.database))
+    }
+
+    /// How long the values are that its keys have, in bytes, if it goes through whole values; otherwise 0. Their number alone
+    /// says little: a script may do so thousands of times with the longest.
+    pub(crate) fn bytes_gone_through(&self, databases: &impl Databases) -> usize {
+        if !self.command.goes_through_values() {
+            return 0;
+        }
+        let mut bytes: usize = 0;
+        self.each_key(|key| {
+            let keys = databases.database(key.database);
+            if let Some(found) = keys.get(key.name) {
+                let length = match found.kind() {
+                    Kind::String => found.string().map_or(0, <[u8]>::len),
+                    _ => found.to_value().element_bytes(keys.time_ms()),
+                };
+                bytes = bytes.saturating_add(length);
+            }
+        });
+        bytes
     }
 
     /// The hashes of the keys it touches.

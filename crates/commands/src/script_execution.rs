@@ -39,6 +39,9 @@ trait Target {
     /// See [`Operation::work_on`].
     fn work_on(&self, operation: &Operation<'_>) -> usize;
 
+    /// See [`Operation::bytes_gone_through`].
+    fn bytes_gone_through(&self, operation: &Operation<'_>) -> usize;
+
     /// What is answered next depends on when that is.
     fn before_time(&self);
 
@@ -86,6 +89,10 @@ impl<D: DatabasesMut> Target for Writer<'_, D> {
         operation.work_on(&*self.databases)
     }
 
+    fn bytes_gone_through(&self, operation: &Operation<'_>) -> usize {
+        operation.bytes_gone_through(&*self.databases)
+    }
+
     fn before_time(&self) {
         self.databases.database(self.database).before_draw();
     }
@@ -114,6 +121,10 @@ impl<D: Databases> Target for Reader<'_, D> {
 
     fn work_on(&self, operation: &Operation<'_>) -> usize {
         operation.work_on(self.databases)
+    }
+
+    fn bytes_gone_through(&self, operation: &Operation<'_>) -> usize {
+        operation.bytes_gone_through(self.databases)
     }
 
     fn before_time(&self) {
@@ -241,7 +252,13 @@ pub(crate) fn read<D: Databases>(
 /// The terms of something that only reads.
 const fn reading(owns_everything: bool) -> RunTerms {
     // One member runs it, or it stands beside updates, where builds that cannot count so run none.
-    RunTerms { owns_everything, counts_script_alone: true, lacks_memory: false, debugs: false }
+    RunTerms {
+        owns_everything,
+        counts_script_alone: true,
+        lacks_memory: false,
+        debugs: false,
+        counts_whole_values: true,
+    }
 }
 
 /// What a script says about itself, or what is wrong with that.
@@ -313,6 +330,7 @@ fn start<T: Target>(
         is_read: is_read || run.flags.no_writes,
         lacks_memory,
         debugs: run.terms.debugs,
+        counts_whole_values: run.terms.counts_whole_values,
         seed: run.seed,
         calls: 0,
         messages: Vec::new(),
@@ -365,6 +383,8 @@ struct Runner<'a, T> {
     lacks_memory: bool,
     /// It may call DEBUG.
     debugs: bool,
+    /// See [`RunTerms`].
+    counts_whole_values: bool,
     seed: u64,
     calls: u64,
     messages: Vec<Message>,
@@ -531,7 +551,10 @@ impl<T: Target> Runner<'_, T> {
     }
 
     fn execute(&mut self, operation: &Operation<'_>, draw: u64, is_newer: bool) -> (Reply, u64) {
-        let work = operation.work().saturating_add(self.target.work_on(operation));
+        let mut work = operation.work().saturating_add(self.target.work_on(operation));
+        if self.counts_whole_values {
+            work = work.saturating_add(self.target.bytes_gone_through(operation));
+        }
         let mut encoded = Vec::new();
         let view = View { draw, ..self.view };
         let reply = match self.target.execute(operation, view, &mut encoded) {

@@ -119,17 +119,12 @@ fn accept(listener: &TcpListener, ask: &Arc<Ask>, is_over: &AtomicBool) {
 
 fn serve(mut stream: TcpStream, ask: &Ask) -> io::Result<()> {
     let until = Instant::now() + PATIENCE;
-    stream.set_write_timeout(Some(PATIENCE))?;
     let mut request = Vec::new();
     let response = loop {
         if let Some(response) = respond(&request, ask) {
             break response;
         }
-        let left = until.saturating_duration_since(Instant::now());
-        if left.is_zero() {
-            return Err(ErrorKind::TimedOut.into());
-        }
-        stream.set_read_timeout(Some(left))?;
+        stream.set_read_timeout(Some(left(until)?))?;
         let mut piece = [0; 1024];
         match stream.read(&mut piece) {
             Ok(0) => return Ok(()),
@@ -138,7 +133,24 @@ fn serve(mut stream: TcpStream, ask: &Ask) -> io::Result<()> {
             Err(error) => return Err(error),
         }
     };
-    stream.write_all(&response)
+    let (mut rest, until) = (&response[..], Instant::now() + PATIENCE);
+    while !rest.is_empty() {
+        // Who takes a little at a time has no more time than others.
+        stream.set_write_timeout(Some(left(until)?))?;
+        match stream.write(rest) {
+            Ok(0) => return Err(ErrorKind::WriteZero.into()),
+            Ok(count) => rest = &rest[count..],
+            Err(error) if error.kind() == ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(())
+}
+
+/// The time until then, if there is any.
+fn left(until: Instant) -> io::Result<Duration> {
+    let left = until.saturating_duration_since(Instant::now());
+    if left.is_zero() { Err(ErrorKind::TimedOut.into()) } else { Ok(left) }
 }
 
 /// The response to what has come; `None` if that is no whole request yet.
@@ -163,9 +175,16 @@ fn respond(request: &[u8], ask: &Ask) -> Option<Vec<u8>> {
             return Some(response("405 Method Not Allowed", PLAIN, text, true));
         }
     };
-    let path = target.split('?').next().unwrap_or_default();
+    let path = path_of(target);
     let (status, content_type, body) = page(path, ask);
     Some(response(status, content_type, &body, has_body))
+}
+
+/// The path of a target. A proxy may send it with scheme and host.
+fn path_of(target: &str) -> &str {
+    let behind_scheme = target.split_once("://").filter(|(scheme, _)| scheme.eq_ignore_ascii_case("http"));
+    let path = behind_scheme.map_or(target, |(_, rest)| rest.find('/').map_or("/", |place| &rest[place..]));
+    path.split('?').next().unwrap_or_default()
 }
 
 const PLAIN: &str = "text/plain; charset=utf-8";

@@ -124,6 +124,8 @@ fn what_is_no_request_gets_an_error() {
         answer.split(' ').nth(1).unwrap_or_default().to_owned()
     };
     assert_eq!(status(b"GET /nosuch HTTP/1.1\r\n\r\n"), "404");
+    assert_eq!(status(b"GET http://here:1/livez?x HTTP/1.1\r\n\r\n"), "200");
+    assert_eq!(status(b"GET http://here HTTP/1.1\r\n\r\n"), "200");
     assert_eq!(status(b"POST /metrics HTTP/1.1\r\nContent-Length: 5\r\n\r\nhello"), "405");
     assert_eq!(status(b"PING\r\n\r\n"), "400");
     assert_eq!(status(b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03"), "400", "TLS");

@@ -14,8 +14,37 @@ use syros_types::WallTime;
 /// The rate of commands is that of the last second or two.
 const RATE_WINDOW_MICROS: u64 = 1_000_000;
 
-/// Most codes of errors that are counted apart: there are a dozen, so that more are a mistake.
+/// Most codes of errors that are counted apart, beside our own: scripts make up others, and somebody who makes up many is to
+/// take neither memory nor places.
 const ERROR_CODES_MAX: usize = 128;
+
+/// Longest code that is counted apart, in bytes.
+const ERROR_CODE_BYTES_MAX: usize = 32;
+
+/// The codes of errors that do not come from scripts. There is always a place for them.
+const OWN_ERROR_CODES: [&[u8]; 21] = [
+    b"ERR",
+    b"BUSYGROUP",
+    b"BUSYKEY",
+    b"CROSSSLOT",
+    b"EXECABORT",
+    b"INDEX",
+    b"LOADING",
+    b"MISCONF",
+    b"NOAUTH",
+    b"NOGROUP",
+    b"NOPERM",
+    b"NOPROTO",
+    b"NOQUORUM",
+    b"NOSCRIPT",
+    b"OOM",
+    b"READONLY",
+    b"TRYAGAIN",
+    b"UNBLOCKED",
+    b"UNKNOWN",
+    b"WRONGPASS",
+    b"WRONGTYPE",
+];
 
 /// A number that one thread counts. It is atomic so that a connection may be moved to another thread; adding is a
 /// load and a store, because nobody else adds.
@@ -205,6 +234,8 @@ pub struct Statistics {
     input_bytes: Counter,
     output_bytes: Counter,
     errors: Mutex<BTreeMap<Vec<u8>, u64>>,
+    /// Errors whose codes are not counted apart.
+    other_errors: Counter,
     /// Clients whose commands wait for elements.
     blocked: AtomicU64,
     /// What is known of clients that keep copies.
@@ -233,6 +264,7 @@ impl Default for Statistics {
             input_bytes: Counter::default(),
             output_bytes: Counter::default(),
             errors: Mutex::default(),
+            other_errors: Counter::default(),
             blocked: AtomicU64::new(0),
             tracking: Mutex::default(),
             scripts: KnownScripts::default(),
@@ -296,11 +328,14 @@ impl Statistics {
         all.filter_map(of).collect()
     }
 
-    /// How many error replies there were, by their first word.
+    /// How many error replies there were, by their first word, which has capital letters, digits and underlines only, and
+    /// those with others under `other`.
     #[must_use]
     pub fn errors(&self) -> Vec<(String, u64)> {
+        let other = ("other".to_owned(), self.other_errors.get());
         let errors = self.errors.lock().unwrap_or_else(PoisonError::into_inner);
-        errors.iter().map(|(code, count)| (String::from_utf8_lossy(code).into_owned(), *count)).collect()
+        let named = errors.iter().map(|(code, count)| (String::from_utf8_lossy(code).into_owned(), *count));
+        named.chain((other.1 > 0).then_some(other)).collect()
     }
 
     /// Starts all counters again from zero.
@@ -310,7 +345,14 @@ impl Statistics {
             [calls, rejected, failed, micros].iter().for_each(|counter| counter.set(0));
             times.get().into_iter().flat_map(|times| &times.0).for_each(|counter| counter.set(0));
         }
-        let others = [&self.total, &self.hits, &self.misses, &self.input_bytes, &self.output_bytes];
+        let others = [
+            &self.total,
+            &self.other_errors,
+            &self.hits,
+            &self.misses,
+            &self.input_bytes,
+            &self.output_bytes,
+        ];
         others.iter().for_each(|counter| counter.set(0));
         self.windows.iter().for_each(|window| window.set(window.begun.get(), [0; 3]));
         self.errors.lock().unwrap_or_else(PoisonError::into_inner).clear();
@@ -411,10 +453,13 @@ impl Statistics {
         self.scripts.on_error(error);
         let code = error.split(|byte| matches!(byte, b' ' | b'\r')).next().unwrap_or_default();
         let mut errors = self.errors.lock().unwrap_or_else(PoisonError::into_inner);
+        let has_room = errors.len() < ERROR_CODES_MAX && is_error_code(code);
         if let Some(count) = errors.get_mut(code) {
             *count += 1;
-        } else if errors.len() < ERROR_CODES_MAX {
+        } else if OWN_ERROR_CODES.contains(&code) || has_room {
             errors.insert(code.to_vec(), 1);
+        } else {
+            self.other_errors.add(1);
         }
     }
 
@@ -428,6 +473,7 @@ impl Statistics {
         };
         let (commands, input, output) = (rate(0), rate(1) as f64 / 1024.0, rate(2) as f64 / 1024.0);
         let errors: u64 = self.errors.lock().unwrap_or_else(PoisonError::into_inner).values().sum();
+        let errors = errors + self.other_errors.get();
         // Writing to a string cannot fail.
         let _ = write!(
             text,
@@ -463,7 +509,17 @@ impl Statistics {
         for (code, count) in self.errors.lock().unwrap_or_else(PoisonError::into_inner).iter() {
             let _ = write!(text, "errorstat_{}:count={count}\r\n", String::from_utf8_lossy(code));
         }
+        let others = self.other_errors.get();
+        if others > 0 {
+            let _ = write!(text, "errorstat_other:count={others}\r\n");
+        }
     }
+}
+
+/// True if this looks like the code of an error: what metrics and INFO can show, and tell apart.
+fn is_error_code(code: &[u8]) -> bool {
+    let is_plain = |byte: &u8| byte.is_ascii_uppercase() || byte.is_ascii_digit() || *byte == b'_';
+    (1..=ERROR_CODE_BYTES_MAX).contains(&code.len()) && code.iter().all(is_plain)
 }
 
 /// The number that a reply is; 0 if it is none.
@@ -541,6 +597,33 @@ mod tests {
         assert_eq!((command.timed, &command.below[..]), (1000, &[0, 1, 511, 1000, 1000][..]));
         statistics.reset();
         assert!(statistics.histograms(&[]).is_empty());
+    }
+
+    /// Scripts answer what they like.
+    #[test]
+    fn codes_that_scripts_make_up_take_neither_places_nor_memory() {
+        let statistics = Statistics::default();
+        let long = vec![b'A'; 1 << 20];
+        for strange in [&b"A\"B"[..], b"A\\", b"A\tB", b"", b"\xff\xfe", b"lower", &long] {
+            statistics.on_error(&[strange, b" text"].concat());
+        }
+        for number in 0..300 {
+            statistics.on_error(format!("CODE{number} text").as_bytes());
+        }
+        // The table is full, and ours are told all the same.
+        statistics.on_error(b"NOQUORUM text");
+        let errors = statistics.errors();
+        let count = |code: &str| errors.iter().find(|(name, _)| name == code).map(|(_, count)| *count);
+        assert_eq!((count("CODE0"), count("NOQUORUM"), count("other")), (Some(1), Some(1), Some(7 + 172)));
+        assert_eq!(errors.len(), 128 + 2);
+        let mut text = String::new();
+        statistics.write_errors(&mut text);
+        assert!(text.len() < 5_000 && text.contains("errorstat_other:count=179\r\n"), "{text}");
+        text.clear();
+        statistics.write_stats(WallTime(1), &mut text);
+        assert!(text.contains("total_error_replies:308\r\n"), "{text}");
+        statistics.reset();
+        assert!(statistics.errors().is_empty());
     }
 
     #[test]

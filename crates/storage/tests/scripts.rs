@@ -310,6 +310,62 @@ fn a_script_calls_debug_if_its_terms_say_so() {
     assert!(run("return redis.call('debug', 'object', 'other')", true).contains("was not declared"));
 }
 
+/// A script that goes through long values again and again ends when it has used up its fuel, within a moment. Builds before
+/// wire format 16 count each time as 64 KiB, so that ten seconds went by: they are told that a script is counted so.
+#[test]
+fn going_through_a_whole_value_takes_fuel_for_all_of_it() {
+    let long = "x".repeat(4 << 20);
+    let value = |command: &str| -> Vec<Vec<u8>> {
+        let elements = (0..30_000).map(|number| format!("{number:060}"));
+        let each = |number: usize, element: String| match command {
+            "zadd" => vec![number.to_string(), element],
+            _ => vec![element],
+        };
+        let elements = elements.enumerate().flat_map(|(number, element)| each(number, element));
+        ["k".to_owned()].into_iter().chain(elements).map(String::into_bytes).collect()
+    };
+    for (make, call) in [
+        ("set", "'bitcount', KEYS[1]"),
+        ("set", "'bitpos', KEYS[1], 0"),
+        ("set", "'bitop', 'not', KEYS[2], KEYS[1]"),
+        ("set", "'copy', KEYS[1], KEYS[2], 'replace'"),
+        ("rpush", "'lrem', KEYS[1], 0, 'none'"),
+        ("rpush", "'linsert', KEYS[1], 'before', 'none', 'x'"),
+        ("rpush", "'sort', KEYS[1], 'alpha', 'store', KEYS[2]"),
+        ("sadd", "'sunionstore', KEYS[2], KEYS[1]"),
+        ("zadd", "'zunionstore', KEYS[2], 1, KEYS[1]"),
+        ("zadd", "'zrangestore', KEYS[2], KEYS[1], 0, -1"),
+    ] {
+        let run = |counts: bool| {
+            let mut memory = MemoryEngine::new();
+            let made: Vec<Vec<u8>> = match make {
+                "set" => vec![b"k".to_vec(), long.clone().into_bytes()],
+                command => value(command),
+            };
+            let words: Vec<&[u8]> =
+                core::iter::once(make.as_bytes()).chain(made.iter().map(Vec::as_slice)).collect();
+            let Ok(Parsed::Data(operation)) = parse(&words) else { panic!("an update") };
+            let mut body = Vec::new();
+            operation.encode(&mut body);
+            apply(&mut memory, 1, &body);
+            let script = format!("for i = 1, 80 do redis.call({call}) end return 'done'");
+            let words = ["eval", &script, "2", "k", "l"].map(str::as_bytes);
+            let Ok(Parsed::Data(mut operation)) = parse(&words) else { panic!("a script") };
+            operation.terms_mut().expect("an update").counts_whole_values = counts;
+            body.clear();
+            operation.encode(&mut body);
+            apply(&mut memory, 2, &body)
+        };
+        assert!(run(true).contains("units of fuel and was undone"), "{call}: {}", run(true));
+        assert_eq!(run(false), "done", "{call}");
+    }
+    // What touches a part of a long value does not pay for the rest.
+    let short =
+        "for i = 1, 1000 do redis.call('setbit', KEYS[1], i, 1) redis.call('getrange', KEYS[1], i, i) end";
+    let set = format!("set|k|{}", "x".repeat(1 << 20));
+    assert_eq!(both(&[&set, &format!("eval|{short} return 'done'|1|k")]), "done");
+}
+
 const ANY: &str = "#!lua flags=allow-undeclared-keys\n";
 
 #[test]

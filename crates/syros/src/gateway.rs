@@ -30,7 +30,7 @@ pub(crate) struct Options {
     #[arg(long, value_name = "IP", default_value_t = REDIS_ADDRESS.ip())]
     bind: IpAddr,
     /// Where HTTP clients get /metrics, /livez and /readyz, as IP:PORT [default: nowhere]
-    #[arg(long, value_name = "IP:PORT")]
+    #[arg(long, value_name = "IP:PORT", value_parser = parse_metrics)]
     metrics: Option<SocketAddr>,
     /// Only talk to the cluster with this id, as the nodes' configuration says it [default: any]
     #[arg(long, value_name = "ID", default_value_t = 0, hide_default_value = true)]
@@ -55,6 +55,11 @@ fn parse_address(text: &str) -> Result<String, String> {
     check_address(text).map(|()| text.to_owned())
 }
 
+fn parse_metrics(text: &str) -> Result<SocketAddr, String> {
+    let address = text.parse().ok().filter(|address: &SocketAddr| address.port() > 0);
+    address.ok_or_else(|| "an IP address and port is expected, such as 127.0.0.1:9121".to_owned())
+}
+
 fn parse_connections(text: &str) -> Result<usize, String> {
     let number = text.parse().ok().filter(|number| CONNECTIONS.contains(number));
     let number = number.and_then(|number| usize::try_from(number).ok());
@@ -68,10 +73,14 @@ pub(crate) fn run(options: &Options) -> Result<ExitCode, String> {
     let mut front = FrontConfig { connections_max: options.connections, ..FrontConfig::default() };
     (front.client.read_policy, front.client.write_policy) = (options.reads, options.writes);
     front.listen_metrics = options.metrics;
+    let listen_redis = SocketAddr::new(options.bind, options.port);
+    if options.metrics == Some(listen_redis) {
+        return Err(format!("--metrics {listen_redis} is where Redis clients are listened for, too"));
+    }
     let config = GatewayConfig {
         cluster: options.cluster_id,
         replicas: options.cluster.clone(),
-        listen_redis: SocketAddr::new(options.bind, options.port),
+        listen_redis,
         connect_timeout: Duration::from_secs(options.connect_timeout),
         front,
     };

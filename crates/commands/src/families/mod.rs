@@ -153,6 +153,26 @@ impl Command<'_> {
         }
     }
 
+    /// True if it may go through all of the values that its keys have, and neither what it says nor
+    /// [`Operation::work_on`](crate::Operation::work_on) tells how long they are.
+    pub(crate) const fn goes_through_values(&self) -> bool {
+        matches!(
+            self,
+            Self::BitCount(_)
+                | Self::BitOp(_)
+                | Self::BitPos(_)
+                | Self::Copy(_)
+                | Self::CopyAcross(_)
+                | Self::GeoSearchStore(_)
+                | Self::LInsert(_)
+                | Self::LRem(_)
+                | Self::SInterStore(_)
+                | Self::SortStore(_)
+                | Self::ZCombineStore(_)
+                | Self::ZRangeStore(_)
+        )
+    }
+
     /// True if the keys that it names are used by it. To ask when a key expires, or what kind of value it has, is no use, as in
     /// Redis; nor is what nodes ask for themselves.
     pub(crate) const fn uses_keys(&self) -> bool {

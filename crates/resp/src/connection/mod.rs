@@ -668,6 +668,7 @@ impl CommandPipeline {
             let may_touch_any = self.session.shared.settings.undeclared_keys.load(Ordering::Relaxed) > 0;
             if let Some(terms) = operation.terms_mut() {
                 terms.counts_script_alone = self.session.shared.counts_scripts_alone();
+                terms.counts_whole_values = self.session.shared.knows_whole_values();
                 terms.debugs = self.session.shared.scripts_debug() && debug::is_allowed(&self.session);
             }
             self.session.statistics.scripts.tell(operation, may_touch_any);

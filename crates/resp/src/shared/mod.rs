@@ -61,8 +61,8 @@ pub struct Shared {
     debug: DebugAccess,
     /// All members know [`RunTerms::counts_script_alone`](syros_commands::RunTerms::counts_script_alone).
     counts_scripts_alone: AtomicBool,
-    /// All members know [`RunTerms::debugs`](syros_commands::RunTerms::debugs).
-    knows_debugging: AtomicBool,
+    /// All members know [`RunTerms::counts_whole_values`](syros_commands::RunTerms::counts_whole_values).
+    knows_whole_values: AtomicBool,
     /// DEBUG SET-DISABLE-DENY-SCRIPTS: scripts may call DEBUG.
     scripts_debug: AtomicBool,
     /// 0: clients are not paused; 1: updates wait; 2: everything waits.
@@ -124,7 +124,7 @@ impl Shared {
             settings: ConnectionSettings::default(),
             debug,
             counts_scripts_alone: AtomicBool::new(true),
-            knows_debugging: AtomicBool::new(true),
+            knows_whole_values: AtomicBool::new(true),
             scripts_debug: AtomicBool::new(false),
             pause: AtomicU8::new(0),
             slow_log: Mutex::default(),
@@ -136,7 +136,12 @@ impl Shared {
     /// The newest operations that all connected members know.
     pub fn set_generation(&self, generation: Generation) {
         self.counts_scripts_alone.store(generation >= Generation::ScriptTerms, Ordering::Relaxed);
-        self.knows_debugging.store(generation >= Generation::Debugging, Ordering::Relaxed);
+        self.knows_whole_values.store(generation >= Generation::WholeValues, Ordering::Relaxed);
+    }
+
+    /// True if whoever executes a script can count whole values by their length.
+    pub(crate) fn knows_whole_values(&self) -> bool {
+        self.knows_whole_values.load(Ordering::Relaxed)
     }
 
     /// From now on the scripts of clients that may use DEBUG may call it, or not.
@@ -146,7 +151,7 @@ impl Shared {
 
     /// True if scripts may call DEBUG, and all members know how to execute such a script.
     pub(crate) fn scripts_debug(&self) -> bool {
-        self.scripts_debug.load(Ordering::Relaxed) && self.knows_debugging.load(Ordering::Relaxed)
+        self.scripts_debug.load(Ordering::Relaxed) && self.knows_whole_values()
     }
 
     /// True if whoever executes a script may count its fuel alone.

@@ -357,6 +357,9 @@ impl GatewayNode {
         let registry = base.poll.registry();
         let redis = Listener::open(config.listen_redis, "Redis clients", registry, REDIS_LISTENER)?;
         warn_if_exposed(redis.address, "--bind");
+        // It lives while it looks for the cluster.
+        let inquiries = Arc::<Inquiries>::default();
+        let metrics = start_metrics(&config.front, &inquiries)?;
         let (cluster, settings) = discover(&config.replicas, config.cluster, config.connect_timeout)
             .map_err(StartError::Discover)?;
         tracing::info!(
@@ -377,8 +380,6 @@ impl GatewayNode {
             descriptors,
             replicas: config.replicas,
         };
-        let inquiries = Arc::<Inquiries>::default();
-        let metrics = start_metrics(&config.front, &inquiries)?;
         let process = base.into_process(cluster, &config.front, Some(redis), None, (None, inquiries))?;
         log_metrics(metrics.as_ref());
         Ok(Self { process, metrics })

@@ -86,6 +86,11 @@ pub(crate) fn parse(text: &str, base: &Path, bootstrap: bool) -> Result<ServerCo
     let own = &replicas[replica.index()];
     let listen_replicas = address(&mut listen, "replicas", || own.parse().ok())?;
     front.listen_metrics = optional_address(&mut listen, "metrics")?;
+    let others = [("listen.redis", listen_redis), ("listen.replicas", listen_replicas)];
+    if let Some((other, address)) = others.into_iter().find(|(_, other)| front.listen_metrics == Some(*other))
+    {
+        return Err(listen.error("metrics", format!("{address} is {other}, too")));
+    }
     front.debug = listen.choice("enable-debug-command", &DebugAccess::ALL, front.debug)?;
     keys.extend(listen.finish()?);
 

@@ -174,8 +174,12 @@ pub(crate) fn run(options: &Options) -> Result<ExitCode, String> {
     let layout = Layout::open(&options.dir)?;
     let mut cluster = prepare(options, replicas, &layout)?;
     let count = cluster.group.size();
-    ports::check(cluster.redis_port, count)?;
-    cluster.replica_ports = ports::for_replicas(&cluster.replica_ports, cluster.redis_port, count)?;
+    ports::check("--port", cluster.redis_port, count)?;
+    if let Some(first) = options.metrics {
+        ports::check_metrics(first, cluster.redis_port, count)?;
+    }
+    let taken = (cluster.redis_port, options.metrics);
+    cluster.replica_ports = ports::for_replicas(&cluster.replica_ports, taken, count)?;
     layout.store(&cluster)?;
     let mut limits = options.limit.clone();
     if let Some(bytes) = options.log_memory {

@@ -152,7 +152,11 @@ impl ReadCommand for Object<'_> {
 
     fn work_on<K: Keys>(&self, keys: &K) -> usize {
         match self.aspect {
-            ObjectAspect::Everything => work_of_all(keys, core::iter::once(self.key)),
+            ObjectAspect::Everything => {
+                let found = keys.get(self.key);
+                let string = found.as_ref().and_then(|found| found.string().ok()).map_or(0, <[u8]>::len);
+                string + work_of_all(keys, core::iter::once(self.key))
+            }
             _ => 0,
         }
     }

@@ -105,12 +105,19 @@ pub struct RunTerms {
     /// It may call DEBUG, for tests of clients: DEBUG SET-DISABLE-DENY-SCRIPTS. Members of builds before wire format 16 cannot
     /// execute it.
     pub debugs: bool,
+    /// What goes through a whole value counts as its length. Members of builds before wire format 16 cannot do so.
+    pub counts_whole_values: bool,
 }
 
 impl RunTerms {
     /// True if it says what builds before wire format 14 do not know.
     pub(crate) const fn is_new(self) -> bool {
         self.lacks_memory || self.counts_script_alone
+    }
+
+    /// True if it says what builds before wire format 16 do not know.
+    pub(crate) const fn is_newest(self) -> bool {
+        self.debugs || self.counts_whole_values
     }
 
     /// See [`Operation::growth`](crate::Operation::growth).
@@ -122,18 +129,22 @@ impl RunTerms {
 impl Field<'_> for RunTerms {
     type Content = Self;
 
-    fn put(out: &mut Vec<u8>, Self { owns_everything, lacks_memory, counts_script_alone, debugs }: Self) {
-        let flags = [owns_everything, lacks_memory, counts_script_alone, debugs];
+    fn put(
+        out: &mut Vec<u8>,
+        Self { owns_everything, lacks_memory, counts_script_alone, debugs, counts_whole_values }: Self,
+    ) {
+        let flags = [owns_everything, lacks_memory, counts_script_alone, debugs, counts_whole_values];
         out.push((0..).zip(flags).map(|(bit, flag)| u8::from(flag) << bit).sum());
     }
 
     fn take(input: &mut &[u8]) -> Result<Self, Malformed> {
         match take_u8(input)? {
-            bits @ 0..=15 => Ok(Self {
+            bits @ 0..=31 => Ok(Self {
                 owns_everything: bits & 1 != 0,
                 lacks_memory: bits & 2 != 0,
                 counts_script_alone: bits & 4 != 0,
                 debugs: bits & 8 != 0,
+                counts_whole_values: bits & 16 != 0,
             }),
             other => Err(Malformed::Options(other)),
         }

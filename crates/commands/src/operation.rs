@@ -332,11 +332,11 @@ impl<'a> Operation<'a> {
         self.command.work_on(databases.database(self.database))
     }
 
-    /// How long the values are that its keys have, in bytes, if it goes through whole values; otherwise 0. Their number alone
-    /// says little: a script may do so thousands of times with the longest.
+    /// How long the values are that its keys have, in bytes, if it goes through whole values; of what goes through a part that
+    /// its keys alone know, as many bytes as take so long. Otherwise 0. A script may do so thousands of times with the longest.
     pub(crate) fn bytes_gone_through(&self, databases: &impl Databases) -> usize {
         if !self.command.goes_through_values() {
-            return 0;
+            return self.command.bytes_gone_through(databases.database(self.database));
         }
         let mut bytes: usize = 0;
         self.each_key(|key| {

@@ -551,7 +551,10 @@ impl<T: Target> Runner<'_, T> {
     }
 
     fn execute(&mut self, operation: &Operation<'_>, draw: u64, is_newer: bool) -> (Reply, u64) {
-        let mut work = operation.work().saturating_add(self.target.work_on(operation));
+        let mut work = operation.work();
+        if self.counts_whole_values || !operation.command.was_free() {
+            work = work.saturating_add(self.target.work_on(operation));
+        }
         if self.counts_whole_values {
             work = work.saturating_add(self.target.bytes_gone_through(operation));
         }

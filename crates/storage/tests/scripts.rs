@@ -335,6 +335,8 @@ fn going_through_a_whole_value_takes_fuel_for_all_of_it() {
         ("sadd", "'sunionstore', KEYS[2], KEYS[1]"),
         ("zadd", "'zunionstore', KEYS[2], 1, KEYS[1]"),
         ("zadd", "'zrangestore', KEYS[2], KEYS[1], 0, -1"),
+        ("sadd", "'sintercard', 2, KEYS[1], KEYS[1]"),
+        ("zadd", "'zintercard', 2, KEYS[1], KEYS[1]"),
     ] {
         let run = |counts: bool| {
             let mut memory = MemoryEngine::new();

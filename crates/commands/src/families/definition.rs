@@ -83,6 +83,11 @@ pub(crate) trait ReadCommand {
 
 /// An operation that may change something.
 pub(crate) trait UpdateCommand<'a>: Definition<'a> {
+    /// See [`Operation::bytes_gone_through`](crate::Operation::bytes_gone_through), of what does not go through whole values.
+    fn bytes_gone_through<K: Keys>(&self, _keys: &K) -> usize {
+        0
+    }
+
     /// True if its reply is OK whatever the state is.
     fn answers_ok(&self) -> bool {
         false

@@ -28,6 +28,16 @@ pub(super) fn work_of_all<'a, K: Keys>(keys: &K, names: impl Iterator<Item = &'a
     bytes.fold(0, usize::saturating_add)
 }
 
+/// The work of looking for all elements of the smallest of these keys' collections in the others: none if a key has none.
+pub(super) fn work_of_smallest<'a, K: Keys>(
+    keys: &K,
+    names: impl ExactSizeIterator<Item = &'a [u8]>,
+) -> usize {
+    let count = names.len();
+    let bytes = names.map(|name| work_of_all(keys, core::iter::once(name)));
+    bytes.min().unwrap_or(0).saturating_mul(count)
+}
+
 /// Appends a value that may be there, or nil.
 pub(super) fn put_optional(reply: &mut Vec<u8>, value: Option<&[u8]>) {
     match value {

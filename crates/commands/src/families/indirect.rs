@@ -162,6 +162,10 @@ impl<'a, T: UpdateCommand<'a>> UpdateCommand<'a> for Indirect<'a, T> {
         self.get().work()
     }
 
+    fn bytes_gone_through<K: Keys>(&self, keys: &K) -> usize {
+        self.get().bytes_gone_through(keys)
+    }
+
     fn operand(&self) -> Option<(&'a [u8], Operand<'a>)> {
         self.get().operand()
     }

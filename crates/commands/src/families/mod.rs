@@ -173,6 +173,11 @@ impl Command<'_> {
         )
     }
 
+    /// True of a read whose [`work_on`](crate::Operation::work_on) members of builds before wire format 16 do not know.
+    pub(crate) const fn was_free(&self) -> bool {
+        matches!(self, Self::SInterCard(_) | Self::ZInterCard(_))
+    }
+
     /// True if the keys that it names are used by it. To ask when a key expires, or what kind of value it has, is no use, as in
     /// Redis; nor is what nodes ask for themselves.
     pub(crate) const fn uses_keys(&self) -> bool {
@@ -353,6 +358,13 @@ macro_rules! commands {
                 match self {
                     $(Self::$read(operation) => operation.work_on(keys),)*
                     $(Self::$update(_))|* => 0,
+                }
+            }
+
+            pub(crate) fn bytes_gone_through<K: access::Keys>(&self, keys: &K) -> usize {
+                match self {
+                    $(Self::$read(_))|* => 0,
+                    $(Self::$update(operation) => operation.bytes_gone_through(keys),)*
                 }
             }
 

@@ -8,6 +8,7 @@ use crate::error::CommandError;
 use crate::families::Command;
 use crate::families::counts::parse_count;
 use crate::families::definition::{Definition, ExecutionResult, KeyNames, ReadCommand, View};
+use crate::families::elements::work_of_smallest;
 use crate::families::specification::{CommandSpec, KeyPositions};
 use crate::number::parse_integer;
 use crate::reply::put_integer;
@@ -66,5 +67,9 @@ impl ReadCommand for SInterCard<'_> {
         let count = with_sets(keys, self.keys.iter(), |sets| Set::intersection(sets).take(limit).count())?;
         put_integer(reply, count as i64);
         Ok(())
+    }
+
+    fn work_on<K: Keys>(&self, keys: &K) -> usize {
+        work_of_smallest(keys, self.keys.iter())
     }
 }

@@ -9,6 +9,7 @@ use crate::error::CommandError;
 use crate::families::Command;
 use crate::families::counts::parse_count;
 use crate::families::definition::{Definition, ExecutionResult, KeyNames, ReadCommand, View};
+use crate::families::elements::work_of_smallest;
 use crate::families::specification::{CommandSpec, KeyPositions};
 use crate::reply::put_integer;
 use crate::words::{Words, is};
@@ -61,5 +62,10 @@ impl ReadCommand for ZInterCard<'_> {
             if self.limit == 0 { usize::MAX } else { usize::try_from(self.limit).unwrap_or(usize::MAX) };
         put_integer(reply, sources.common().take(limit).count() as i64);
         Ok(())
+    }
+
+    /// Scores are looked up, too.
+    fn work_on<K: Keys>(&self, keys: &K) -> usize {
+        work_of_smallest(keys, self.keys.iter()).saturating_mul(2)
     }
 }

@@ -4,7 +4,7 @@ use super::claims::{claim, is_idle};
 use super::ids::{Id, parse_start};
 use super::now::Now;
 use super::{ENTRY_HEAD_BYTES, FAST_UPDATE, notify_consumer, put_id, put_no_key_or_group, stream_of};
-use crate::access::{KeyEvent, KeysMut};
+use crate::access::{KeyEvent, Keys, KeysMut};
 use crate::encoding::{Flag, Key, Unsigned, Value, fields};
 use crate::error::CommandError;
 use crate::families::definition::{COLLECTION_WORK, Definition, ExecutionResult, KeyNames, UpdateCommand};
@@ -63,6 +63,9 @@ const COUNT_DEFAULT: u64 = 100;
 
 /// How many are looked at for each that may be answered, as in Redis.
 const ATTEMPTS_EACH: u64 = 10;
+
+/// The work of looking at an entry that is pending, and at the next one: as long as to read so many bytes in a row.
+const ENTRY_WORK: usize = 128;
 
 /// The greatest COUNT, as in Redis.
 const COUNT_MAX: i64 = i64::MAX / 16;
@@ -128,8 +131,13 @@ struct Selection {
 }
 
 impl XAutoClaimParts<'_> {
+    /// How many entries it looks at, at most.
+    fn attempts(&self) -> u64 {
+        self.count.saturating_mul(ATTEMPTS_EACH).min(KEYS_PER_OPERATION_MAX as u64)
+    }
+
     fn select(&self, stream: &Stream, group: &Group) -> Selection {
-        let attempts = self.count.saturating_mul(ATTEMPTS_EACH).min(KEYS_PER_OPERATION_MAX as u64);
+        let attempts = self.attempts();
         let (mut selection, mut bytes) = (Selection::default(), 0_usize);
         for (attempt, (id, pending)) in (0..).zip(stream.pending_from(group, self.from, StreamId::MAX)) {
             let answered = selection.claims.len() + selection.deleted.len();
@@ -178,6 +186,14 @@ impl XAutoClaimParts<'_> {
 }
 
 impl<'a> UpdateCommand<'a> for XAutoClaimParts<'a> {
+    fn bytes_gone_through<K: Keys>(&self, keys: &K) -> usize {
+        let found = keys.get(self.key);
+        let stream = stream_of(found.as_ref()).ok().flatten();
+        let pending = stream.and_then(|stream| Some(stream.pending_len(&stream.group(self.group)?)));
+        let looked_at = self.attempts().min(pending.unwrap_or(0));
+        usize::try_from(looked_at).unwrap_or(usize::MAX).saturating_mul(ENTRY_WORK)
+    }
+
     fn work(&self) -> usize {
         usize::try_from(self.count).unwrap_or(usize::MAX).saturating_mul(LOOKUP_WORK).min(COLLECTION_WORK)
     }

@@ -74,6 +74,14 @@ class Settings:
         return self.known[section, key]
 
 
+class Context:
+    """What a cluster needs to know that is no case of tests/operator/run."""
+
+    def __init__(self, binary, scratch, case="cluster"):
+        self.binary, self.scratch, self.case = binary, scratch, case
+        self.port, self.settings = free_ports(30), Settings(binary, scratch)
+
+
 class Node:
     def __init__(self, cluster, index):
         self.cluster, self.index = cluster, index

@@ -5,9 +5,6 @@ use crate::reply::{
     put_verbatim,
 };
 
-/// What follows an attribute.
-const BEHIND_ATTRIBUTE: &[u8] = b"Some real reply following the attribute";
-
 /// Appends the example of a type; false if there is none. That of an attribute is the reply which the attribute precedes:
 /// replies of data have no attributes, and no pushes.
 #[expect(clippy::approx_constant, reason = "it is Redis's example of a double, not a rounded pi")]
@@ -33,7 +30,7 @@ pub fn put_example(kind: &[u8], out: &mut Vec<u8>) -> bool {
                 put_boolean(out, number == 1);
             }
         }
-        b"attrib" => put_bulk(out, BEHIND_ATTRIBUTE),
+        b"attrib" => put_bulk(out, b"Some real reply following the attribute"),
         b"verbatim" => put_verbatim(out, b"txt", b"This is a verbatim\nstring"),
         b"true" => put_boolean(out, true),
         b"false" => put_boolean(out, false),

@@ -1,9 +1,10 @@
 //! An operation: a command, and whether its reply is wanted.
 
-use crate::access::{Databases, EntryRef as _, Keys as _};
+use crate::access::{Databases, Keys as _};
 use crate::database_key::DatabaseKey;
 use crate::encoding::{IN_DATABASE, put_head, take_opcode};
 use crate::families::definition::KeyNames;
+use crate::families::elements::length_of;
 use crate::families::{
     Command, Eval, EvalRo, EvalSha, EvalShaRo, FCall, FCallRo, LibraryChange, RunTerms, XAwaitParts,
 };
@@ -11,7 +12,6 @@ use crate::limits::WAITED_KEYS_MAX;
 use crate::primitive::{Malformed, take_u8};
 use syros_scripts::Flags;
 use syros_types::{Class, Database, Footprint};
-use syros_values::Kind;
 
 /// One operation: a command and whether its reply is wanted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -342,11 +342,7 @@ impl<'a> Operation<'a> {
         self.each_key(|key| {
             let keys = databases.database(key.database);
             if let Some(found) = keys.get(key.name) {
-                let length = match found.kind() {
-                    Kind::String => found.string().map_or(0, <[u8]>::len),
-                    _ => found.to_value().element_bytes(keys.time_ms()),
-                };
-                bytes = bytes.saturating_add(length);
+                bytes = bytes.saturating_add(length_of(&found, keys.time_ms()));
             }
         });
         bytes

@@ -61,11 +61,11 @@ impl Writer<'_> {
     }
 
     fn gauge(&mut self, described: (&str, &str), unit: Option<&Unit>, value: f64) -> fmt::Result {
-        self.metric(described, unit, MetricType::Gauge)?.encode_gauge(&value)
+        put_gauge(self.metric(described, unit, MetricType::Gauge)?, value)
     }
 
     fn counter(&mut self, described: (&str, &str), unit: Option<&Unit>, value: f64) -> fmt::Result {
-        self.metric(described, unit, MetricType::Counter)?.encode_counter::<NoLabelSet, _, f64>(&value, None)
+        put_counter(self.metric(described, unit, MetricType::Counter)?, value)
     }
 
     fn gauges(
@@ -75,11 +75,7 @@ impl Writer<'_> {
         label: &str,
         values: &[Labelled<'_>],
     ) -> fmt::Result {
-        let mut metric = self.metric(described, unit, MetricType::Gauge)?;
-        for (name, value) in values {
-            metric.encode_family(&[(label, *name)])?.encode_gauge(value)?;
-        }
-        Ok(())
+        put_each(self.metric(described, unit, MetricType::Gauge)?, label, values, put_gauge)
     }
 
     fn counters(
@@ -89,12 +85,26 @@ impl Writer<'_> {
         label: &str,
         values: &[Labelled<'_>],
     ) -> fmt::Result {
-        let mut metric = self.metric(described, unit, MetricType::Counter)?;
-        for (name, value) in values {
-            metric.encode_family(&[(label, *name)])?.encode_counter::<NoLabelSet, _, f64>(value, None)?;
-        }
-        Ok(())
+        put_each(self.metric(described, unit, MetricType::Counter)?, label, values, put_counter)
     }
+}
+
+fn put_gauge(mut metric: MetricEncoder<'_>, value: f64) -> fmt::Result {
+    metric.encode_gauge(&value)
+}
+
+fn put_counter(mut metric: MetricEncoder<'_>, value: f64) -> fmt::Result {
+    metric.encode_counter::<NoLabelSet, _, f64>(&value, None)
+}
+
+/// Writes a sample for each value of a label.
+fn put_each(
+    mut metric: MetricEncoder<'_>,
+    label: &str,
+    values: &[Labelled<'_>],
+    put: fn(MetricEncoder<'_>, f64) -> fmt::Result,
+) -> fmt::Result {
+    values.iter().try_for_each(|(name, value)| put(metric.encode_family(&[(label, *name)])?, *value))
 }
 
 /// Numbers of INFO are integers, and those of metrics are not: above 2^53 the last digits go.

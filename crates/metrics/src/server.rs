@@ -4,7 +4,7 @@ use std::io::{self, ErrorKind, Read, Write};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener, TcpStream};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::thread;
+use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use crate::{Answer, CONTENT_TYPE, exposition, not_ready};
@@ -35,13 +35,18 @@ type Ask = dyn Fn() -> Answer + Send + Sync;
 pub struct Server {
     address: SocketAddr,
     is_over: Arc<AtomicBool>,
+    thread: Option<JoinHandle<()>>,
 }
 
 impl Drop for Server {
     fn drop(&mut self) {
         self.is_over.store(true, Ordering::Relaxed);
         // Its thread sees it when somebody connects. If nobody can, the process is about to end.
-        let _ = TcpStream::connect_timeout(&reachable(self.address), PATIENCE);
+        let has_connected = TcpStream::connect_timeout(&reachable(self.address), PATIENCE).is_ok();
+        if let Some(thread) = self.thread.take().filter(|_| has_connected) {
+            // It would have panicked, and told so.
+            let _ = thread.join();
+        }
     }
 }
 
@@ -66,8 +71,9 @@ impl Server {
         let ask: Arc<Ask> = Arc::new(ask);
         let is_over = Arc::<AtomicBool>::default();
         let theirs = Arc::clone(&is_over);
-        thread::Builder::new().name("metrics".to_owned()).spawn(move || accept(&listener, &ask, &theirs))?;
-        Ok(Self { address, is_over })
+        let thread = thread::Builder::new().name("metrics".to_owned());
+        let thread = thread.spawn(move || accept(&listener, &ask, &theirs))?;
+        Ok(Self { address, is_over, thread: Some(thread) })
     }
 
     /// Where it listens.

@@ -149,18 +149,10 @@ impl Histogram {
 
     /// Powers of two, and how many times were below each, as far as that number changes.
     fn cumulative(&self) -> Cumulative {
-        let (mut all, mut count, mut bucket) = (Vec::new(), 0, 0);
-        for exponent in 0..=40 {
-            let (bound, before) = (1 << exponent, count);
-            while bucket < BUCKETS && Self::end(bucket) <= bound {
-                count += self.0[bucket].get();
-                bucket += 1;
-            }
-            if count > before {
-                all.push((bound, count));
-            }
-        }
-        all
+        let bounds: Vec<u64> = (0..=40).map(|exponent| 1 << exponent).collect();
+        let mut before = 0;
+        let changed = |(_, count): &(u64, u64)| core::mem::replace(&mut before, *count) < *count;
+        bounds.iter().copied().zip(self.below(&bounds)).filter(changed).collect()
     }
 }
 
@@ -332,10 +324,14 @@ impl Statistics {
     /// those with others under `other`.
     #[must_use]
     pub fn errors(&self) -> Vec<(String, u64)> {
-        let other = ("other".to_owned(), self.other_errors.get());
         let errors = self.errors.lock().unwrap_or_else(PoisonError::into_inner);
         let named = errors.iter().map(|(code, count)| (String::from_utf8_lossy(code).into_owned(), *count));
-        named.chain((other.1 > 0).then_some(other)).collect()
+        let mut all: Vec<(String, u64)> = named.collect();
+        let others = self.other_errors.get();
+        if others > 0 {
+            all.push(("other".to_owned(), others));
+        }
+        all
     }
 
     /// Starts all counters again from zero.
@@ -472,8 +468,7 @@ impl Statistics {
             u128::from(totals[place].saturating_sub(before[place])) * 1_000_000 / u128::from(micros)
         };
         let (commands, input, output) = (rate(0), rate(1) as f64 / 1024.0, rate(2) as f64 / 1024.0);
-        let errors: u64 = self.errors.lock().unwrap_or_else(PoisonError::into_inner).values().sum();
-        let errors = errors + self.other_errors.get();
+        let errors: u64 = self.errors().iter().map(|(_, count)| count).sum();
         // Writing to a string cannot fail.
         let _ = write!(
             text,
@@ -506,12 +501,8 @@ impl Statistics {
 
     /// The lines of INFO's section `Errorstats`.
     pub(crate) fn write_errors(&self, text: &mut String) {
-        for (code, count) in self.errors.lock().unwrap_or_else(PoisonError::into_inner).iter() {
-            let _ = write!(text, "errorstat_{}:count={count}\r\n", String::from_utf8_lossy(code));
-        }
-        let others = self.other_errors.get();
-        if others > 0 {
-            let _ = write!(text, "errorstat_other:count={others}\r\n");
+        for (code, count) in self.errors() {
+            let _ = write!(text, "errorstat_{code}:count={count}\r\n");
         }
     }
 }

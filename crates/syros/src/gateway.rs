@@ -9,7 +9,7 @@ use syros_cli::{check_address, signals};
 use syros_runtime::{FrontConfig, GatewayConfig, GatewayNode, REDIS_ADDRESS};
 use syros_types::{ReadPolicy, WritePolicy};
 
-use crate::config::CONNECTIONS;
+use crate::config::{CONNECTIONS, listening_address};
 use crate::logger;
 
 /// Options of `syros gateway`.
@@ -56,8 +56,8 @@ fn parse_address(text: &str) -> Result<String, String> {
 }
 
 fn parse_metrics(text: &str) -> Result<SocketAddr, String> {
-    let address = text.parse().ok().filter(|address: &SocketAddr| address.port() > 0);
-    address.ok_or_else(|| "an IP address and port is expected, such as 127.0.0.1:9121".to_owned())
+    listening_address(text)
+        .ok_or_else(|| "an IP address and port is expected, such as 127.0.0.1:9121".to_owned())
 }
 
 fn parse_connections(text: &str) -> Result<usize, String> {

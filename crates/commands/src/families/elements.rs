@@ -1,6 +1,6 @@
 //! What commands on collections have in common.
 
-use crate::access::{EntryRef as _, Keys};
+use crate::access::{EntryRef, Keys};
 use crate::arguments::Arguments;
 use crate::error::CommandError;
 use crate::reply::{put_bulk, put_nil};
@@ -21,10 +21,18 @@ pub(super) fn work_of_some(elements: u64, length: u64, bytes: usize) -> usize {
     usize::try_from(share).unwrap_or(usize::MAX)
 }
 
+/// How long a value is: the bytes of a string, or of a collection's elements.
+pub(crate) fn length_of<E: EntryRef>(found: &E, now_ms: u64) -> usize {
+    match found.string() {
+        Ok(string) => string.len(),
+        Err(_) => found.to_value().element_bytes(now_ms),
+    }
+}
+
 /// The work of reading all elements of the collections that these keys have.
 pub(super) fn work_of_all<'a, K: Keys>(keys: &K, names: impl Iterator<Item = &'a [u8]>) -> usize {
     let found = names.filter_map(|name| keys.get(name)).filter(|entry| entry.kind() != Kind::String);
-    let bytes = found.map(|entry| entry.to_value().element_bytes(keys.time_ms()));
+    let bytes = found.map(|entry| length_of(&entry, keys.time_ms()));
     bytes.fold(0, usize::saturating_add)
 }
 

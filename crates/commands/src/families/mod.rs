@@ -11,7 +11,7 @@ mod bitmaps;
 mod connection;
 mod counts;
 mod draws;
-mod elements;
+pub(crate) mod elements;
 mod generic;
 mod geo;
 mod hashes;

@@ -185,10 +185,13 @@ fn optional_address(reader: &mut Reader, key: &'static str) -> Result<Option<Soc
     parse_address(reader, key, &text).map(Some)
 }
 
+/// An address to listen on, if this is one. A port that the system chooses is another one after every start.
+pub(crate) fn listening_address(text: &str) -> Option<SocketAddr> {
+    text.parse().ok().filter(|address: &SocketAddr| address.port() > 0)
+}
+
 fn parse_address(reader: &Reader, key: &'static str, text: &str) -> Result<SocketAddr, ConfigError> {
-    // A port that the system chooses is another one after every start.
-    let address = text.parse().ok().filter(|address: &SocketAddr| address.port() > 0);
-    address.ok_or_else(|| {
+    listening_address(text).ok_or_else(|| {
         let problem = "is not an IP address and port, such as \"0.0.0.0:6379\", with a port from 1 to 65535";
         reader.error(key, format!("\"{text}\" {problem}"))
     })

@@ -40,8 +40,8 @@ fn ports_from(first: u16, count: usize) -> Range<u16> {
 }
 
 /// Ports for the replicas: those they had if they are free, else the first free ones above the Redis
-/// ports, and none that are for `metrics` from that one on. Not ones the system picks: those are also given to outgoing connections, and a node that
-/// restarts could find its port taken.
+/// ports. None is a Redis port or, from `metrics` on, one for metrics. Not ones the system picks: those are
+/// also given to outgoing connections, and a node that restarts could find its port taken.
 pub(super) fn for_replicas(
     stored: &[u16],
     (redis, metrics): (u16, Option<u16>),

@@ -9,7 +9,7 @@ use crate::encoding::{Key, choices, fields};
 use crate::error::{CommandError, ExecutionError};
 use crate::families::Command;
 use crate::families::definition::{Definition, ExecutionResult, KeyNames, ReadCommand, View};
-use crate::families::elements::work_of_all;
+use crate::families::elements::length_of;
 use crate::families::specification::{CommandKind, CommandSpec, SubcommandSpec};
 use crate::number::parse_integer;
 use crate::rdb;
@@ -153,9 +153,7 @@ impl ReadCommand for Object<'_> {
     fn work_on<K: Keys>(&self, keys: &K) -> usize {
         match self.aspect {
             ObjectAspect::Everything => {
-                let found = keys.get(self.key);
-                let string = found.as_ref().and_then(|found| found.string().ok()).map_or(0, <[u8]>::len);
-                string + work_of_all(keys, core::iter::once(self.key))
+                keys.get(self.key).map_or(0, |found| length_of(&found, keys.time_ms()))
             }
             _ => 0,
         }

@@ -228,6 +228,7 @@ impl Cluster {
         let Some((answers, is_own)) = under_way.answer else { return Ok(()) };
         if is_lost {
             node.tracking.after_reply(address, false);
+            self.invalidated += node.deliver();
             return Ok(());
         }
         if !under_way.is_update {

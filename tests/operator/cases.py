@@ -954,6 +954,118 @@ def metrics(context):
         return not problems, "; ".join(problems) or "forming, ready, without a majority, ready again"
 
 
+class Writers:
+    """Clients that write all the time, at several nodes: what was acknowledged, and what went wrong."""
+
+    def __init__(self, nodes):
+        self.written, self.errors, self.slowest, self.is_done = {}, [], 0.0, threading.Event()
+        self.threads = [
+            threading.Thread(target=self.work, args=(node, worker)) for node in nodes for worker in range(2)
+        ]
+        for thread in self.threads:
+            thread.start()
+
+    def work(self, node, worker):
+        count = 0
+        try:
+            with node.redis(15) as redis:
+                while not self.is_done.is_set():
+                    count += 1
+                    name, value = f"key-{node.index}-{worker}-{count % 2000}", f"value-{count}"
+                    words = ("SET", name, value) if count % 4 else ("GETSET", name, value)
+                    begun = time.time()
+                    answer = redis.call(*words)
+                    self.slowest = max(self.slowest, time.time() - begun)
+                    if isinstance(answer, Error):
+                        self.errors.append(answer)
+                        return
+                    self.written[name] = value
+        except (OSError, Closed) as error:
+            self.errors.append(Error(f"node {node.index}: {error}"))
+
+    def end(self):
+        self.is_done.set()
+        for thread in self.threads:
+            thread.join(20)
+
+
+def replaced(cluster, victim):
+    """Kills a node under load, destroys its disk, and has a new node take its place. Gives what went wrong, how long it took
+    until the new node takes part, and the longest that a client at one of the others waited."""
+    others = [node for node in cluster.nodes if node is not victim]
+    writers, problems = Writers(others), []
+    time.sleep(0.5)
+    victim.kill()
+    old = victim.directory + ".old"
+    shutil.rmtree(old, ignore_errors=True)
+    shutil.copytree(victim.directory, old)
+    shutil.rmtree(victim.directory)
+    begun = time.time()
+    victim.start(replace=True, wait=False)
+    while time.time() - begun < 30 and "status:normal" not in str(victim.ask("INFO", "syros", timeout=1)):
+        time.sleep(0.02)
+    took = time.time() - begun
+    if took >= 30:
+        problems.append(f"node {victim.index} takes no part: {victim.lines()[-600:]}")
+    time.sleep(0.5)
+    writers.end()
+    problems += [f"a client was told {error}" for error in writers.errors[:2]]
+    # It has all that was acknowledged, and the group does without another one.
+    others[0].kill()
+    end = time.time() + 20
+    while time.time() < end and victim.ask("SET", "there", "yes", timeout=2) != "OK":
+        time.sleep(0.1)
+    with victim.redis(15) as redis:
+        lost = [name for name, value in writers.written.items() if redis.call("GET", name) != value]
+    if lost:
+        problems.append(f"lost: {lost[:3]} of {len(writers.written)}")
+    others[0].start()
+    cluster.ready()
+    return problems, took, writers.slowest
+
+
+def replace(context):
+    """A node's disk is destroyed under load, a follower's and then a leader's, and a new node takes its place with one command.
+    Does everybody go on, is nothing lost, and does the old node stay out?"""
+    if "--replace" not in subprocess.run([context.binary, "server", "--help"], capture_output=True, text=True).stdout:
+        return False, "this build has no --replace"
+    with Cluster(context) as cluster:
+        cluster.start().ready()
+        problems, seen = [], []
+        for kind in ("follower", "leader"):
+            leader = cluster.leader()
+            follower = next(node for node in cluster.nodes if node is not leader)
+            victim = leader if kind == "leader" else follower
+            found, took, slowest = replaced(cluster, victim)
+            problems += [f"{kind}: {problem}" for problem in found]
+            seen.append(f"{kind}: there after {took:.1f} s, nobody waited for more than {slowest:.1f} s")
+            # Somebody finds the disk, and starts the node that was there.
+            victim.stop()
+            shutil.move(victim.directory, victim.directory + ".new")
+            shutil.move(victim.directory + ".old", victim.directory)
+            victim.start(wait=False)
+            if victim.wait(20) in (None, 0) or "has taken the place of this one" not in victim.lines():
+                problems.append(f"{kind}: the old node stays: {victim.lines()[-600:]}")
+            victim.kill()
+            shutil.rmtree(victim.directory)
+            shutil.move(victim.directory + ".new", victim.directory)
+            victim.start()
+        # It is remembered.
+        for node in cluster.nodes:
+            node.stop()
+        for node in cluster.nodes:
+            node.start(wait=False)
+        for node in cluster.nodes:
+            node.wait_for_port()
+        cluster.ready()
+        again = cluster.nodes[0]
+        again.stop()
+        again.start(replace=True, wait=False)
+        if again.wait(10) in (None, 0) or "start it without --replace" not in again.lines():
+            problems.append(f"a node that has its disk is replaced: {again.lines()[-300:]}")
+        return not problems, "; ".join(problems or seen)
+
+
 # In the order in which they are played; names are those of the rows of FOUND.md.
 CASES = {
     "A1": a1,
@@ -988,4 +1100,5 @@ CASES = {
     "D3": large_value,
     "B7": gone_clients,
     "metrics": metrics,
+    "replace": replace,
 }

@@ -92,10 +92,12 @@ class Node:
         self.log = os.path.join(cluster.directory, f"node-{index}.log")
         self.process = None
 
-    def start(self, bootstrap=False, memory=NODE_MEMORY_MAX, env=None, wait=True):
+    def start(self, bootstrap=False, replace=False, memory=NODE_MEMORY_MAX, env=None, wait=True):
         arguments = [self.cluster.binary, "server", "--config", self.config]
         if bootstrap:
             arguments.append("--bootstrap")
+        if replace:
+            arguments.append("--replace")
 
         def limit():
             resource.setrlimit(resource.RLIMIT_AS, (memory, memory))

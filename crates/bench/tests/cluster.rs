@@ -50,7 +50,7 @@ impl Nodes {
             listen_redis: SocketAddr::from(([127, 0, 0, 1], 0)),
             listen_replicas: self.addresses[replica.index()],
             directory: self.directory.join(replica.0.to_string()),
-            bootstrap: true,
+            first_start: Some(syros_runtime::FirstStart::Bootstrap),
             secret: None,
             replica: settings,
             front: FrontConfig::default(),

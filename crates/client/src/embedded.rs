@@ -11,8 +11,8 @@ use std::collections::VecDeque;
 use syros_protocol::client::{Action, Busy, Client, Config, Event, Outcome, ReadCounts, WriteCounts};
 use syros_protocol::message::Body;
 use syros_types::{
-    Class, Configuration, ConfigurationId, FastQuorum, Footprint, Group, GroupId, Instant, Now, Prng,
-    ReadPolicy, ReplicaId, Window,
+    Class, Configuration, ConfigurationId, FastQuorum, Footprint, Group, Instant, Now, Prng, ReadPolicy,
+    ReplicaId, Window,
 };
 use syros_wire::{ANY_CLUSTER, Channel, FrameBuffer, Hello, Member, Sender};
 
@@ -261,9 +261,9 @@ impl EmbeddedClient {
         while let Some(report) = self.links[index].next()? {
             match report {
                 Report::Greeted(hello) => self.greet(from, hello)?,
-                Report::Message(epoch, message) => {
+                Report::Message(message) => {
                     if let Some(protocol) = &mut self.protocol {
-                        protocol.handle(now, Event::Message { from, epoch, message });
+                        protocol.handle(now, Event::Message { from, message });
                     }
                 }
             }
@@ -277,7 +277,7 @@ impl EmbeddedClient {
         let Sender::Replica(member) = hello.sender else {
             return Err(LinkError::NotReplica);
         };
-        let Member { declaration, configuration: id, settings, .. } = *member;
+        let Member { declaration, settings, .. } = *member;
         let (replica, group, fast_quorum) = (declaration.replica, settings.group, settings.fast_quorum);
         if group != self.group {
             return Err(LinkError::GroupSize { found: group.size(), expected: self.group.size() });
@@ -294,7 +294,8 @@ impl EmbeddedClient {
         self.fast_quorum = fast_quorum;
         let now = self.clock.now();
         let settings = &self.options.settings;
-        let configuration = Configuration { id, ..Configuration::first(group, fast_quorum) };
+        // Which epoch serves, answers tell: what a replica says of itself may be ahead of that.
+        let configuration = Configuration::first(group, fast_quorum);
         let config = || Config { settings: settings.clone(), ..Config::new(configuration, self.seed) };
         let protocol = self.protocol.get_or_insert_with(|| Client::new(config(), now));
         protocol.handle(now, Event::Connected(from));
@@ -325,8 +326,7 @@ impl EmbeddedClient {
         while let Some(action) = protocol.poll() {
             match action {
                 Action::Send { to, message } => {
-                    let configuration = ConfigurationId { group: GroupId::ONLY, epoch: protocol.epoch() };
-                    let frame = self.frame.of(Channel::Client, configuration, &message);
+                    let frame = self.frame.of(Channel::Client, ConfigurationId::FIRST, &message);
                     for to in to.iter() {
                         let link = &mut self.links[to.index()];
                         if link.speaks(&message) {

@@ -8,7 +8,7 @@ use mio::{Registry, Token};
 use std::net::SocketAddr;
 use syros_net::{Connection, DialSchedule, Dialing, FlushOutcome, Limits, Progress, ReadOutcome};
 use syros_protocol::message::Message;
-use syros_types::{ConfigurationEpoch, ConfigurationId, GroupId, Instant};
+use syros_types::{GroupId, Instant};
 use syros_wire::{Channel, Hello, Sender, VERSION, decode_client_message, put_frame, version_of};
 
 /// A link's state.
@@ -29,8 +29,8 @@ enum State {
 pub(crate) enum Report {
     /// The replica's handshake. The link is in use if the receiver does not object.
     Greeted(Hello),
-    /// A message, and the epoch in which the replica says it.
-    Message(ConfigurationEpoch, Message),
+    /// A message.
+    Message(Message),
 }
 
 /// The connection to one replica.
@@ -164,12 +164,12 @@ impl Link {
         let Some(frame) = connection.next_frame().map_err(LinkError::Frame)? else { return Ok(None) };
         match (is_greeted, frame.channel) {
             (true, Channel::Client) => {
-                let ConfigurationId { group, epoch } = frame.configuration;
+                let group = frame.configuration.group;
                 if group != GroupId::ONLY {
                     return Err(LinkError::Group(group));
                 }
                 let message = decode_client_message(frame.payload).map_err(LinkError::Malformed)?;
-                Ok(Some(Report::Message(epoch, message)))
+                Ok(Some(Report::Message(message)))
             }
             (false, Channel::Handshake) => {
                 let theirs = Hello::version_of_answer(frame.payload);

@@ -50,7 +50,7 @@ impl fmt::Display for StatusError {
             Self::Frame(error) => write!(f, "{error}"),
             Self::Malformed(error) => write!(f, "malformed message: {error}"),
             Self::Forming => {
-                f.write_str("its cluster is not formed yet; its log says for which nodes it waits")
+                f.write_str("it is not in a cluster yet; its log says for which nodes it waits, and why")
             }
             Self::SecretNeeded => {
                 f.write_str("the cluster has a secret, and only who knows it may ask for that")
@@ -161,7 +161,7 @@ struct StatusConnection {
     stream: TcpStream,
     received: Vec<u8>,
     until: Instant,
-    /// The configuration that the replica acts in.
+    /// The group of the replica, as frames name it.
     configuration: ConfigurationId,
     /// The replica has a secret.
     needs_secret: bool,
@@ -209,7 +209,7 @@ impl StatusConnection {
             return Err(StatusError::Forming);
         }
         if let Sender::Replica(member) = &hello.sender {
-            this.configuration = member.configuration;
+            this.configuration.group = member.group;
         }
         this.needs_secret = hello.nonce.is_some();
         let Some(secret) = secret else { return Ok(this) };

@@ -15,8 +15,8 @@ use syros_protocol::replica::Durability;
 use syros_storage::conformance::{body_if_data, body_of};
 use syros_storage::{Engine as _, MemoryEngine};
 use syros_types::{
-    ConfigurationEpoch, ConfigurationId, Database, Description, FastQuorum, Group, GroupId, Incarnation,
-    NodeId, Prng, ReplicaId, Roster, SubscriptionKind, WallTime,
+    ConfigurationEpoch, Database, Description, FastQuorum, Group, GroupId, Incarnation, NodeId, Prng,
+    ReplicaId, Roster, SubscriptionKind, WallTime,
 };
 use syros_values::{Hash, List, ListEnd, Score, Set, SortedSet, Stream, StreamId, Value};
 use syros_wire::{FrontEndMessage, Hello, Interest, Member, Sender};
@@ -383,10 +383,15 @@ fn member() -> Hello {
     let roster = Roster::unknown(group).with(ReplicaId(0), node(0xaa)).with(ReplicaId(2), node(0x1122));
     let stage = Stage::Acting(roster);
     let member = Member {
-        declaration: Declaration { replica: ReplicaId(2), node: node(0x1122), stage },
+        declaration: Declaration {
+            replica: ReplicaId(2),
+            node: node(0x1122),
+            stage,
+            epoch: ConfigurationEpoch(130),
+        },
         process: 0x33,
         incarnation: Incarnation(7),
-        configuration: ConfigurationId { group: GroupId(1), epoch: ConfigurationEpoch(130) },
+        group: GroupId(1),
         settings: SharedSettings {
             group,
             fast_quorum: FastQuorum::Supermajority,

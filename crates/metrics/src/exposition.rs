@@ -261,10 +261,12 @@ fn group(writer: &mut Writer<'_>, report: &ServerReport) -> fmt::Result {
     writer.gauge(("syros_quorum_silent", help), Some(&Unit::Seconds), silent)?;
     writer.gauge(("syros_group_size", "Members of the group"), None, number(report.group_size))?;
     writer.gauge(
-        ("syros_view", "The view; it grows with every change of leader"),
+        ("syros_view", "The number of the view; it grows with every change of leader"),
         None,
         number(report.view),
     )?;
+    let help = "The epoch of the configuration; it grows with each node that is replaced";
+    writer.gauge(("syros_configuration_epoch", help), None, number(report.epoch))?;
     if report.replica.is_some() {
         let help = "Highest committed entry of the log that this member knows of";
         writer.gauge(("syros_committed_entry", help), None, number(report.commit))?;

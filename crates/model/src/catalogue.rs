@@ -101,6 +101,8 @@ pub(crate) fn models() -> Vec<Model> {
         commutative_views(),
         commutative_five(),
         rejoin(),
+        replaced(),
+        replacement(),
         restart(),
         slow_disk(),
         disk_steps(),
@@ -346,6 +348,50 @@ fn rejoin() -> Model {
         ..base("rejoin", "a replica restarts without memory and is let in again")
     };
     Model { setup, wrong: &[PlantedBug::AmnesiacRejoinsAtOnce] }
+}
+
+/// One update is complete with the leader and one follower, the next configuration is committed, and the follower has left its
+/// view for the first one of that.
+fn replaced() -> Model {
+    let setup = Setup {
+        durability: Durability::Fsync,
+        programs: &[&[Set(0, 1)], &[Set(0, 2)]],
+        walls: &[&[10, 10]],
+        budget: NOTHING.with(Bounded::Suspicion, 2).with(Bounded::Newcomer, 1).with(Bounded::Retry, 3),
+        view_max: 4,
+        transfers: true,
+        script: &[
+            ScriptStep::Invoke(0),
+            ScriptStep::Deliver("Request", End::Client(0), End::Member(0)),
+            ScriptStep::Deliver("Request", End::Client(0), End::Member(1)),
+            ScriptStep::Replace(0),
+            ScriptStep::Deliver("Prepare", End::Member(0), End::Member(1)),
+            ScriptStep::Deliver("PrepareOk", End::Member(1), End::Member(0)),
+            ScriptStep::Deliver("Configuration", End::Member(0), End::Member(1)),
+            ScriptStep::Deliver("StartViewChange", End::Member(0), End::Member(1)),
+        ],
+        transitions_max: TRANSITIONS_OF_LARGE_MAX,
+        ..base("replaced", "a new node comes into a group whose leader has moved to its configuration")
+    };
+    Model { setup, wrong: &[PlantedBug::RecoverNothing] }
+}
+
+/// The same from the beginning.
+fn replacement() -> Model {
+    let setup = Setup {
+        programs: &[&[Set(0, 1)]],
+        walls: &[&[10]],
+        budget: NOTHING
+            .with(Bounded::Suspicion, 2)
+            .with(Bounded::Replacement, 1)
+            .with(Bounded::Newcomer, 1)
+            .with(Bounded::Retry, 1),
+        script: &[],
+        name: "replacement",
+        about: "a member is replaced before, during or after an update and a view change",
+        ..replaced().setup
+    };
+    Model { setup, wrong: &[] }
 }
 
 fn restart() -> Model {

@@ -9,7 +9,7 @@ use std::time::Duration;
 use syros_protocol::client::{Action, Client, Config, Event, Outcome};
 use syros_protocol::fingerprint::Moments;
 use syros_protocol::message::{Message, Peer};
-use syros_types::{ConfigurationEpoch, Instant, Now, ReplicaId, WallTime, WritePolicy};
+use syros_types::{Instant, Now, ReplicaId, WallTime, WritePolicy};
 
 /// What can happen to a client.
 #[derive(Clone, Debug)]
@@ -63,8 +63,8 @@ impl ModelClient {
         match input {
             Input::Message(envelope) => {
                 if let Peer::Replica(from) = envelope.from {
-                    let (epoch, message) = (ConfigurationEpoch::FIRST, envelope.message.clone());
-                    next.client.handle(next.now(), Event::Message { from, epoch, message });
+                    let message = envelope.message.clone();
+                    next.client.handle(next.now(), Event::Message { from, message });
                 }
             }
             Input::Invoke(operation) => {

@@ -29,6 +29,7 @@ fn payload(payload: &Payload) -> String {
         Payload::Register { .. } => "register".to_owned(),
         Payload::Expire(_) => "expire".to_owned(),
         Payload::Tick => "tick".to_owned(),
+        Payload::Reconfigure(next) => format!("reconfigure(epoch {})", next.epoch.0),
     }
 }
 
@@ -39,6 +40,7 @@ fn prepared(entry: &Prepared) -> String {
         Prepared::Register { .. } => "register".to_owned(),
         Prepared::Expire(_) => "expire".to_owned(),
         Prepared::Tick => "tick".to_owned(),
+        Prepared::Reconfigure(next) => format!("reconfigure(epoch {})", next.epoch.0),
     }
 }
 
@@ -165,6 +167,10 @@ pub(crate) fn action(world: &World, state: &State, action: Action) -> String {
             _ => format!("replica {member} has written everything to disk"),
         },
         Action::Tell(member) => format!("replica {member} hears what is on its disk"),
+        Action::Replace(member) => {
+            format!("replica {member} has a new node take the place of the last member")
+        }
+        Action::Newcome => "the new node starts".to_owned(),
         Action::Restart(member) => format!("replica {member} restarts"),
         Action::Damage(member) => format!("replica {member} restarts, and its log is damaged"),
         Action::Impatience(client) => format!("client {client} has waited long enough"),

@@ -15,7 +15,10 @@ use syros_protocol::message::{Body, LogEntry, Message, Peer, RoleName};
 use syros_protocol::record::{Record, Ticket};
 use syros_protocol::replica::{Boot, Config, Durability, Event, InvalidRecord, Replica, Restored};
 use syros_storage::MemoryStore;
-use syros_types::{Instant, Now, OpNumber, ReadPolicy, ReplicaId, ReplicaSet, View, WallTime};
+use syros_types::{
+    Configuration, ConfigurationEpoch, Instant, NodeId, Now, OpNumber, ReadPolicy, Reconfiguration,
+    ReplicaId, ReplicaSet, Roster, View, WallTime,
+};
 
 /// How long followers wait for their leader, in the clocks' unit. Below 8, so that there is no jitter.
 pub(crate) const PATIENCE: u64 = 4;
@@ -54,6 +57,10 @@ pub(crate) enum Input<'a> {
     Restart,
     /// The process ends and starts again, and its log cannot be read.
     Damage,
+    /// It leads, and has these nodes become the members.
+    Replace(Roster),
+    /// The node has been replaced, and the one that has its place in this configuration starts with an empty disk.
+    Begin(Reconfiguration),
 }
 
 /// What drives a member's replica. The store is that of an engine on disk, which models have none of.
@@ -65,6 +72,9 @@ pub(crate) struct Node {
     id: ReplicaId,
     driver: Driver,
     clock: Instant,
+    /// What its directory says: which node it is, and the configuration that it acts in.
+    node: Option<NodeId>,
+    configuration: Configuration,
     /// What has been appended to the log, and how much of it is on disk.
     records: Vec<Record>,
     written: usize,
@@ -95,13 +105,16 @@ pub(crate) struct NodeView {
     pub(crate) untold: bool,
     pub(crate) unexecuted: bool,
     pub(crate) failure: Option<String>,
+    /// The newest configuration that it knows, if it is not the first.
+    pub(crate) newest: Option<Reconfiguration>,
 }
 
-fn config(setup: &Setup, id: ReplicaId) -> Config {
+fn config(setup: &Setup, id: ReplicaId, configuration: Configuration, node: Option<NodeId>) -> Config {
     let unit = Duration::from_nanos;
     // Long enough that it never ends.
     let never = Duration::from_secs(3600);
-    let mut config = Config::new(setup.configuration(), id, machine::describe, machine::overwrites);
+    let mut config = Config::new(configuration, id, machine::describe, machine::overwrites);
+    config.node = node;
     config.durability = setup.durability;
     config.planted = setup.planted;
     config.open_sessions = true;
@@ -144,10 +157,14 @@ impl Node {
         let id = ReplicaId(id);
         // Not 0, which messages use for "no clock".
         let clock = Instant(1);
+        let configuration = setup.configuration();
+        let node = configuration.roster.node(id);
         let mut node = Self {
             id,
-            driver: driver(setup, config(setup, id), Boot::Fresh, clock),
+            driver: driver(setup, config(setup, id, configuration, node), Boot::Fresh, clock),
             clock,
+            node,
+            configuration,
             records: Vec::new(),
             written: 0,
             appended: Ticket(0),
@@ -209,6 +226,18 @@ impl Node {
                 let now = self.now();
                 self.driver.want_active_members(now, *active);
             }
+            Input::Replace(roster) => {
+                let now = self.now();
+                self.driver.replace_members(now, *roster);
+            }
+            Input::Begin(configuration) => {
+                self.configuration = self.configuration.after(*configuration);
+                self.node = configuration.roster.node(self.id);
+                (self.records, self.written, self.appended) = (Vec::new(), 0, Ticket(0));
+                self.view_file = View(0);
+                let config = config(setup, self.id, self.configuration, self.node);
+                self.driver = driver(setup, config, Boot::Fresh, self.clock);
+            }
             Input::Restart | Input::Damage => {
                 if let Err(problem) = self.restart(setup, matches!(input, Input::Damage)) {
                     self.failure = Some(format!("the log cannot be read back: {problem}"));
@@ -233,7 +262,7 @@ impl Node {
 
     /// The process starts again with what is on disk.
     fn restart(&mut self, setup: &Setup, is_damaged: bool) -> Result<(), InvalidRecord> {
-        let config = config(setup, self.id);
+        let config = config(setup, self.id, self.configuration, self.node);
         self.records.truncate(self.written);
         if is_damaged {
             self.records = vec![Record::Forgot { view: self.view_file }];
@@ -290,6 +319,7 @@ impl Node {
                 sent.push(Envelope { from: Peer::Replica(self.id), to, message });
             }
             Output::NoteView(view) => self.view_file = view,
+            Output::NoteConfiguration(configuration) => self.configuration = *configuration,
             Output::Append { ticket, record } => {
                 self.appended = ticket;
                 self.records.push(record);
@@ -348,7 +378,7 @@ impl Node {
         let mut hasher = DefaultHasher::new();
         self.id.hash(&mut hasher);
         self.driver.fingerprint(moments, &mut hasher);
-        self.failure.hash(&mut hasher);
+        (&self.failure, self.node, self.configuration).hash(&mut hasher);
         if setup.durability == Durability::Fsync {
             (&self.records, self.written).hash(&mut hasher);
         } else {
@@ -381,6 +411,8 @@ impl Node {
             untold: self.driver.has_news(),
             unexecuted: self.engine().has_work(),
             failure: self.failure.clone(),
+            newest: Some(self.replica().newest_configuration())
+                .filter(|known| known.epoch > ConfigurationEpoch::FIRST),
         }
     }
 

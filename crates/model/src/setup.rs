@@ -3,13 +3,20 @@
 use crate::machine::Operation;
 use crate::script_step::ScriptStep;
 use syros_protocol::replica::{Durability, PlantedBug};
-use syros_types::{Configuration, FastQuorum, Group, ReadPolicy};
+use syros_types::{Configuration, FastQuorum, Group, NodeId, ReadPolicy, ReplicaId, Roster};
 
 /// Most members of a group here.
 pub(crate) const MEMBERS_MAX: usize = 5;
 
 /// Most clients.
 pub(crate) const CLIENTS_MAX: usize = 3;
+
+/// The number of the node that takes a place.
+const NEWCOMER: u64 = 99;
+
+fn node_of(number: u64) -> NodeId {
+    NodeId::new(number).expect("it is above 0")
+}
 
 /// What can happen only so often.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -37,10 +44,14 @@ pub(crate) enum Bounded {
     Fetch,
     /// A leader wants other members to be active.
     Activation,
+    /// A leader has a new node take the place of the last member, which is gone then, or will be.
+    Replacement,
+    /// The new node starts, after somebody has adopted its configuration.
+    Newcomer,
 }
 
 /// How many there are of [`Bounded`].
-pub(crate) const BOUNDED: usize = 11;
+pub(crate) const BOUNDED: usize = 13;
 
 /// How often each may happen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
@@ -123,7 +134,22 @@ impl Setup {
     /// # Panics
     /// If the model has a number of members that no group has.
     pub(crate) fn configuration(&self) -> Configuration {
-        Configuration::first(Group::new(self.members).expect("models have 3 or 5 members"), self.mode)
+        let group = Group::new(self.members).expect("models have 3 or 5 members");
+        let mut configuration = Configuration::first(group, self.mode);
+        configuration.roster = group.members().fold(Roster::unknown(group), |roster, member| {
+            roster.with(member, node_of(u64::from(member.0) + 1))
+        });
+        configuration
+    }
+
+    /// The last member, which may be replaced.
+    pub(crate) const fn last_member(&self) -> ReplicaId {
+        ReplicaId(self.members as u8 - 1)
+    }
+
+    /// The nodes when a new one has taken the place of the last member.
+    pub(crate) fn next_roster(&self) -> Roster {
+        self.configuration().roster.with(self.last_member(), node_of(NEWCOMER))
     }
 
     /// Every operation, client by client.

@@ -4,7 +4,7 @@
 
 use crate::message::{DigestOf, LogEntry, Payload};
 use alloc::collections::VecDeque;
-use syros_types::{OpNumber, fold};
+use syros_types::{NodeId, OpNumber, fold};
 
 /// The digests of a segment.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -102,5 +102,10 @@ fn digest(before: u64, entry: &LogEntry) -> u64 {
         Payload::Register { nonce } => absorb(absorb(digest, 1), *nonce),
         Payload::Expire(ids) => ids.iter().fold(absorb(digest, 2), |digest, id| absorb(digest, id.0)),
         Payload::Tick => absorb(digest, 3),
+        Payload::Reconfigure(next) => {
+            let nodes = next.roster.nodes().iter();
+            let of = |digest, node: &Option<NodeId>| absorb(digest, node.map_or(0, NodeId::number));
+            nodes.fold(absorb(absorb(digest, 4), next.epoch.0), of)
+        }
     }
 }

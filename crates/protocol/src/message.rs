@@ -6,8 +6,8 @@ use alloc::vec::Vec;
 use core::fmt;
 use core::time::Duration;
 use syros_types::{
-    Class, Description, FastQuorum, FastRule, Footprint, Instant, OpNumber, OperationId, ReplicaId,
-    ReplicaSet, SessionId, Timestamp, View, WallTime,
+    Class, ConfigurationEpoch, Description, FastQuorum, FastRule, Footprint, Instant, OpNumber, OperationId,
+    Reconfiguration, ReplicaId, ReplicaSet, SessionId, Timestamp, View, WallTime,
 };
 
 /// The bytes of an operation or of a reply: one allocation, shared by durability log, log, network
@@ -123,6 +123,8 @@ pub enum Payload {
     Expire(Box<[SessionId]>),
     /// Only lets log time move on, so that keys expire.
     Tick,
+    /// The group's next configuration. It takes effect when this is committed and its first view begins.
+    Reconfigure(Box<Reconfiguration>),
 }
 
 impl LogEntry {
@@ -132,7 +134,7 @@ impl LogEntry {
         match &self.payload {
             Payload::Update(update) => core::slice::from_ref(update),
             Payload::Recovered(updates) => updates,
-            Payload::Register { .. } | Payload::Expire(_) | Payload::Tick => &[],
+            Payload::Register { .. } | Payload::Expire(_) | Payload::Tick | Payload::Reconfigure(_) => &[],
         }
     }
 
@@ -172,6 +174,8 @@ pub enum Prepared {
     Expire(Box<[SessionId]>),
     /// See [`Payload::Tick`].
     Tick,
+    /// See [`Payload::Reconfigure`].
+    Reconfigure(Box<Reconfiguration>),
 }
 
 /// How a client wants an update treated.
@@ -730,6 +734,13 @@ pub enum Message {
         /// The newest view the sender may have acted in.
         view: View,
     },
+    /// Replica to replica: I have heard of a view of a later configuration. I know that of this epoch.
+    GetConfiguration {
+        /// The newest that the sender knows.
+        epoch: ConfigurationEpoch,
+    },
+    /// Replica to replica: the newest configuration that I know. It is committed.
+    Configuration(Box<Reconfiguration>),
     /// Follower to leader, as long as it lasts: my disk is nearly full. Leader to followers: those of a majority are.
     DiskShort {
         /// The view.
@@ -764,6 +775,59 @@ pub enum Message {
 }
 
 impl Message {
+    /// The view that it is of, if it is of one.
+    #[must_use]
+    pub const fn view(&self) -> Option<View> {
+        match self {
+            Self::Register { view, .. }
+            | Self::Request { view, .. }
+            | Self::Read { view, .. }
+            | Self::Registered { view, .. }
+            | Self::Ok { view, .. }
+            | Self::Conflict { view, .. }
+            | Self::Evaluated { view, .. }
+            | Self::Committed { view, .. }
+            | Self::FastRule { view, .. }
+            | Self::Advise { view, .. }
+            | Self::ReadReply { view, .. }
+            | Self::MemberReply { view, .. }
+            | Self::LastChange { view, .. }
+            | Self::Refused { view, .. }
+            | Self::ReadRefused { view, .. }
+            | Self::WrongView { view }
+            | Self::Prepare { view, .. }
+            | Self::Commit { view, .. }
+            | Self::PrepareOk { view, .. }
+            | Self::Digest { view, .. }
+            | Self::Diverged { view, .. }
+            | Self::HeldByAll { view, .. }
+            | Self::WatchLog { view }
+            | Self::LogDurable { view, .. }
+            | Self::FetchBodies { view, .. }
+            | Self::Bodies { view, .. }
+            | Self::Forward { view, .. }
+            | Self::GetState { view, .. }
+            | Self::NewState { view, .. }
+            | Self::StartViewChange { view, .. }
+            | Self::GetStartView { view, .. }
+            | Self::Rejoin { view }
+            | Self::DiskShort { view }
+            | Self::SnapshotOffer { view, .. } => Some(*view),
+            Self::DoViewChange(change) => Some(change.view),
+            Self::StartView(start) => Some(start.view),
+            Self::Attach { .. }
+            | Self::StatusRequest
+            | Self::Status(_)
+            | Self::AnswerDirectly { .. }
+            | Self::HandOver { .. }
+            | Self::ChangeMode { .. }
+            | Self::GetSnapshot { .. }
+            | Self::SnapshotPart { .. }
+            | Self::GetConfiguration { .. }
+            | Self::Configuration(_) => None,
+        }
+    }
+
     /// The name of its kind.
     #[must_use]
     pub const fn name(&self) -> &'static str {
@@ -808,6 +872,8 @@ impl Message {
             Self::StartView(_) => "StartView",
             Self::GetStartView { .. } => "GetStartView",
             Self::Rejoin { .. } => "Rejoin",
+            Self::GetConfiguration { .. } => "GetConfiguration",
+            Self::Configuration(_) => "Configuration",
             Self::DiskShort { .. } => "DiskShort",
             Self::SnapshotOffer { .. } => "SnapshotOffer",
             Self::GetSnapshot { .. } => "GetSnapshot",

@@ -4,7 +4,7 @@ use crate::message::{Body, LogEntry, Prepared, Request};
 use crate::sessions::Sessions;
 use alloc::boxed::Box;
 use alloc::vec::Vec;
-use syros_types::{FastRule, OpNumber, View, WallTime};
+use syros_types::{FastRule, OpNumber, Reconfiguration, View, WallTime};
 
 /// Number of the last record that must be on disk; records are numbered 1, 2, 3 in the order in
 /// which a replica emits them after it started. 0: nothing to wait for.
@@ -105,6 +105,8 @@ pub struct SnapshotHead {
     pub time: WallTime,
     /// The session table after that entry.
     pub sessions: Sessions,
+    /// The newest configuration that the log up to there says, if it says one: the group may not have begun it yet.
+    pub configuration: Option<Reconfiguration>,
 }
 
 /// A body that is empty: the reply of a nilext update.

@@ -141,8 +141,10 @@ pub struct ServerReport {
     pub group_size: u64,
     /// This replica's position in the group; `None` for a process that is no replica.
     pub replica: Option<u8>,
-    /// The view.
+    /// The number of the view.
     pub view: u64,
+    /// The epoch of the configuration that the view is of: it grows with each node that is replaced.
+    pub epoch: u64,
     /// Position of the view's leader, if somebody leads.
     pub leader: Option<u8>,
     /// Highest committed op number.
@@ -379,6 +381,7 @@ fn syros(report: &ServerReport, _: &Statistics, _: WallTime, text: &mut String) 
         line(text, "replica", replica);
     }
     line(text, "view", report.view);
+    line(text, "configuration_epoch", report.epoch);
     match report.leader {
         Some(leader) => line(text, "leader", leader),
         None => line(text, "leader", "none"),

@@ -14,6 +14,26 @@ use syros_wire::Secret;
 /// Where Redis clients are listened for by default: Redis's own port, and nobody outside this machine.
 pub const REDIS_ADDRESS: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 6379);
 
+/// Why a node starts without a data directory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FirstStart {
+    /// The cluster is new, and this is one of its first nodes.
+    Bootstrap,
+    /// The node takes the place of one of the cluster that has lost its disk.
+    Replace,
+}
+
+impl FirstStart {
+    /// The option that says so.
+    #[must_use]
+    pub const fn option(self) -> &'static str {
+        match self {
+            Self::Bootstrap => "--bootstrap",
+            Self::Replace => "--replace",
+        }
+    }
+}
+
 /// Settings of a node: one replica with its Redis front end.
 #[derive(Clone, Debug)]
 pub struct NodeConfig {
@@ -29,8 +49,8 @@ pub struct NodeConfig {
     pub listen_replicas: SocketAddr,
     /// The data directory.
     pub directory: PathBuf,
-    /// First start: the data directory is created, and must not be a replica's yet.
-    pub bootstrap: bool,
+    /// The data directory is to be made: the node starts for the first time. `None`: it has one.
+    pub first_start: Option<FirstStart>,
     /// What all nodes of the cluster know and nobody else. Without one, anybody who reaches `listen_replicas` may
     /// say that it is a replica.
     pub secret: Option<Secret>,
@@ -69,7 +89,7 @@ impl NodeConfig {
             listen_redis: REDIS_ADDRESS,
             listen_replicas,
             directory,
-            bootstrap: false,
+            first_start: None,
             secret: None,
             replica: replica_config(group, replica),
             front: FrontConfig::default(),

@@ -4,7 +4,7 @@ use std::io;
 
 use syros_protocol::agreement::SharedSettings;
 use syros_protocol::formation::Declaration;
-use syros_types::{ConfigurationId, Incarnation, ReplicaId};
+use syros_types::{GroupId, Incarnation, ReplicaId};
 use syros_wire::{Hello, Member, Nonce, Proof, Secret, Sender, Side};
 
 /// What never changes about what a process says of itself.
@@ -23,7 +23,7 @@ pub(crate) struct OwnMember {
     /// Drawn when the process starts.
     pub(crate) process: u64,
     pub(crate) incarnation: Incarnation,
-    pub(crate) configuration: ConfigurationId,
+    pub(crate) group: GroupId,
     pub(crate) settings: SharedSettings,
 }
 
@@ -33,14 +33,8 @@ impl Introduction {
         let nonce = self.secret.is_some().then(random_nonce).transpose()?;
         let sender = match (&self.member, declaration) {
             (Some(own), Some(declaration)) => {
-                let OwnMember { replica: _, process, incarnation, configuration, settings } = *own;
-                Sender::Replica(Box::new(Member {
-                    declaration,
-                    process,
-                    incarnation,
-                    configuration,
-                    settings,
-                }))
+                let OwnMember { replica: _, process, incarnation, group, settings } = *own;
+                Sender::Replica(Box::new(Member { declaration, process, incarnation, group, settings }))
             }
             _ => Sender::Client,
         };

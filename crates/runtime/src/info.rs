@@ -7,7 +7,7 @@ use syros_protocol::client::Client;
 use syros_protocol::message::RoleName;
 use syros_protocol::replica::Durability;
 use syros_resp::{DatabaseReport, ServerInfo, ServerReport};
-use syros_types::{Configuration, EvictionSettings, Instant, Now};
+use syros_types::{Configuration, EvictionSettings, Instant, Now, View};
 
 use crate::local_replica::LocalReplica;
 use crate::statistics::Statistics;
@@ -74,7 +74,7 @@ impl ServerInfo for ProcessState<'_> {
         let ProcessDescription { run_id, redis_port, configuration, durability, replicas, clients_max } =
             self.description;
         let statistics = self.statistics;
-        let (view, reads) = (self.client.view(), self.client.read_counts());
+        let (mut view, reads) = (self.client.view(), self.client.read_counts());
         let writes = self.client.write_counts();
         let mut report = ServerReport {
             version: env!("CARGO_PKG_VERSION").to_owned(),
@@ -119,7 +119,6 @@ impl ServerInfo for ProcessState<'_> {
                 ("writes_referred", writes.ordered),
                 ("damaged_frames", statistics.damaged_frames.get()),
             ],
-            view: view.0,
             leader: Some(configuration.leader(view).0).filter(|_| !self.is_cut_off),
             ..ServerReport::default()
         };
@@ -150,9 +149,9 @@ impl ServerInfo for ProcessState<'_> {
                 }
             };
             report.replica = Some(status.replica);
-            report.view = status.view;
+            view = View(status.view);
             let leads = matches!(status.role, RoleName::Leader | RoleName::Follower) && !status.no_quorum;
-            report.leader = Some(configuration.leader(syros_types::View(status.view)).0).filter(|_| leads);
+            report.leader = Some(configuration.leader(view).0).filter(|_| leads);
             report.silent_ms = status.silent_ms;
             report.disk = local.disk_state();
             report.disk_free_inodes = local.free_inodes();
@@ -168,6 +167,7 @@ impl ServerInfo for ProcessState<'_> {
         } else if self.is_cut_off {
             report.status = "no-quorum".to_owned();
         }
+        (report.view, report.epoch) = (view.number(), view.epoch().0);
         if self.is_stopping {
             report.status = "stopping".to_owned();
         }

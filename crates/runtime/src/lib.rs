@@ -44,8 +44,8 @@ mod trace;
 mod yield_policy;
 
 pub use config::{
-    EngineConfig, EngineKind, FrontConfig, GREETING_TIMEOUT, GatewayConfig, NodeConfig, REDIS_ADDRESS,
-    StoreConfig, describe, replica_config,
+    EngineConfig, EngineKind, FirstStart, FrontConfig, GREETING_TIMEOUT, GatewayConfig, NodeConfig,
+    REDIS_ADDRESS, StoreConfig, describe, replica_config,
 };
 pub use directory::{
     DIRECTORY_FORMAT, DataDirectory, DirectoryError, Identity, durability_name, durability_named,

@@ -24,6 +24,8 @@ pub enum StartError {
         /// Size of the group in the replica's configuration.
         configured: usize,
     },
+    /// A node of a cluster of one is to take the place of another one.
+    NothingToReplace,
     /// The data directory cannot be used.
     Directory(DirectoryError),
     /// This program was built without the engine.
@@ -55,6 +57,9 @@ impl fmt::Display for StartError {
             Self::GroupMismatch { listed, configured } => {
                 write!(f, "{listed} replicas are listed, but the group has {configured}")
             }
+            Self::NothingToReplace => f.write_str(
+                "--replace has the other nodes of a cluster take this one for a node that is lost, and there are no others",
+            ),
             Self::Directory(error) => error.fmt(f),
             Self::NoSuchEngine(EngineKind::Machine(name)) => {
                 write!(f, "engine machine {name}: such a node is started by the program that has the machine")

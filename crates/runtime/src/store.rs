@@ -73,8 +73,8 @@ impl fmt::Display for StoreError {
                 f,
                 "{damage}; it could be repaired from the other replicas, but the view that this replica has \
                  reached is lost as well ({view}). If files were moved or a disk is not mounted, put back \
-                 what was there. Otherwise leave this replica switched off: votes that it no longer knows \
-                 of may still count, and the others go on without it. `syros inspect {}` tells what is left",
+                 what was there. Otherwise start it with an empty directory and --replace, so that a new node takes its \
+                 place: votes that this one no longer knows of may still count. `syros inspect {}` tells what is left",
                 directory.display()
             ),
             Self::Alone { directory, damage } => write!(

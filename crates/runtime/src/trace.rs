@@ -42,7 +42,7 @@ pub(crate) fn log(me: ReplicaId, event: TraceEvent) {
         ),
         TraceEvent::TransferBegan { view, from, first } => tracing::info!(
             node,
-            view = view.0,
+            view = view.number(),
             member = from.0,
             entry = first.0,
             "this replica fetches the log of the view from another one"
@@ -71,16 +71,20 @@ fn log_change_of_view(node: u8, event: TraceEvent) {
     match event {
         TraceEvent::Suspected { view, leader, silent } => tracing::warn!(
             node,
-            view = view.0,
+            view = view.number(),
             leader = leader.0,
             silent_ms = silent.as_millis(),
             "this replica suspects the leader, which is silent"
         ),
         TraceEvent::LeaderReturned { view } => {
-            tracing::info!(node, view = view.0, "this replica hears the leader again, and stays in the view");
+            tracing::info!(
+                node,
+                view = view.number(),
+                "this replica hears the leader again, and stays in the view"
+            );
         }
         TraceEvent::LeftView { from, to, cause } => {
-            let (view, previous_view, member) = (to.0, from.0, member_of(cause));
+            let (view, previous_view, member) = (to.number(), from.number(), member_of(cause));
             if is_trouble(cause) {
                 tracing::warn!(
                     node,
@@ -103,24 +107,24 @@ fn log_change_of_view(node: u8, event: TraceEvent) {
         }
         TraceEvent::Alone { view } => tracing::warn!(
             node,
-            view = view.0,
+            view = view.number(),
             "this replica cannot begin the view: too few other replicas are heard to want a new one"
         ),
         TraceEvent::EnteredView { view, leader, took } => tracing::info!(
             node,
-            view = view.0,
+            view = view.number(),
             leader = leader.0,
             duration_ms = took.as_millis(),
             "this replica enters the view, after a time without one"
         ),
         TraceEvent::QuorumLost { view, silent } => tracing::warn!(
             node,
-            view = view.0,
+            view = view.number(),
             silent_ms = silent.as_millis(),
             "this replica leads and hears no majority: nothing can be completed"
         ),
         TraceEvent::QuorumRegained { view } => {
-            tracing::info!(node, view = view.0, "this replica leads and hears a majority again");
+            tracing::info!(node, view = view.number(), "this replica leads and hears a majority again");
         }
         // The others are not about views.
         _ => {}
@@ -160,6 +164,7 @@ const fn is_trouble(cause: ViewChangeCause) -> bool {
         | ViewChangeCause::Yielded(_)
         | ViewChangeCause::MemoryLost(_)
         | ViewChangeCause::Mode(_)
+        | ViewChangeCause::Reconfigured
         | ViewChangeCause::Restarted => false,
     }
 }
@@ -179,6 +184,7 @@ const fn member_of(cause: ViewChangeCause) -> Option<u8> {
         | ViewChangeCause::Restarted
         | ViewChangeCause::Unheard(_)
         | ViewChangeCause::Mode(_)
+        | ViewChangeCause::Reconfigured
         | ViewChangeCause::ActiveMembers { .. } => None,
     }
 }
@@ -227,6 +233,7 @@ impl fmt::Display for Cause {
                 }
                 Ok(())
             }
+            ViewChangeCause::Reconfigured => f.write_str("the cluster has other nodes from now on"),
             ViewChangeCause::Mode(mode) => write!(f, "the fast quorum is to be {mode}, as was asked for"),
             ViewChangeCause::HandedOver(to, HandOverReason::WrongClock(error)) => {
                 write!(f, "{to} is to lead, because this machine's clock is {}", Error(error))
@@ -239,6 +246,9 @@ impl fmt::Display for Cause {
             }
             ViewChangeCause::HandedOver(to, HandOverReason::FullDisk) => {
                 write!(f, "{to} is to lead, because this disk is nearly full")
+            }
+            ViewChangeCause::HandedOver(to, HandOverReason::Replaced) => {
+                write!(f, "{to} is to lead, because another node takes the place of this one")
             }
             ViewChangeCause::HandedOver(to, HandOverReason::Diverged) => {
                 write!(f, "{to} is to lead, because this node's state is not that of the majority")

@@ -8,7 +8,7 @@ use syros_protocol::message::{LogEntry, Payload};
 use syros_protocol::replica::Replica;
 use syros_storage::execution::ExecutedUpdate;
 use syros_storage::{Engine as _, MemoryEngine};
-use syros_types::{OpNumber, OperationId, ReplicaId, SessionId, View, WallTime, key_hash};
+use syros_types::{NodeId, OpNumber, OperationId, ReplicaId, SessionId, View, WallTime, key_hash};
 
 /// What everybody must agree on after one log entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -110,6 +110,11 @@ fn entry_digest(mut digest: u64, entry: &LogEntry) -> u64 {
         Payload::Register { nonce } => fold(fold(digest, 3), *nonce),
         Payload::Expire(ids) => ids.iter().fold(fold(digest, 4), |digest, id| fold(digest, id.0)),
         Payload::Tick => fold(digest, 5),
+        Payload::Reconfigure(next) => {
+            let nodes = next.roster.nodes().iter();
+            let of = |digest, node: &Option<NodeId>| fold(digest, node.map_or(0, NodeId::number));
+            nodes.fold(fold(fold(digest, 6), next.epoch.0), of)
+        }
     }
 }
 
@@ -275,6 +280,12 @@ impl Invariants {
                 view.0, told.0
             ));
         }
+    }
+
+    /// Another node is started at the place of `replica`: what each has told others, and forgotten, is its own.
+    pub fn exchange(&mut self, replica: ReplicaId, told: &mut View, forgot: &mut Option<View>) {
+        core::mem::swap(&mut self.told[replica.index()], told);
+        core::mem::swap(&mut self.forgot[replica.index()], forgot);
     }
 
     /// The newest view that `replica` has bound itself to.

@@ -66,6 +66,7 @@ impl World {
                 process.maxmemory = self.swarm.maxmemory;
                 process.clock.set_wall_offset(slot.wall_offset);
             }
+            self.settle_replacement(replica);
             self.start_replica(replica);
             self.disk_returns(replica);
             self.run_replica(replica);

@@ -27,7 +27,7 @@ use syros_resp::Submission;
 use syros_snapshot::{SnapshotFiles, SnapshotStore};
 use syros_storage::execution::Executed;
 use syros_storage::{Engine as _, MemoryEngine, MemoryStore};
-use syros_types::{EvictionSettings, Instant, Now, OpNumber, Prng, ReplicaId, View};
+use syros_types::{Configuration, EvictionSettings, Instant, Now, OpNumber, Prng, ReplicaId, View};
 use syros_wal::WriteError;
 use syros_wal::memory_disk::MemoryDisk;
 
@@ -121,6 +121,8 @@ pub struct ReplicaProcess {
     pub journal: Journal,
     /// The view that the replica has reached.
     view: ViewFile<MemoryDisk>,
+    /// The configuration that is to be noted: nothing of what was asked for later is done before.
+    configuration: Option<Box<Configuration>>,
     /// What has become of a view that was to be noted.
     trouble: Option<DiskTrouble>,
     /// The process's clock.
@@ -207,6 +209,7 @@ impl ReplicaProcess {
             threads,
             journal,
             view,
+            configuration: None,
             trouble: None,
             clock,
             inbox: Vec::new(),
@@ -285,8 +288,9 @@ impl ReplicaProcess {
         if !self.reports.is_empty() {
             return self.clock.when(Instant(0));
         }
-        // It looks again whether those that were made to wait have to.
-        let behind = self.driver.executor().filter(|executor| executor.is_behind());
+        // It looks again whether those that were made to wait have to, unless the engine has failed: then it does not look.
+        let has_failed = self.threads.as_ref().is_some_and(|threads| threads.has_failed);
+        let behind = self.driver.executor().filter(|executor| !has_failed && executor.is_behind());
         let again = behind.map_or(Instant::NEVER, DiskExecutor::pressure_at);
         self.clock.when(self.core().deadline().min(self.driver.cut_at()).min(again))
     }
@@ -450,6 +454,11 @@ impl ReplicaProcess {
                 self.answer(to, &message, seen, context);
             }
             Output::NoteView(view) => self.record_view(view, context),
+            Output::NoteConfiguration(configuration) => {
+                context.trace.line(time, format_args!("{id} acts in {configuration:?}"));
+                context.tally.record(Occurrence::Reconfigured);
+                self.configuration = Some(configuration);
+            }
             Output::Append { ticket, record } => {
                 context.trace.line(time, format_args!("{id} writes {}: {record:?}", ticket.0));
                 let engine_failed = self.threads.as_ref().is_some_and(|threads| threads.has_failed);
@@ -546,6 +555,11 @@ impl ReplicaProcess {
     /// What has become of a view that was to be noted, if that went wrong.
     pub(crate) const fn take_trouble(&mut self) -> Option<DiskTrouble> {
         self.trouble.take()
+    }
+
+    /// The configuration that the replica has begun to act in.
+    pub(crate) const fn take_configuration(&mut self) -> Option<Box<Configuration>> {
+        self.configuration.take()
     }
 
     fn on_notice(&self, notice: &Notice, context: &mut ProcessContext<'_>) {

@@ -176,12 +176,12 @@ impl RedisHost {
 
     pub(crate) fn handle(&mut self, now: Now, event: Event) {
         match event {
-            Event::Message { from, epoch, message } => {
+            Event::Message { from, message } => {
                 if self.front_end.count_reply(&message) {
                     self.evict_if_exceeded();
                     self.front_end.make_room(&message, self.memory.is_scarce());
                 }
-                self.front_end.on_message(now, from, epoch, message);
+                self.front_end.on_message(now, from, message);
             }
             Event::Tick => {
                 self.front_end.begin_turn();

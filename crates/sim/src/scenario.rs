@@ -332,6 +332,16 @@ impl Play {
         self.world.bootstrap(replica);
     }
 
+    /// Takes the disk of a crashed replica away, and starts a new node that is to take its place.
+    pub fn replace_node(&mut self, replica: usize) {
+        self.world.begin_replacement(replica);
+    }
+
+    /// Ends the node that is to take a place, or has taken it, and starts the one that was there before; or the other way.
+    pub fn exchange_nodes(&mut self, replica: usize) {
+        self.world.exchange_nodes(replica);
+    }
+
     /// Starts a member for the first time.
     pub fn start_late(&mut self, replica: usize) {
         self.world.greet_soon(replica);

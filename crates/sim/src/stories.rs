@@ -45,6 +45,7 @@ stories! {
     PromiseForgotten in a group of 3: a_follower_that_has_promised_joins_no_other_view;
     EarlierPromiseForgotten in a group of 3: a_promise_outlives_the_setting_that_it_was_made_under;
     ExpiryOverlooked in a group of 3: an_expired_key_does_not_come_back_in_a_quorum;
+    ReplacedGoesAlong in a group of 3: a_node_that_was_replaced_makes_no_quorum;
     FollowersAhead in a group of 3: an_expired_key_does_not_come_back_with_the_next_leader;
 }
 
@@ -119,6 +120,39 @@ fn a_follower_that_has_promised_joins_no_other_view(scenario: Scenario) -> Resul
     play.run(1_000 * MILLI);
     play.mend_all();
     play.judge()
+}
+
+/// A node is replaced, and an update is complete at the leader and the new node. Then the leader fails, and somebody starts the
+/// node that was replaced in the place of the new one. It and the member that was away are a majority by their number.
+fn a_node_that_was_replaced_makes_no_quorum(scenario: Scenario) -> Result<(), String> {
+    let mut play = scenario.start();
+    let client = play.client();
+    assert_eq!(play.call(client, set(1, "old")), Outcome::Done);
+    play.crash(2);
+    play.replace_node(2);
+    play.until("the new node takes part", |play| {
+        play.run(MILLI);
+        play.world().replica(2).is_some_and(|process| process.core().is_normal())
+    });
+    let epoch = |play: &mut Play, replica: usize| {
+        let process = play.world().replica(replica).expect("it runs");
+        process.core().configuration().id.epoch.0
+    };
+    assert_eq!([0, 1, 2].map(|replica| epoch(&mut play, replica)), [1; 3]);
+    cut_both(&mut play, 1, &[0, 2]);
+    assert_eq!(play.call(client, set(1, "new")), Outcome::Done);
+    play.run(200 * MILLI);
+    play.crash(0);
+    play.exchange_nodes(2);
+    play.mend_all();
+    let read = play.submit(client, ClientCommand::Get(1));
+    play.run(VIEW_CHANGE);
+    // Until the new node is back nobody can say.
+    let is_answered = play.outcome(read).is_some();
+    play.exchange_nodes(2);
+    play.run(VIEW_CHANGE);
+    play.restart(0);
+    play.judge().and_then(|()| if is_answered { Err("the old node counts".to_owned()) } else { Ok(()) })
 }
 
 /// Long enough for a view change and for whoever waits for one.

@@ -116,7 +116,8 @@ impl<D: Disk, E> Stored<D, E> {
         let snapshots = listed.len();
         let mut restored = Restored::new(config, listed);
         let (wal, recovery) = Wal::open(log, options, |RecordNumber(number), bytes| {
-            let record = syros_wire::decode_record_of(config.configuration.id, bytes, config.describe)?;
+            let record =
+                syros_wire::decode_record_of(config.configuration.id.of_group(), bytes, config.describe)?;
             Ok(restored.replay(number, record)?)
         })
         .map_err(StoredError::Log)?;
@@ -182,7 +183,13 @@ mod tests {
         let mut snapshot_store = SnapshotStore::open(disk.clone(), CLUSTER).expect("an empty disk");
         let (view, time) = (View(1), WallTime(1));
         snapshot_store
-            .begin(&SnapshotHead { op_number: OpNumber(9), view, time, sessions: Sessions::default() })
+            .begin(&SnapshotHead {
+                op_number: OpNumber(9),
+                view,
+                time,
+                sessions: Sessions::default(),
+                configuration: None,
+            })
             .expect("a disk that works");
         snapshot_store.finish().expect("a disk that works");
         let refused = open(&disk, true).err().expect("something is there");
@@ -202,7 +209,8 @@ mod tests {
         (1..=20_000).for_each(|number| sessions.register(SessionId(number), number, WallTime(1)));
         let (view, time) = (View(1), WallTime(1));
         disk.fail_next_write(Cause::Full, 1000);
-        let begun = snapshot_store.begin(&SnapshotHead { op_number: OpNumber(9), view, time, sessions });
+        let (op_number, configuration) = (OpNumber(9), None);
+        let begun = snapshot_store.begin(&SnapshotHead { op_number, view, time, sessions, configuration });
         assert!(begun.is_err(), "the head is written when so much of it has gathered");
         snapshot_store.give_up().expect("the disk removes files");
         assert_eq!(disk.clone().list().expect("a disk that works"), Vec::<String>::new());

@@ -233,7 +233,7 @@ fn plain_log(found: &Inspection, out: &mut String) {
     out.truncate(out.trim_end().len());
     out.push('\n');
     if let Some(view) = found.records.newest_view {
-        let _ = writeln!(out, "newest view {}", view.0);
+        let _ = writeln!(out, "newest view {view}");
     }
     if let Some((first, last)) = found.records.op_numbers {
         let _ = writeln!(out, "ops         {} to {}", first.0, last.0);
@@ -249,7 +249,7 @@ fn plain_snapshots(found: &Inspection, out: &mut String) {
             snapshot.file, snapshot.op_number.0, snapshot.bytes, snapshot.blocks
         );
         if let Some(header) = &snapshot.header {
-            let _ = write!(out, "  view {}  time {}", header.view.0, time(header.time.0));
+            let _ = write!(out, "  view {}  time {}", header.view, time(header.time.0));
         }
         out.push_str(if snapshot.problem.is_none() { "  ok\n" } else { "  DAMAGED\n" });
     }
@@ -336,7 +336,7 @@ fn json_log(found: &Inspection, out: &mut String) {
     out.pop();
     out.push('}');
     if let Some(view) = found.records.newest_view {
-        let _ = write!(out, ",\"newest_view\":{}", view.0);
+        let _ = write!(out, ",\"newest_view\":{},\"newest_epoch\":{}", view.number(), view.epoch().0);
     }
     if let Some((first, last)) = found.records.op_numbers {
         let _ = write!(out, ",\"first_op\":{},\"last_op\":{}", first.0, last.0);
@@ -357,7 +357,8 @@ fn json_snapshots(found: &Inspection, out: &mut String) {
             snapshot.problem.is_none()
         );
         if let Some(header) = &snapshot.header {
-            let _ = write!(out, ",\"view\":{},\"time_us\":{}", header.view.0, header.time.0);
+            let (view, epoch) = (header.view.number(), header.view.epoch().0);
+            let _ = write!(out, ",\"view\":{view},\"epoch\":{epoch},\"time_us\":{}", header.time.0);
         }
         out.push('}');
     });

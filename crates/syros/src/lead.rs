@@ -8,7 +8,7 @@ use clap::Args;
 use syros_client::StatusReport;
 use syros_protocol::message::RoleName;
 use syros_runtime::REDIS_ADDRESS;
-use syros_types::ReplicaId;
+use syros_types::{ReplicaId, View};
 
 use crate::secret;
 use crate::status::{order, parse_address, poll, query, replicas_of};
@@ -52,7 +52,7 @@ pub(crate) fn run(options: &Options) -> Result<ExitCode, String> {
     };
     let target = query(next).map_err(|problem| format!("replica {id} at {next} is down: {problem}"))?;
     if target.role == RoleName::Leader {
-        println!("replica {id} leads view {} already", target.view);
+        println!("replica {id} leads view {} already", View(target.view));
         return Ok(ExitCode::SUCCESS);
     }
     let leads = |address: &&String| query(address).is_ok_and(|report| report.role == RoleName::Leader);
@@ -71,6 +71,6 @@ pub(crate) fn run(options: &Options) -> Result<ExitCode, String> {
             LEAD_TIMEOUT.as_secs()
         ));
     };
-    println!("replica {id} leads view {view}, after {} ms", began.elapsed().as_millis());
+    println!("replica {id} leads view {}, after {} ms", View(view), began.elapsed().as_millis());
     Ok(ExitCode::SUCCESS)
 }

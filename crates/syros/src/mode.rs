@@ -8,7 +8,7 @@ use clap::{Args, ValueEnum};
 use syros_client::{Endpoint, StatusError, StatusReport};
 use syros_protocol::message::RoleName;
 use syros_runtime::REDIS_ADDRESS;
-use syros_types::FastQuorum;
+use syros_types::{FastQuorum, View};
 
 use crate::secret;
 use crate::status::{order, parse_address, poll, query, replicas_of};
@@ -118,7 +118,7 @@ pub(crate) fn run(options: &Options) -> Result<ExitCode, String> {
             CHANGE_TIMEOUT.as_secs()
         ));
     };
-    println!("the cluster goes by {mode} from view {view} on");
+    println!("the cluster goes by {mode} from view {} on", View(view));
     Ok(ExitCode::SUCCESS)
 }
 

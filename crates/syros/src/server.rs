@@ -6,7 +6,7 @@ use std::process::ExitCode;
 
 use clap::Args;
 use syros_cli::signals;
-use syros_runtime::Node;
+use syros_runtime::{FirstStart, Node};
 
 use crate::{config, logger};
 
@@ -15,6 +15,7 @@ use crate::{config, logger};
 #[command(after_help = "Examples:
   syros server --config /etc/syros/node.toml --bootstrap    the very first start: makes the data directory
   syros server --config /etc/syros/node.toml                every later start
+  syros server --config /etc/syros/node.toml --replace      the disk of this node is lost: a new one takes its place
 
 docs/syros.sample.toml describes every key of the file. SIGTERM and SIGINT end the node cleanly.")]
 pub(crate) struct Options {
@@ -24,6 +25,10 @@ pub(crate) struct Options {
     /// First start of this replica in a new cluster: makes its data directory
     #[arg(long)]
     bootstrap: bool,
+    /// First start of a new node in the place of one that has lost its disk: makes its data directory, and has the other
+    /// nodes take it for the one that the configuration file is of. The lost one never comes back
+    #[arg(long, conflicts_with = "bootstrap")]
+    replace: bool,
     /// End when standard input is closed: for parents that must not leave nodes behind
     #[arg(long)]
     until_stdin_closes: bool,
@@ -37,7 +42,12 @@ pub(crate) fn run(options: &Options) -> Result<ExitCode, String> {
     let text =
         std::fs::read_to_string(&options.config).map_err(|error| format!("cannot read {file}: {error}"))?;
     let base = options.config.parent().unwrap_or(Path::new(""));
-    let config = config::parse(&text, base, options.bootstrap).map_err(|error| format!("{file}: {error}"))?;
+    let first_start = match (options.bootstrap, options.replace) {
+        (true, _) => Some(FirstStart::Bootstrap),
+        (_, true) => Some(FirstStart::Replace),
+        _ => None,
+    };
+    let config = config::parse(&text, base, first_start).map_err(|error| format!("{file}: {error}"))?;
     syros_logging::install(&options.log.or(config.log))?;
     let node = Node::start(config.node).map_err(|error| error.to_string())?;
     let stopper = node.stopper();

@@ -11,6 +11,7 @@ use syros_cli::check_address;
 use syros_client::{Endpoint, StatusError, StatusReport};
 use syros_protocol::message::RoleName;
 use syros_runtime::REDIS_ADDRESS;
+use syros_types::View;
 
 /// A node that does not answer within this time counts as down.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(2);
@@ -178,9 +179,11 @@ fn text_line(address: &str, report: &Result<StatusReport, String>) -> String {
 }
 
 /// The numbers of a report, by name.
-fn numbers(report: &StatusReport) -> [(&'static str, u64); 16] {
+fn numbers(report: &StatusReport) -> [(&'static str, u64); 17] {
+    let view = View(report.view);
     [
-        ("view", report.view),
+        ("view", view.number()),
+        ("epoch", view.epoch().0),
         ("op", report.op_number),
         ("commit", report.commit),
         ("applied", report.applied),

@@ -144,8 +144,8 @@ fn a_directory_of_a_later_format_or_configuration_is_refused_by_name() {
         ),
         (
             text_of_before
-                .replace("format = 1", "format = 3\nengine = memory\nincarnation = 9\ngroup = 0\nepoch = 5"),
-            "it names group 0, epoch 5; here it is group 0, epoch 0",
+                .replace("format = 1", "format = 3\nengine = memory\nincarnation = 9\ngroup = 7\nepoch = 0"),
+            "it names group 7, epoch 0; here it is group 0, epoch 0",
         ),
     ] {
         std::fs::write(&file, identity).unwrap();

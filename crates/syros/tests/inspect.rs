@@ -132,7 +132,7 @@ fn an_intact_directory() {
         "\"identity\":{\"cluster\":\"0000000000000077\",\"replica\":1,\"replicas\":3,",
         "\"in_use\":false,\"segments\":[{\"file\":\"wal-00000000000000000001.log\",\"bytes\":63,\"room\":0,\"records\":1,",
         "\"records\":{\"view\":6,\"accept\":0,",
-        "\"newest_view\":6,\"snapshots\":[{\"file\":\"snapshot-00000000000000000005.snap\",\"op\":5,",
+        "\"newest_view\":6,\"newest_epoch\":0,\"snapshots\":[{\"file\":\"snapshot-00000000000000000005.snap\",\"op\":5,",
         "\"set_aside\":[],\"problems\":[],\"intact\":true}\n",
     ] {
         assert!(json.contains(part), "'{part}' is missing in {json}");

@@ -1,6 +1,6 @@
 //! Who is in a group: nodes, and the configuration that gives each of them a position.
 
-use crate::{FastQuorum, FastRule, Group, ReplicaId, View};
+use crate::{ConfigurationEpoch, FastQuorum, FastRule, Group, ReplicaId, View};
 use core::fmt;
 use core::num::NonZeroU64;
 
@@ -61,20 +61,13 @@ impl GroupId {
     pub const ONLY: Self = Self(0);
 }
 
-/// The number of a configuration of one group: 0 is the first one, and each later configuration has a higher number.
-/// Answers and acknowledgements of different epochs never make one quorum.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct ConfigurationEpoch(pub u64);
-
-impl ConfigurationEpoch {
-    /// The epoch that a group is created with.
-    pub const FIRST: Self = Self(0);
-
-    /// The epoch after this one.
-    #[must_use]
-    pub const fn next(self) -> Self {
-        Self(self.0 + 1)
-    }
+/// What replaces a configuration: a whole roster and no difference, so that nobody can arrive at another one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Reconfiguration {
+    /// The epoch of the new configuration.
+    pub epoch: ConfigurationEpoch,
+    /// Its nodes.
+    pub roster: Roster,
 }
 
 /// Names one configuration of one group. Frames, handshakes, records of the log and identity files carry it.
@@ -109,6 +102,12 @@ impl fmt::Display for OtherConfiguration {
 impl core::error::Error for OtherConfiguration {}
 
 impl ConfigurationId {
+    /// What frames and records name, whatever the configuration is: the group. The epoch of what they hold is that of its view.
+    #[must_use]
+    pub const fn of_group(self) -> Self {
+        Self { group: self.group, epoch: ConfigurationEpoch::FIRST }
+    }
+
     /// Checks that something is for this configuration, whose name it carries.
     ///
     /// # Errors
@@ -157,6 +156,18 @@ impl Roster {
         self.nodes.get(member.index()).copied().flatten()
     }
 
+    /// True if the node in every position is known.
+    #[must_use]
+    pub fn is_complete(&self) -> bool {
+        self.nodes().iter().all(Option::is_some)
+    }
+
+    /// The position of a node, if it has one.
+    #[must_use]
+    pub fn position(&self, node: NodeId) -> Option<ReplicaId> {
+        self.group.members().find(|member| self.node(*member) == Some(node))
+    }
+
     /// The nodes in the order of their positions.
     #[must_use]
     pub fn nodes(&self) -> &[Option<NodeId>] {
@@ -175,7 +186,7 @@ impl Roster {
 
 /// Who is in a group, and by which rules it counts. The leader of a view and every quorum are computed from it.
 ///
-/// A configuration does not change while a process runs; when it does, each change will have an epoch of its own.
+/// A process acts in one configuration at a time: that of its view. Each change has an epoch of its own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Configuration {
     /// Which configuration of which group this is.
@@ -191,6 +202,12 @@ impl Configuration {
     #[must_use]
     pub const fn first(group: Group, mode: FastQuorum) -> Self {
         Self { id: ConfigurationId::FIRST, roster: Roster::unknown(group), mode }
+    }
+
+    /// The configuration that takes the place of this one.
+    #[must_use]
+    pub const fn after(&self, Reconfiguration { epoch, roster }: Reconfiguration) -> Self {
+        Self { id: ConfigurationId { group: self.id.group, epoch }, roster, mode: self.mode }
     }
 
     /// The size of the group.
@@ -244,7 +261,7 @@ impl Configuration {
     /// The leader of `view`: the member in position `view mod n` (VR 4).
     #[must_use]
     pub const fn leader(&self, view: View) -> ReplicaId {
-        ReplicaId((view.0 % self.size() as u64) as u8)
+        ReplicaId((view.number() % self.size() as u64) as u8)
     }
 
     /// The position of every member, in order.
@@ -262,6 +279,17 @@ mod tests {
         let configuration = Configuration::first(Group::new(3).unwrap(), FastQuorum::Majority);
         let leaders: [u8; 5] = core::array::from_fn(|view| configuration.leader(View(view as u64)).0);
         assert_eq!(leaders, [0, 1, 2, 0, 1]);
+    }
+
+    #[test]
+    fn views_of_later_configurations_are_later() {
+        let of = |epoch, number| View::of_epoch(ConfigurationEpoch(epoch), number);
+        assert_eq!(of(0, 7), View(7));
+        assert!(of(1, 0) > of(0, 1 << 39) && of(1, 4).next() == of(1, 5));
+        assert_eq!((of(3, 8).epoch(), of(3, 8).number()), (ConfigurationEpoch(3), 8));
+        let configuration = Configuration::first(Group::new(3).unwrap(), FastQuorum::Majority);
+        assert_eq!(configuration.leader(of(3, 8)), ReplicaId(2));
+        assert_eq!(alloc::format!("{} {}", of(0, 8), of(3, 8)), "8 8 of epoch 3");
     }
 
     #[test]

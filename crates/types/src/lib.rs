@@ -28,14 +28,13 @@ mod write_policy;
 
 pub use class::{Class, Description, Footprint};
 pub use configuration::{
-    Configuration, ConfigurationEpoch, ConfigurationId, GroupId, Incarnation, NodeId, OtherConfiguration,
-    Roster,
+    Configuration, ConfigurationId, GroupId, Incarnation, NodeId, OtherConfiguration, Reconfiguration, Roster,
 };
 pub use database::Database;
 pub use eviction::{EvictionOrder, EvictionPolicy, EvictionSettings, UnknownEvictionPolicy};
 pub use fast_rule::FastRule;
 pub use hash::{fold, key_hash, key_hash_in};
-pub use ids::{OpNumber, OperationId, ReplicaId, SessionId, View};
+pub use ids::{ConfigurationEpoch, OpNumber, OperationId, ReplicaId, SessionId, View};
 pub use prng::{Prng, mix};
 pub use protocol::{Execution, Protocol, UnknownProtocol};
 pub use quorum::{Admission, FastQuorum, Group, InvalidGroupSize, Strength};

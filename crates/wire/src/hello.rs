@@ -2,7 +2,7 @@
 
 use crate::authentication::{Nonce, Proof};
 use crate::error::Malformed;
-use crate::parts::fast_quorum_tag;
+use crate::parts::{fast_quorum_tag, group_of};
 use crate::primitive::{Reader, Writer};
 use crate::tag;
 use core::fmt;
@@ -10,10 +10,10 @@ use core::time::Duration;
 use syros_protocol::agreement::{EngineName, SharedSettings};
 use syros_protocol::formation::{Declaration, Stage};
 use syros_protocol::replica::Durability;
-use syros_types::{ConfigurationId, Group, Incarnation, NodeId, ReplicaId, Roster, micros};
+use syros_types::{ConfigurationId, Group, GroupId, Incarnation, NodeId, ReplicaId, micros};
 
 /// Version of the wire format that this code speaks.
-pub const VERSION: u16 = 16;
+pub const VERSION: u16 = 17;
 
 /// The oldest version that this code speaks as well, so that a cluster is upgraded one node after the other. It lacks what a
 /// node says of its life and configuration; its frames are those of the first configuration. Versions 5 to 9, 12 and 14 lack messages: see
@@ -21,8 +21,12 @@ pub const VERSION: u16 = 16;
 /// cluster refuse each other. Versions before 11 know no operations but those on strings,
 /// those before 12 neither streams nor scripts nor what else `Generation::Programs` names, those before 13 no
 /// transactions of many scripts and no payloads of streams, those before 14 no scripts that
-/// are told that memory is short or how fuel is counted, and those before 16 no DEBUG in scripts and none of data.
+/// are told that memory is short or how fuel is counted, those before 16 no DEBUG in scripts and none of data, and those
+/// before 17 no nodes that take the place of others.
 pub const VERSION_MIN: u16 = 4;
+
+/// The version since which nodes can be replaced, and configurations are not all the first one.
+pub const REPLACED_SINCE: u16 = 17;
 
 /// What every handshake starts with.
 const MAGIC: [u8; 4] = *b"SYRS";
@@ -67,8 +71,8 @@ pub struct Member {
     pub process: u64,
     /// Which life of the node this is.
     pub incarnation: Incarnation,
-    /// The configuration it acts in, or is to act in.
-    pub configuration: ConfigurationId,
+    /// The group that it is, or is to be, a member of. The epoch is in the declaration.
+    pub group: GroupId,
     /// What all nodes of a cluster must agree on.
     pub settings: SharedSettings,
 }
@@ -143,14 +147,18 @@ impl Hello {
         self.encode_as(version, out);
     }
 
-    /// Appends the encoding in this version. A node whose configuration version 4 cannot name says so in the newest version,
-    /// which a process of version 4 refuses by name.
+    /// Appends the encoding in this version. A node whose configuration is not the first one says so in the newest version,
+    /// which a process of a build refuses by name that knows no other configuration: it would take the epoch of a view for a part
+    /// of its number, and another member for its leader.
     pub fn encode_as(&self, version: u16, out: &mut Vec<u8>) {
         let is_first = match &self.sender {
             Sender::Client => true,
-            Sender::Replica(member) => member.configuration == ConfigurationId::FIRST,
+            Sender::Replica(member) => {
+                let Member { declaration, group, .. } = &**member;
+                ConfigurationId { group: *group, epoch: declaration.epoch } == ConfigurationId::FIRST
+            }
         };
-        let version = if is_first || version > VERSION_MIN { version } else { VERSION };
+        let version = if is_first || version >= REPLACED_SINCE { version } else { VERSION };
         out.extend_from_slice(&MAGIC);
         out.extend_from_slice(&version.to_le_bytes());
         let writer = Writer::new(out).fixed(self.cluster);
@@ -225,7 +233,7 @@ impl HandshakeMessage {
             Self::Stage(stage) => {
                 let writer = writer.byte(tag::step::STAGE);
                 let size = match stage {
-                    Stage::New => 0,
+                    Stage::New | Stage::Replacing => 0,
                     Stage::Voted(roster) | Stage::Acting(roster) => roster.group().size(),
                 };
                 // A group has at most 9 members.
@@ -252,7 +260,7 @@ impl HandshakeMessage {
             }
             tag::step::STAGE => {
                 let size = reader.byte()?;
-                let group = if size == 0 { None } else { Some(decode_group(size)?) };
+                let group = if size == 0 { None } else { Some(group_of(size)?) };
                 Self::Stage(decode_stage(&mut reader, group)?)
             }
             tag => return Err(Malformed::Tag { what: "handshake step", tag }),
@@ -270,7 +278,7 @@ const fn durability_tag(durability: Durability) -> u8 {
 }
 
 fn encode_member<'a>(member: &Member, version: u16, writer: Writer<'a>) -> Writer<'a> {
-    let Member { declaration, process, incarnation, configuration, settings } = member;
+    let Member { declaration, process, incarnation, group, settings } = member;
     // A group has at most 9 members.
     let writer = writer.byte(declaration.replica.0).byte(settings.group.size() as u8);
     let writer = writer.byte(fast_quorum_tag(settings.fast_quorum)).byte(durability_tag(settings.durability));
@@ -282,39 +290,25 @@ fn encode_member<'a>(member: &Member, version: u16, writer: Writer<'a>) -> Write
     let writer = if version == VERSION_MIN {
         writer
     } else {
-        let ConfigurationId { group, epoch } = configuration;
-        writer.number(incarnation.0).number(u64::from(group.0)).number(epoch.0)
+        writer.number(incarnation.0).number(u64::from(group.0)).number(declaration.epoch.0)
     };
     encode_stage(&declaration.stage, writer)
 }
 
 fn encode_stage<'a>(stage: &Stage, writer: Writer<'a>) -> Writer<'a> {
-    let with = |writer: Writer<'a>, roster: &Roster| {
-        let nodes = roster.nodes().iter();
-        nodes.fold(writer, |writer, node| writer.fixed(node.map_or(0, NodeId::number)))
-    };
     match stage {
         Stage::New => writer.byte(tag::stage::NEW),
-        Stage::Voted(roster) => with(writer.byte(tag::stage::VOTED), roster),
-        Stage::Acting(roster) => with(writer.byte(tag::stage::ACTING), roster),
+        Stage::Replacing => writer.byte(tag::stage::REPLACING),
+        Stage::Voted(roster) => writer.byte(tag::stage::VOTED).roster(roster),
+        Stage::Acting(roster) => writer.byte(tag::stage::ACTING).roster(roster),
     }
-}
-
-fn decode_group(size: u8) -> Result<Group, Malformed> {
-    let limit = Group::SIZE_MAX as u64;
-    Group::new(usize::from(size)).map_err(|_| Malformed::OutOfRange {
-        what: "group size",
-        value: u64::from(size),
-        limit,
-    })
 }
 
 fn decode_member(reader: &mut Reader<'_>, version: u16) -> Result<Member, Malformed> {
     let replica = reader.byte()?;
-    let size = reader.byte()?;
-    let group = decode_group(size)?;
-    if replica >= size {
-        let (value, limit) = (u64::from(replica), u64::from(size) - 1);
+    let group = reader.group()?;
+    if usize::from(replica) >= group.size() {
+        let (value, limit) = (u64::from(replica), group.size() as u64 - 1);
         return Err(Malformed::OutOfRange { what: "replica", value, limit });
     }
     let fast_quorum = reader.fast_quorum()?;
@@ -341,28 +335,25 @@ fn decode_member(reader: &mut Reader<'_>, version: u16) -> Result<Member, Malfor
     } else {
         (Incarnation(reader.number()?), reader.configuration()?)
     };
+    if version < REPLACED_SINCE && configuration != ConfigurationId::FIRST {
+        // No build that speaks this version has another one.
+        let (what, value) = ("epoch", configuration.epoch.0.max(u64::from(configuration.group.0)));
+        return Err(Malformed::OutOfRange { what, value, limit: 0 });
+    }
     let stage = decode_stage(reader, Some(group))?;
     let settings =
         SharedSettings { group, fast_quorum, durability, engine, lease, clock_drift_ppm, session_timeout };
-    let declaration = Declaration { replica: ReplicaId(replica), node, stage };
-    Ok(Member { declaration, process, incarnation, configuration, settings })
+    let declaration = Declaration { replica: ReplicaId(replica), node, stage, epoch: configuration.epoch };
+    Ok(Member { declaration, process, incarnation, group: configuration.group, settings })
 }
 
 /// `group`: how many nodes a roster has; none if there must be no roster.
 fn decode_stage(reader: &mut Reader<'_>, group: Option<Group>) -> Result<Stage, Malformed> {
     let tag = reader.byte()?;
-    let mut roster = || {
-        let group = group.ok_or(Malformed::Truncated)?;
-        let mut roster = Roster::unknown(group);
-        for member in group.members() {
-            if let Some(node) = NodeId::new(reader.fixed()?) {
-                roster = roster.with(member, node);
-            }
-        }
-        Ok(roster)
-    };
+    let mut roster = || reader.roster(group.ok_or(Malformed::Truncated)?);
     match tag {
         tag::stage::NEW => Ok(Stage::New),
+        tag::stage::REPLACING => Ok(Stage::Replacing),
         tag::stage::VOTED => roster().map(Stage::Voted),
         tag::stage::ACTING => roster().map(Stage::Acting),
         tag => Err(Malformed::Tag { what: "stage", tag }),
@@ -373,7 +364,7 @@ fn decode_stage(reader: &mut Reader<'_>, group: Option<Group>) -> Result<Stage, 
 mod tests {
     use super::*;
     use crate::authentication::NONCE_BYTES;
-    use syros_types::{ConfigurationEpoch, FastQuorum, GroupId};
+    use syros_types::{ConfigurationEpoch, FastQuorum, Roster};
 
     fn member() -> Hello {
         let group = Group::new(3).unwrap();
@@ -384,10 +375,11 @@ mod tests {
                 replica: ReplicaId(2),
                 node: NodeId::new(0x1122).unwrap(),
                 stage: Stage::Acting(roster),
+                epoch: ConfigurationEpoch(130),
             },
             process: 0x33,
             incarnation: Incarnation(7),
-            configuration: ConfigurationId { group: GroupId(1), epoch: ConfigurationEpoch(130) },
+            group: GroupId(1),
             settings: SharedSettings {
                 group,
                 fast_quorum: FastQuorum::Supermajority,
@@ -413,7 +405,7 @@ mod tests {
         let client = Hello { cluster: ANY_CLUSTER, nonce: None, sender: Sender::Client };
         assert_eq!(encoded(&client), *b"SYRS\x04\0\0\0\0\0\0\0\0\0\0\x01");
         let parts: [&[u8]; 10] = [
-            b"SYRS\x10\0\x08\x07\x06\x05\x04\x03\x02\x01",
+            b"SYRS\x11\0\x08\x07\x06\x05\x04\x03\x02\x01",
             &[1],
             &[0xee; 16],
             // Member 2 of 3, supermajority, fsync, the engine.
@@ -439,7 +431,8 @@ mod tests {
         let mut hello = member();
         let Sender::Replica(member) = &mut hello.sender else { panic!("it is a member") };
         let mut later = Vec::new();
-        (member.incarnation, member.configuration) = (Incarnation::UNKNOWN, ConfigurationId::FIRST);
+        (member.incarnation, member.group) = (Incarnation::UNKNOWN, GroupId::ONLY);
+        member.declaration.epoch = ConfigurationEpoch::FIRST;
         hello.encode_as(VERSION_MIN, &mut later);
         let golden: [&[u8]; 9] = [
             b"SYRS\x04\0\x08\x07\x06\x05\x04\x03\x02\x01",
@@ -455,12 +448,20 @@ mod tests {
         assert_eq!(later, golden.concat());
         assert_eq!(Hello::version_of_answer(&later), VERSION_MIN);
         assert_eq!(Hello::decode(&later), Ok(hello));
-        // Those in between are laid out as the newest.
+        // Those in between are laid out as the newest, if they know the configuration.
         for version in VERSION_MIN + 1..VERSION {
-            let (mut between, hello) = (Vec::new(), self::member());
+            let (mut between, mut hello) = (Vec::new(), self::member());
+            hello.encode_as(version, &mut between);
+            assert_eq!(Hello::version_of_answer(&between), VERSION);
+            let Sender::Replica(member) = &mut hello.sender else { panic!("it is a member") };
+            (member.group, member.declaration.epoch) = (GroupId::ONLY, ConfigurationEpoch::FIRST);
+            between.clear();
             hello.encode_as(version, &mut between);
             assert_eq!((between[4], Hello::version_of_answer(&between)), (version as u8, version));
             assert_eq!(Hello::decode(&between), Ok(hello));
+            let mut wrong = encoded(&self::member());
+            wrong[4] = version as u8;
+            assert!(Hello::decode(&wrong).is_err());
         }
     }
 
@@ -470,7 +471,7 @@ mod tests {
         member().encode_as(VERSION_MIN, &mut out);
         assert_eq!(out, encoded(&member()), "which a process of version 4 refuses by name");
         assert_eq!(Hello::version_of_answer(&out), VERSION);
-        assert_eq!(Hello::version_of_answer(b"SYRS\x10\0"), VERSION);
+        assert_eq!(Hello::version_of_answer(b"SYRS\x11\0"), VERSION);
     }
 
     #[test]
@@ -483,8 +484,7 @@ mod tests {
         longest.settings.session_timeout = Duration::from_micros(u64::MAX);
         longest.settings.lease = Duration::from_micros(u64::MAX);
         longest.incarnation = Incarnation(u64::MAX);
-        longest.configuration =
-            ConfigurationId { group: GroupId(u32::MAX), epoch: ConfigurationEpoch(u64::MAX) };
+        (longest.group, longest.declaration.epoch) = (GroupId(u32::MAX), ConfigurationEpoch(u64::MAX));
         longest.declaration.stage = Stage::Voted(Roster::unknown(group));
         let hello = Hello { cluster, nonce, sender: Sender::Replica(longest) };
         let bytes = encoded(&hello);
@@ -501,6 +501,7 @@ mod tests {
             (HandshakeMessage::Welcome(Some(Proof([6; 32]))), [&[3][..], &[6; 32]].concat()),
             (HandshakeMessage::Refused("no".to_owned()), b"\x04\x02no".to_vec()),
             (HandshakeMessage::Stage(Stage::New), vec![5, 0, 1]),
+            (HandshakeMessage::Stage(Stage::Replacing), vec![5, 0, 4]),
             (HandshakeMessage::Stage(Stage::Voted(roster)), vec![5, 1, 2, 7, 0, 0, 0, 0, 0, 0, 0]),
         ];
         for (step, golden) in steps {
@@ -524,9 +525,9 @@ mod tests {
     fn other_protocols_and_versions_are_refused_by_name() {
         assert_eq!(Hello::decode(b"*1\r\n$4\r\nPING"), Err(HelloError::NotSyros));
         assert_eq!(Hello::decode(b""), Err(HelloError::NotSyros));
-        let error = Hello::decode(b"SYRS\x11\0whatever").unwrap_err();
-        assert_eq!(error, HelloError::Version { theirs: 17, ours: 16 });
-        assert_eq!(error.to_string(), "peer speaks wire format version 17, this process speaks 4 to 16");
+        let error = Hello::decode(b"SYRS\x12\0whatever").unwrap_err();
+        assert_eq!(error, HelloError::Version { theirs: 18, ours: 17 });
+        assert_eq!(error.to_string(), "peer speaks wire format version 18, this process speaks 4 to 17");
     }
 
     #[test]

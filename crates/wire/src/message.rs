@@ -12,7 +12,7 @@ use syros_protocol::message::{
     Advised, Asked, Describe, DigestOf, DoViewChange, Freshness, Message, Refusal, StartView, StatusReport,
 };
 use syros_types::limits::{BODY_BYTES_MAX, FRAME_BYTES_MAX};
-use syros_types::{Instant, OpNumber, ReplicaId, SessionId, View, WallTime, micros};
+use syros_types::{ConfigurationEpoch, Instant, OpNumber, ReplicaId, SessionId, View, WallTime, micros};
 
 /// Appends the encoding of `message`.
 pub fn encode_message(message: &Message, out: &mut Vec<u8>) {
@@ -153,6 +153,8 @@ fn encode_between_replicas<'a>(writer: Writer<'a>, message: &Message) -> Writer<
             writer.byte(tag::GET_START_VIEW).number(view.0).number(commit.0)
         }
         Message::Rejoin { view } => writer.byte(tag::REJOIN).number(view.0),
+        Message::GetConfiguration { epoch } => writer.byte(tag::GET_CONFIGURATION).number(epoch.0),
+        Message::Configuration(known) => writer.byte(tag::CONFIGURATION).reconfiguration(known),
         Message::DiskShort { view } => writer.byte(tag::DISK_SHORT).number(view.0),
         Message::SnapshotOffer { view, op_number, bytes } => {
             writer.byte(tag::SNAPSHOT_OFFER).number(view.0).number(op_number.0).number(*bytes)
@@ -382,6 +384,8 @@ fn decode_between_replicas(
             of: if tag == tag::DIGEST { DigestOf::Entries } else { DigestOf::Effects },
             digest: reader.fixed()?,
         },
+        tag::GET_CONFIGURATION => Message::GetConfiguration { epoch: ConfigurationEpoch(reader.number()?) },
+        tag::CONFIGURATION => Message::Configuration(Box::new(reader.reconfiguration()?)),
         tag::WATCH_LOG => Message::WatchLog { view: View(reader.number()?) },
         tag::HELD_BY_ALL => {
             Message::HeldByAll { view: View(reader.number()?), op_number: OpNumber(reader.number()?) }
@@ -543,6 +547,7 @@ pub fn version_of(message: &Message) -> u16 {
         Message::AnswerDirectly { .. } => 10,
         Message::HeldByAll { .. } => 13,
         Message::Digest { of: DigestOf::Effects, .. } | Message::Diverged { of: DigestOf::Effects, .. } => 15,
+        Message::GetConfiguration { .. } | Message::Configuration(_) => 17,
         _ => VERSION_MIN,
     }
 }

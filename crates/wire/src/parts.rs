@@ -9,7 +9,10 @@ use syros_protocol::message::{
     Update, ViewChangeReason,
 };
 use syros_types::limits::BODY_BYTES_MAX;
-use syros_types::{FastQuorum, FastRule, OpNumber, OperationId, ReplicaSet, SessionId, View, WallTime};
+use syros_types::{
+    ConfigurationEpoch, FastQuorum, FastRule, Group, NodeId, OpNumber, OperationId, Reconfiguration,
+    ReplicaSet, Roster, SessionId, View, WallTime,
+};
 
 /// Fewest bytes of a request in a list: session, sequence, clock, acknowledgement, length.
 const REQUEST_BYTES_MIN: usize = 12;
@@ -85,6 +88,18 @@ impl Writer<'_> {
         self.list(sessions, ID_BYTES_USUAL, |writer, session| writer.number(session.0))
     }
 
+    pub(crate) fn reconfiguration(self, next: &Reconfiguration) -> Self {
+        // A group has at most 9 members.
+        let writer = self.number(next.epoch.0).byte(next.roster.group().size() as u8);
+        writer.roster(&next.roster)
+    }
+
+    /// The nodes of a group whose size the reader knows.
+    pub(crate) fn roster(self, roster: &Roster) -> Self {
+        let nodes = roster.nodes().iter();
+        nodes.fold(self, |writer, node| writer.fixed(node.map_or(0, NodeId::number)))
+    }
+
     /// Entries of a Prepare, or of a record, which keeps no hashes.
     pub(crate) fn prepared(self, entries: &[Prepared], references: References) -> Self {
         self.list(entries, ID_BYTES_USUAL + 9, |writer, entry| match entry {
@@ -96,6 +111,7 @@ impl Writer<'_> {
             Prepared::Register { nonce } => writer.byte(tag::prepared::REGISTER).fixed(*nonce),
             Prepared::Expire(sessions) => writer.byte(tag::prepared::EXPIRE).sessions(sessions),
             Prepared::Tick => writer.byte(tag::prepared::TICK),
+            Prepared::Reconfigure(next) => writer.byte(tag::prepared::RECONFIGURE).reconfiguration(next),
         })
     }
 
@@ -111,6 +127,7 @@ impl Writer<'_> {
                 Payload::Register { nonce } => writer.byte(tag::payload::REGISTER).fixed(*nonce),
                 Payload::Expire(sessions) => writer.byte(tag::payload::EXPIRE).sessions(sessions),
                 Payload::Tick => writer.byte(tag::payload::TICK),
+                Payload::Reconfigure(next) => writer.byte(tag::payload::RECONFIGURE).reconfiguration(next),
             }
         })
     }
@@ -188,6 +205,26 @@ impl Reader<'_> {
         Ok(sessions.into_boxed_slice())
     }
 
+    pub(crate) fn reconfiguration(&mut self) -> Result<Reconfiguration, Malformed> {
+        let epoch = ConfigurationEpoch(self.number()?);
+        let group = self.group()?;
+        Ok(Reconfiguration { epoch, roster: self.roster(group)? })
+    }
+
+    pub(crate) fn group(&mut self) -> Result<Group, Malformed> {
+        group_of(self.byte()?)
+    }
+
+    pub(crate) fn roster(&mut self, group: Group) -> Result<Roster, Malformed> {
+        let mut roster = Roster::unknown(group);
+        for member in group.members() {
+            if let Some(node) = NodeId::new(self.fixed()?) {
+                roster = roster.with(member, node);
+            }
+        }
+        Ok(roster)
+    }
+
     pub(crate) fn prepared(&mut self, references: References) -> Result<Vec<Prepared>, Malformed> {
         let count = self.count(1)?;
         let mut entries = Vec::with_capacity(count);
@@ -203,6 +240,7 @@ impl Reader<'_> {
                 tag::prepared::REGISTER => Prepared::Register { nonce: self.fixed()? },
                 tag::prepared::EXPIRE => Prepared::Expire(self.sessions()?),
                 tag::prepared::TICK => Prepared::Tick,
+                tag::prepared::RECONFIGURE => Prepared::Reconfigure(Box::new(self.reconfiguration()?)),
                 tag => return Err(Malformed::Tag { what: "prepared entry", tag }),
             });
         }
@@ -233,6 +271,7 @@ impl Reader<'_> {
             tag::payload::REGISTER => Payload::Register { nonce: self.fixed()? },
             tag::payload::EXPIRE => Payload::Expire(self.sessions()?),
             tag::payload::TICK => Payload::Tick,
+            tag::payload::RECONFIGURE => Payload::Reconfigure(Box::new(self.reconfiguration()?)),
             tag => return Err(Malformed::Tag { what: "log entry", tag }),
         };
         Ok(LogEntry { view, time, payload })
@@ -315,6 +354,12 @@ impl Reader<'_> {
             tag => Err(Malformed::Tag { what: "truth value", tag }),
         }
     }
+}
+
+/// The group of this size.
+pub(crate) fn group_of(size: u8) -> Result<Group, Malformed> {
+    let (value, limit) = (u64::from(size), Group::SIZE_MAX as u64);
+    Group::new(usize::from(size)).map_err(|_| Malformed::OutOfRange { what: "group size", value, limit })
 }
 
 pub(crate) const fn advice_tag(advice: Advice) -> u8 {

@@ -69,6 +69,10 @@ pub fn encode_record(record: &Record, out: &mut Vec<u8>) {
 /// first layout begins with its op number, which is never 0, and has no nonces. Both are read.
 const HEAD_WITH_NONCES: u64 = 2;
 
+/// The layout of a head that names a configuration besides, which follows this number. A head without one is of the layout
+/// before: older builds read it.
+const HEAD_WITH_CONFIGURATION: u64 = 3;
+
 /// A gap of so many sequence numbers between completions is written as one element. In a shorter one every number is an
 /// element, as builds write it that know no other gaps: they read all heads but those with a long gap.
 const GAP_MIN: u64 = 32;
@@ -76,9 +80,13 @@ const GAP_MIN: u64 = 32;
 /// Appends the encoding of what a snapshot holds besides the engine's state. Length and checksum are the
 /// snapshot file's business.
 pub fn encode_snapshot_head(head: &SnapshotHead, out: &mut Vec<u8>) {
-    let SnapshotHead { op_number, view, time, sessions } = head;
-    let mut writer =
-        Writer::new(out).number(0).number(HEAD_WITH_NONCES).number(op_number.0).number(view.0).fixed(time.0);
+    let SnapshotHead { op_number, view, time, sessions, configuration } = head;
+    let writer = Writer::new(out).number(0);
+    let writer = match configuration {
+        None => writer.number(HEAD_WITH_NONCES),
+        Some(known) => writer.number(HEAD_WITH_CONFIGURATION).reconfiguration(known),
+    };
+    let mut writer = writer.number(op_number.0).number(view.0).fixed(time.0);
     writer = writer.number(sessions.iter().len() as u64);
     for (id, session) in sessions.iter() {
         let Session { nonce, acked_below, completions, last_active } = session;
@@ -122,11 +130,15 @@ pub fn decode_snapshot_head(bytes: &[u8]) -> Result<SnapshotHead, Malformed> {
     let mut reader = Reader::new(bytes);
     let first = reader.number()?;
     let has_nonces = first == 0;
+    let mut configuration = None;
     let op_number = if has_nonces {
-        let layout = reader.number()?;
-        if layout != HEAD_WITH_NONCES {
-            let what = "layout of a snapshot's head";
-            return Err(Malformed::OutOfRange { what, value: layout, limit: HEAD_WITH_NONCES });
+        match reader.number()? {
+            HEAD_WITH_NONCES => {}
+            HEAD_WITH_CONFIGURATION => configuration = Some(reader.reconfiguration()?),
+            value => {
+                let what = "layout of a snapshot's head";
+                return Err(Malformed::OutOfRange { what, value, limit: HEAD_WITH_CONFIGURATION });
+            }
         }
         OpNumber(reader.number()?)
     } else {
@@ -145,7 +157,7 @@ pub fn decode_snapshot_head(bytes: &[u8]) -> Result<SnapshotHead, Malformed> {
         sessions.push((id, Session { nonce, acked_below, completions, last_active }));
     }
     reader.end()?;
-    Ok(SnapshotHead { op_number, view, time, sessions: sessions.into_iter().collect() })
+    Ok(SnapshotHead { op_number, view, time, sessions: sessions.into_iter().collect(), configuration })
 }
 
 impl Reader<'_> {

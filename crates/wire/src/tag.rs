@@ -105,6 +105,10 @@ pub mod message {
     /// `StartView` with a rule: since version 7.
     pub const START_VIEW_OF_RULE: u8 = 52;
 
+    /// `GetConfiguration`, since version 17.
+    pub const GET_CONFIGURATION: u8 = 56;
+    /// `Configuration`, since version 17.
+    pub const CONFIGURATION: u8 = 57;
     /// `Digest`.
     pub const DIGEST: u8 = 60;
     /// `Diverged`.
@@ -208,6 +212,8 @@ pub mod prepared {
     pub const TICK: u8 = 5;
     /// `Reference` with the hash of the body: in Prepares, since version 4 of the wire format.
     pub const HASHED_REFERENCE: u8 = 6;
+    /// `Reconfigure`, since version 17 of the wire format.
+    pub const RECONFIGURE: u8 = 7;
 }
 
 /// Payloads of log entries.
@@ -222,6 +228,8 @@ pub mod payload {
     pub const EXPIRE: u8 = 4;
     /// `Tick`.
     pub const TICK: u8 = 5;
+    /// `Reconfigure`, since version 17 of the wire format.
+    pub const RECONFIGURE: u8 = 6;
 }
 
 /// Paths of a request.
@@ -338,6 +346,8 @@ pub mod stage {
     pub const VOTED: u8 = 2;
     /// `Acting`.
     pub const ACTING: u8 = 3;
+    /// `Replacing`, since version 17.
+    pub const REPLACING: u8 = 4;
 }
 
 /// When acknowledgements leave.

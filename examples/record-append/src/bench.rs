@@ -71,7 +71,7 @@ impl Cluster {
             let directory = cluster.directory.join(format!("node-{id}"));
             let mut config = NodeConfig::new(1, texts.clone(), replica, *address, directory)
                 .map_err(|error| format!("--replicas: {error}"))?;
-            config.bootstrap = true;
+            config.first_start = Some(syros_runtime::FirstStart::Bootstrap);
             config.replica.configuration.mode = protocol.fast_quorum;
             config.replica.settings.batch_max =
                 protocol.batch.map_or(config.replica.settings.batch_max, usize::from);

@@ -101,7 +101,7 @@ fn start(options: &NodeOptions) -> Result<Node, String> {
     let addresses = nodes.iter().map(SocketAddr::to_string).collect();
     let mut config = NodeConfig::new(*cluster, addresses, ReplicaId(*id), listen, dir.clone())
         .map_err(|error| format!("--nodes: {error}"))?;
-    config.bootstrap = *bootstrap;
+    config.first_start = bootstrap.then_some(syros_runtime::FirstStart::Bootstrap);
     config.replica.configuration.mode = match common.fast_quorum {
         Mode::Majority => FastQuorum::Majority,
         Mode::Supermajority => FastQuorum::Supermajority,

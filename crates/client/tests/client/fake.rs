@@ -13,7 +13,8 @@ use syros_protocol::formation::{Declaration, Stage};
 use syros_protocol::message::{Body, Message, Path, Refusal, RoleName, StatusReport};
 use syros_protocol::replica::Durability;
 use syros_types::{
-    ConfigurationId, FastQuorum, Group, Incarnation, NodeId, ReplicaId, Roster, SessionId, View, WallTime,
+    ConfigurationEpoch, FastQuorum, Group, GroupId, Incarnation, NodeId, ReplicaId, Roster, SessionId, View,
+    WallTime,
 };
 use syros_wire::{
     Channel, Hello, Member, Sender, VERSION, decode_client_message, put_frame, put_message_frame, split_frame,
@@ -68,10 +69,15 @@ impl Identity {
         let node = NodeId::new(1 + u64::from(self.replica)).unwrap();
         let stage = Stage::Acting(Roster::unknown(group));
         let member = Member {
-            declaration: Declaration { replica: ReplicaId(self.replica), node, stage },
+            declaration: Declaration {
+                replica: ReplicaId(self.replica),
+                node,
+                stage,
+                epoch: ConfigurationEpoch::FIRST,
+            },
             process: 1,
             incarnation: Incarnation(1),
-            configuration: ConfigurationId::FIRST,
+            group: GroupId::ONLY,
             settings: SharedSettings {
                 group,
                 fast_quorum: self.fast_quorum,

@@ -14,7 +14,7 @@ use std::collections::hash_map::Entry;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use syros_protocol::message::{Asked, Message, Peer, RoleName, ViewChangeReason};
 use syros_protocol::replica::PlantedBug;
-use syros_types::{Configuration, Instant, ReplicaId, ReplicaSet, View};
+use syros_types::{Configuration, ConfigurationEpoch, Instant, Reconfiguration, ReplicaId, ReplicaSet, View};
 
 /// A cluster with its clients, its network and what the clients saw.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -55,6 +55,10 @@ pub(crate) enum Action {
     Tell(u8),
     /// A member executes what it has been asked to.
     Execute(u8),
+    /// A leader has a new node take the place of the last member.
+    Replace(u8),
+    /// The new node starts in that place.
+    Newcome,
     /// A member's process ends and starts again.
     Restart(u8),
     /// A member's process ends and starts again, and its log cannot be read.
@@ -185,6 +189,8 @@ impl Tables {
             Action::Tell(_) => (6, 0),
             Action::Damage(_) => (7, 0),
             Action::Activate(_, active) => (8, active.0.into()),
+            Action::Replace(_) => (9, 0),
+            Action::Newcome => (10, 0),
             other => unreachable!("{other:?} is no turn of a member"),
         };
         let moment = now.map_or(0, |now| now.0);
@@ -205,6 +211,11 @@ impl Tables {
             Action::Tell(_) => node::Input::Tell,
             Action::Damage(_) => node::Input::Damage,
             Action::Activate(_, active) => node::Input::Activate(active),
+            Action::Replace(_) => node::Input::Replace(setup.next_roster()),
+            Action::Newcome => node::Input::Begin(Reconfiguration {
+                epoch: ConfigurationEpoch::FIRST.next(),
+                roster: setup.next_roster(),
+            }),
             _ => node::Input::Restart,
         };
         let (after, sent) = self.nodes[node as usize].node.turn(setup, &input, now);
@@ -465,6 +476,15 @@ impl World {
             let others = sets.filter(|active| *active != view.active);
             actions.extend(others.map(|active| Action::Activate(member, active)));
         }
+        let last = self.setup.last_member().0;
+        if view.role == RoleName::Leader && member != last && state.budget.left(Bounded::Replacement) > 0 {
+            actions.push(Action::Replace(member));
+        }
+        // It hears that it is in from somebody who knows.
+        let is_known = |other: u8| other != last && self.node_view(state, other).newest.is_some();
+        if member == last && state.budget.left(Bounded::Newcomer) > 0 && (0..last).any(is_known) {
+            actions.push(Action::Newcome);
+        }
         if state.budget.left(Bounded::Restart) > 0 {
             actions.push(Action::Restart(member));
         }
@@ -514,6 +534,14 @@ impl World {
             Action::Activate(member, _) => {
                 state.budget.spend(Bounded::Activation);
                 self.member_turn(&mut state, member, action)?;
+            }
+            Action::Replace(member) => {
+                state.budget.spend(Bounded::Replacement);
+                self.member_turn(&mut state, member, action)?;
+            }
+            Action::Newcome => {
+                state.budget.spend(Bounded::Newcomer);
+                self.member_turn(&mut state, self.setup.last_member().0, action)?;
             }
             Action::Restart(member) => {
                 state.budget.spend(Bounded::Restart);
@@ -635,7 +663,7 @@ impl World {
         if self.setup.time == Time::Leases {
             state.acted |= 1 << member;
         }
-        if self.node_view(state, member).view > self.setup.view_max {
+        if View(self.node_view(state, member).view).number() > self.setup.view_max {
             return None;
         }
         self.put(state, &turn.sent);

@@ -35,6 +35,7 @@ impl World {
             ScriptStep::Timeout(member) => Action::Timeout(member),
             ScriptStep::Move(member) => Action::Move(member),
             ScriptStep::Activate(member, active) => Action::Activate(member, active),
+            ScriptStep::Replace(member) => Action::Replace(member),
             ScriptStep::Pass => Action::Pass,
             ScriptStep::Quiesce => return self.quiesce(state),
             ScriptStep::Disconnect(client, member) => {

@@ -170,7 +170,7 @@ impl<D: Disk, E> Data<D, E> {
                     }
                     Err(problem) => return Err(DataError::Hopeless { damage, view: problem.clone() }),
                 };
-                write_new_log(options, config.configuration.id, place, reached)?;
+                write_new_log(options, config.configuration.id.of_group(), place, reached)?;
                 let kept_in = place.set_aside().map_err(DataError::Files)?;
                 place.on_notice(&OpenNotice::SetAside { damage: &damage, kept_in: &kept_in });
                 read_back(config, options, place, states())?

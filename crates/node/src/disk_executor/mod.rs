@@ -427,7 +427,7 @@ impl<S: Store> DiskExecutor<S> {
                     updates.iter().map(|update| task(&update.request.body, !update.class.is_nilext()));
                 self.dispatcher.indivisible(footprints, tasks.collect());
             }
-            Payload::Register { .. } | Payload::Expire(_) | Payload::Tick => {}
+            Payload::Register { .. } | Payload::Expire(_) | Payload::Tick | Payload::Reconfigure(_) => {}
         }
     }
 

@@ -114,7 +114,13 @@ impl Harness {
 
     fn head(&self) -> Box<SnapshotHead> {
         let op_number = self.executor.dispatched();
-        Box::new(SnapshotHead { op_number, view: View(0), time: WallTime(0), sessions: Sessions::default() })
+        Box::new(SnapshotHead {
+            op_number,
+            view: View(0),
+            time: WallTime(0),
+            sessions: Sessions::default(),
+            configuration: None,
+        })
     }
 }
 

@@ -299,6 +299,7 @@ impl<M: InMemory + Send + 'static, S: Store, H> ReplicaDriver<M, S, H> {
                 Output::SnapshotJobs
             }
             Action::AdoptSnapshot { op_number } => self.adopt(op_number, now),
+            Action::Reconfigured(configuration) => Output::NoteConfiguration(Box::new(configuration)),
             Action::Trace(event) => Output::Trace(event),
         }
     }

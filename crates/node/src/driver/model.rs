@@ -8,7 +8,7 @@ use std::collections::VecDeque;
 
 use syros_protocol::fingerprint::Moments;
 use syros_storage::Store;
-use syros_types::{Now, ReplicaSet};
+use syros_types::{Now, ReplicaSet, Roster};
 
 use super::{Execution, ReplicaDriver};
 use crate::evictions::Evictions;
@@ -85,6 +85,11 @@ where
     #[must_use]
     pub fn has_news(&self) -> bool {
         self.durable > self.told_durable
+    }
+
+    /// Has these nodes become the members, if this replica leads.
+    pub fn replace_members(&mut self, now: Now, roster: Roster) {
+        self.replica.replace_members(now, roster);
     }
 
     /// The core leads, and wants these members to be active.

@@ -6,7 +6,7 @@ use syros_protocol::record::{Record, Ticket};
 use syros_protocol::replica::TraceEvent;
 use syros_storage::execution::Executed;
 use syros_storage::{Census, DiskEngine, Store, StoreError};
-use syros_types::{Database, OpNumber, View};
+use syros_types::{Configuration, Database, OpNumber, View};
 
 use crate::disk_executor::DiskExecutor;
 use crate::long_reads::LongReply;
@@ -49,6 +49,9 @@ pub enum Output<S: Store> {
     /// The file of the view is to say this view, durably, before anything else is done: see
     /// [`ViewFile`](crate::data::ViewFile).
     NoteView(View),
+    /// The replica acts in this configuration from now on: it is to be durable before anything else is done, and connections to
+    /// nodes that are not in it end.
+    NoteConfiguration(Box<Configuration>),
     /// A record is appended to the log. All records before it are in the log, or the disk has failed.
     Append {
         /// Its number: one more than the last.

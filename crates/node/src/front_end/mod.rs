@@ -60,9 +60,7 @@ use syros_protocol::message::{Body, Message};
 #[cfg(feature = "planted-bugs")]
 use syros_protocol::replica::PlantedBug;
 use syros_resp::{Completion, Connection, DebugAccess, Identity, Shared, Submission, Unavailable};
-use syros_types::{
-    Class, ConfigurationEpoch, Footprint, Instant, Now, OpNumber, ReadPolicy, ReplicaId, ReplicaSet, mix,
-};
+use syros_types::{Class, Footprint, Instant, Now, OpNumber, ReadPolicy, ReplicaId, ReplicaSet, mix};
 use syros_wire::FrontEndMessage;
 use tracking::Tracking;
 use waits::{Resubmission, WaitEnd, Waits};
@@ -230,10 +228,10 @@ impl RedisFrontEnd {
         self.group.client.handle(now, event);
     }
 
-    /// Takes a message that a replica sends in this epoch; [`make_room`](Self::make_room) has seen the message.
-    pub fn on_message(&mut self, now: Now, from: ReplicaId, epoch: ConfigurationEpoch, message: Message) {
+    /// Takes a message that a replica sends; [`make_room`](Self::make_room) has seen the message.
+    pub fn on_message(&mut self, now: Now, from: ReplicaId, message: Message) {
         self.note_answer(from, &message);
-        self.group.client.handle(now, Event::Message { from, epoch, message });
+        self.group.client.handle(now, Event::Message { from, message });
     }
 
     /// True if no further commands should be read for now: too many operations are in flight.

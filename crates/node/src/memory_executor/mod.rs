@@ -218,7 +218,10 @@ impl<E: InMemory> MemoryExecutor<E> {
                     replies.push(Returned { number, reply, effects });
                 }
             }
-            if matches!(entry.payload, Payload::Register { .. } | Payload::Expire(_) | Payload::Tick) {
+            if matches!(
+                entry.payload,
+                Payload::Register { .. } | Payload::Expire(_) | Payload::Tick | Payload::Reconfigure(_)
+            ) {
                 self.engine.advance(entry.time);
             }
             self.executed = number;

@@ -141,7 +141,13 @@ impl Harness {
 
 fn head(op_number: u64) -> Box<SnapshotHead> {
     let op_number = OpNumber(op_number);
-    Box::new(SnapshotHead { op_number, view: View(1), time: WallTime(1), sessions: Sessions::default() })
+    Box::new(SnapshotHead {
+        op_number,
+        view: View(1),
+        time: WallTime(1),
+        sessions: Sessions::default(),
+        configuration: None,
+    })
 }
 
 fn refused() -> SnapshotStoreError {

@@ -2,9 +2,7 @@
 
 use crate::message::{Body, Message, Refusal};
 use core::time::Duration;
-use syros_types::{
-    Configuration, ConfigurationEpoch, OpNumber, ReadPolicy, ReplicaId, ReplicaSet, WritePolicy,
-};
+use syros_types::{Configuration, OpNumber, ReadPolicy, ReplicaId, ReplicaSet, WritePolicy};
 
 /// What a user may choose about a client. The library's options and the server's front end embed it, so that the
 /// defaults stand here and nowhere else.
@@ -137,8 +135,6 @@ pub enum Event {
     Message {
         /// From whom.
         from: ReplicaId,
-        /// The epoch of the configuration that the replica answers in. Answers of different epochs never count together.
-        epoch: ConfigurationEpoch,
         /// The message.
         message: Message,
     },

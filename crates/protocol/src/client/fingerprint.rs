@@ -19,7 +19,6 @@ impl Client {
             config,
             now,
             prng,
-            epoch,
             view,
             rule,
             rule_is_told,
@@ -45,7 +44,7 @@ impl Client {
         if moments == Moments::Absolute {
             now.instant.hash(hasher);
         }
-        (now.wall, prng, epoch, view, rule, rule_is_told, last_token, latencies).hash(hasher);
+        (now.wall, prng, view, rule, rule_is_told, last_token, latencies).hash(hasher);
         clocks.fingerprint(hasher);
         assert!(held.is_empty(), "no clock in a model is so far ahead that a session is replaced");
         // Nothing takes time in a model, so that no leader advises anything.

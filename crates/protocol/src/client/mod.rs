@@ -90,8 +90,6 @@ pub struct Client {
     config: Config,
     now: Now,
     prng: Prng,
-    /// Answers of this epoch count: the newest one that a replica has answered in.
-    epoch: ConfigurationEpoch,
     view: View,
     /// By what the view counts: what a replica has said of it, or else as in the view before with everybody active.
     rule: FastRule,
@@ -123,8 +121,7 @@ impl Client {
         Self {
             prng: Prng::new(config.seed),
             now,
-            epoch: config.configuration.id.epoch,
-            view: View(0),
+            view: View::of_epoch(config.configuration.id.epoch, 0),
             rule: config.configuration.rule(),
             rule_is_told: false,
             session: Session::None,
@@ -215,8 +212,11 @@ impl Client {
     pub fn handle(&mut self, now: Now, event: Event) {
         self.now = now;
         match event {
-            Event::Message { from, epoch, message } => {
-                if from.index() < self.config.configuration.size() && self.counts_epoch(epoch) {
+            Event::Message { from, message } => {
+                // A stale read is of whatever state a replica has, also of one that takes part in no view.
+                let is_stale = self.answers_stale_read(&message);
+                let counts = is_stale || message.view().is_none_or(|view| self.counts_epoch(view.epoch()));
+                if from.index() < self.config.configuration.size() && counts {
                     let is_behind = matches!(message, Message::WrongView { view } if view < self.view);
                     let may_enter = self.members.on_heard(from, is_behind);
                     if may_enter && !self.planted(PlantedBug::AttachmentKept) {
@@ -355,12 +355,6 @@ impl Client {
         self.view
     }
 
-    /// The epoch of the configuration that this client's messages are for.
-    #[must_use]
-    pub const fn epoch(&self) -> ConfigurationEpoch {
-        self.epoch
-    }
-
     /// All members of the group.
     pub fn members(&self) -> impl Iterator<Item = ReplicaId> + use<> {
         self.config.configuration.members()
@@ -381,16 +375,15 @@ impl Client {
     /// Whether an answer given in this epoch counts. What replicas say in a newer epoch counts alone: everything that was
     /// counted before it begins again, because a quorum of one configuration need not meet a quorum of another.
     fn counts_epoch(&mut self, epoch: ConfigurationEpoch) -> bool {
-        if epoch == self.epoch || self.planted(PlantedBug::MixedEpochAnswers) {
+        if epoch == self.view.epoch() || self.planted(PlantedBug::MixedEpochAnswers) {
             return true;
         }
-        if epoch < self.epoch {
+        if epoch < self.view.epoch() {
             return false;
         }
-        self.epoch = epoch;
         // What has not left yet was meant for the old configuration, and is sent again.
         self.actions.retain(|action| !matches!(action, Action::Send { .. }));
-        self.begin_view(View(0));
+        self.begin_view(View::of_epoch(epoch, 0));
         true
     }
 

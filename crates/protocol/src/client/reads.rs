@@ -590,6 +590,14 @@ impl Client {
         self.send(to, Message::Read { view, number, asked, body });
     }
 
+    /// True if this is an answer to a stale read.
+    pub(super) fn answers_stale_read(&self, message: &Message) -> bool {
+        let (Message::MemberReply { number, .. } | Message::ReadRefused { number, .. }) = message else {
+            return false;
+        };
+        self.reads.get(*number).is_some_and(|read| matches!(read.source, ReadSource::Stale { .. }))
+    }
+
     pub(super) fn on_member_reply(
         &mut self,
         from: ReplicaId,

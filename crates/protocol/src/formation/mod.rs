@@ -17,12 +17,15 @@
 //! votes, two rosters that are acted upon have both been voted for by the node of every member, so any member that
 //! runs once decides between them. (The tests play both.)
 //!
+//! **Replacement.** A node with a new directory may ask to take the place of the node that has its position (a lost disk): it
+//! takes no part in forming a group, and acts when it hears from a member that acts with a roster in which it stands.
+//!
 //! A directory of a version before 0.1 had no number. It gets one at its first start with this code, and learns the others'
 //! at the first connection (*trust on first use*): its roster has gaps until then.
 
 use crate::replica::PlantedBug;
 use core::fmt;
-use syros_types::{Group, NodeId, ReplicaId, ReplicaSet, Roster};
+use syros_types::{ConfigurationEpoch, Group, NodeId, Reconfiguration, ReplicaId, ReplicaSet, Roster};
 
 /// How far a member has come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -33,6 +36,8 @@ pub enum Stage {
     Voted(Roster),
     /// It acts, with this roster.
     Acting(Roster),
+    /// Its directory is new, and it is to take the place of the node in its position.
+    Replacing,
 }
 
 /// What a member says of itself when it connects.
@@ -44,6 +49,8 @@ pub struct Declaration {
     pub node: NodeId,
     /// How far it has come.
     pub stage: Stage,
+    /// The epoch of the configuration that it acts in; the first one, if it does not act.
+    pub epoch: ConfigurationEpoch,
 }
 
 /// Why two members do not belong together.
@@ -69,6 +76,33 @@ pub enum Mismatch {
         /// The node in its roster; `None` if the group was formed before it knew nodes.
         expected: Option<NodeId>,
     },
+    /// The other one was replaced.
+    Replaced {
+        /// The position that it had.
+        replica: ReplicaId,
+        /// The node it is.
+        found: NodeId,
+        /// The node that has taken its place.
+        by: NodeId,
+    },
+    /// This node was replaced.
+    WeAreReplaced {
+        /// Who says so.
+        replica: ReplicaId,
+        /// The position that this node had.
+        me: ReplicaId,
+        /// The node that has taken its place.
+        by: NodeId,
+    },
+    /// The other one wants to take the place of a node, and has not taken it yet.
+    NotAdmitted {
+        /// The position.
+        replica: ReplicaId,
+        /// The node that it is.
+        found: NodeId,
+        /// The node that it is to replace; `None` if it is not known.
+        expected: Option<NodeId>,
+    },
     /// Both know different nodes in a third position.
     Third {
         /// The other one.
@@ -89,26 +123,43 @@ impl fmt::Display for Mismatch {
                 f,
                 "{replica} is node {found}, but the cluster knows it as node {expected}: its data directory \
                  was wiped or exchanged, or two nodes are started as {replica}. It is not counted. Put back the \
-                 directory of node {expected}"
+                 directory of node {expected}, or have a new node take its place (--replace)"
             ),
             Self::TheirNode { replica, found, expected: None } => write!(
                 f,
                 "{replica} is the new node {found}, but the cluster exists already: its data directory was \
-                 wiped, or it never ran. It is not counted. Put back its old directory"
+                 wiped, or it never ran. It is not counted. Put back its old directory, or have a new node take its \
+                 place (--replace)"
             ),
             Self::OurNode { replica, me, ours, expected: Some(expected) } => write!(
                 f,
                 "{replica} knows {me} as node {expected}, and this data directory is of node {ours}: a directory \
                  was wiped or exchanged, or two nodes are started as {me}. Acknowledgements that {me} gave \
                  would be forgotten, and writes lost. Start {me} with the directory of node {expected}; if that \
-                 is lost, leave {me} switched off: the others go on without it"
+                 is lost, start {me} with an empty one and --replace"
             ),
             Self::OurNode { replica, me, ours, expected: None } => write!(
                 f,
                 "{replica} belongs to a cluster that exists already and does not know this data directory \
                  (node {ours}): the directory of {me} was wiped, or {me} is not of this cluster. Start it with \
-                 its old directory; if that is lost, leave {me} switched off: the others go on without it"
+                 its old directory; if that is lost, start {me} with an empty one and --replace"
             ),
+            Self::Replaced { replica, found, by } => write!(
+                f,
+                "{replica} is node {found}, which node {by} has replaced: it is not of the cluster any more"
+            ),
+            Self::WeAreReplaced { replica, me, by } => write!(
+                f,
+                "{replica} says that node {by} has taken the place of this one as {me}. This node is not of the cluster any \
+                 more: what its data directory holds may be out of date, and nobody needs it"
+            ),
+            Self::NotAdmitted { replica, found, expected: Some(expected) } => write!(
+                f,
+                "node {found} is to take the place of node {expected} as {replica}, and has not taken it yet"
+            ),
+            Self::NotAdmitted { replica, found, expected: None } => {
+                write!(f, "node {found} is to take a place as {replica}, and it is not known who has that")
+            }
             Self::Third { replica, member, ours, theirs } => write!(
                 f,
                 "{replica} knows {member} as node {theirs}, this one as node {ours}: two nodes are or were \
@@ -122,23 +173,44 @@ impl fmt::Display for Mismatch {
 impl core::error::Error for Mismatch {}
 
 /// Checks what another member says of itself against what a member that acts says. Gives back the roster with
-/// the other one's node, if that is news.
+/// the other one's node, if that is news. A member that acts in a later configuration is right about that: whoever connects
+/// to it learns of it.
 ///
 /// # Errors
 /// [`Mismatch`]: they must not be connected.
 pub fn check(ours: &Declaration, roster: &Roster, theirs: &Declaration) -> Result<Option<Roster>, Mismatch> {
-    let Declaration { replica, node: found, stage } = *theirs;
+    let Declaration { replica, node: found, stage, epoch } = *theirs;
     let expected = roster.node(replica);
-    if expected.is_some_and(|expected| expected != found) {
-        return Err(Mismatch::TheirNode { replica, found, expected });
+    if let Stage::Acting(other) = stage
+        && epoch > ours.epoch
+        && let Some(by) = other.node(ours.replica).filter(|node| *node != ours.node)
+    {
+        return Err(Mismatch::WeAreReplaced { replica, me: ours.replica, by });
+    }
+    if let Stage::Acting(other) = stage
+        && epoch > ours.epoch
+        && other.node(replica) == Some(found)
+    {
+        // It has taken the place of the node that we know, and nobody else may be there to tell us.
+        return Ok(None);
+    }
+    if let Some(by) = expected.filter(|expected| *expected != found) {
+        return Err(match stage {
+            Stage::Replacing => Mismatch::NotAdmitted { replica, found, expected },
+            Stage::Acting(_) if epoch < ours.epoch => Mismatch::Replaced { replica, found, by },
+            _ => Mismatch::TheirNode { replica, found, expected },
+        });
     }
     match stage {
+        Stage::Replacing if expected.is_none() => Err(Mismatch::NotAdmitted { replica, found, expected }),
+        // One of us does not know the other's configuration yet.
+        Stage::Acting(_) if epoch != ours.epoch => Ok(None),
         // Trust on first use is for nodes that the group has been acting with.
         Stage::New | Stage::Voted(_) if expected.is_none() => {
             Err(Mismatch::TheirNode { replica, found, expected })
         }
         // It will act as soon as it has heard from us.
-        Stage::New | Stage::Voted(_) => Ok(None),
+        Stage::New | Stage::Voted(_) | Stage::Replacing => Ok(None),
         Stage::Acting(other) => {
             let expected = other.node(ours.replica);
             if expected.is_some_and(|expected| expected != ours.node) {
@@ -160,8 +232,8 @@ pub enum Decision {
     Wait(ReplicaSet),
     /// It makes this vote durable, says so ([`Formation::voted`]), and tells the others ([`Formation::next_to_tell`]).
     Vote(Roster),
-    /// It makes this roster durable, and acts.
-    Act(Roster),
+    /// It makes this configuration durable, and acts in it.
+    Act(Reconfiguration),
     /// It must not start.
     Refuse(Mismatch),
 }
@@ -181,8 +253,10 @@ pub struct Formation {
     connected: ReplicaSet,
     /// Members that have voted as we did: that holds when they are gone.
     agreed: ReplicaSet,
+    /// It is to take the place of the node that has its position in a group that exists.
+    replaces: bool,
     /// What ends the waiting.
-    end: Option<Result<Roster, Mismatch>>,
+    end: Option<Result<Reconfiguration, Mismatch>>,
     #[cfg(feature = "planted-bugs")]
     planted: Option<PlantedBug>,
 }
@@ -200,10 +274,25 @@ impl Formation {
             told: ReplicaSet(0),
             connected: ReplicaSet(0),
             agreed: ReplicaSet(0),
+            replaces: false,
             end: None,
             #[cfg(feature = "planted-bugs")]
             planted: None,
         }
+    }
+
+    /// It takes no part in forming a group, and waits until members act with a roster in which it has its position: see
+    /// [`Event::Reconfigure`](crate::replica::Event::Reconfigure).
+    #[must_use]
+    pub const fn replacing(mut self) -> Self {
+        self.replaces = true;
+        self
+    }
+
+    /// True if it is to take the place of another node.
+    #[must_use]
+    pub const fn replaces(&self) -> bool {
+        self.replaces
     }
 
     /// Runs a known-wrong variant.
@@ -218,10 +307,11 @@ impl Formation {
     #[must_use]
     pub const fn declaration(&self) -> Declaration {
         let stage = match self.vote {
+            _ if self.replaces => Stage::Replacing,
             None => Stage::New,
             Some(roster) => Stage::Voted(roster),
         };
-        Declaration { replica: self.me, node: self.node, stage }
+        Declaration { replica: self.me, node: self.node, stage, epoch: ConfigurationEpoch::FIRST }
     }
 
     /// Checks what a member says that connects.
@@ -249,7 +339,9 @@ impl Formation {
     pub fn objection(&self, theirs: &Declaration) -> Option<Mismatch> {
         let replica = theirs.replica;
         match theirs.stage {
-            Stage::New => None,
+            // It is not in yet, as far as the other one knows.
+            _ if self.replaces => None,
+            Stage::New | Stage::Replacing => None,
             Stage::Voted(roster) | Stage::Acting(roster) => {
                 let expected = roster.node(self.me);
                 let is_late = expected.is_none() && self.planted(PlantedBug::FormationByQuorum);
@@ -264,7 +356,7 @@ impl Formation {
 
     /// Takes note of what a connected member says of itself.
     pub fn hear(&mut self, theirs: &Declaration) {
-        let Declaration { replica, node, stage } = *theirs;
+        let Declaration { replica, node, stage, epoch } = *theirs;
         if replica == self.me || replica.index() >= self.group.size() {
             return;
         }
@@ -275,9 +367,14 @@ impl Formation {
             return;
         }
         match stage {
+            Stage::Acting(roster) if !self.replaces || roster.node(self.me) == Some(self.node) => {
+                self.end = Some(Ok(Reconfiguration { epoch, roster }));
+            }
+            _ if self.replaces => {}
+            // Of a group that exists already.
+            Stage::Acting(_) | Stage::Replacing => {}
             Stage::New => self.heard[replica.index()] = Some((node, None)),
             Stage::Voted(roster) => self.heard[replica.index()] = Some((node, Some(roster))),
-            Stage::Acting(roster) => self.end = Some(Ok(roster)),
         }
         self.count_votes();
     }
@@ -334,16 +431,20 @@ impl Formation {
     #[must_use]
     pub fn decide(&self) -> Decision {
         match self.end {
-            Some(Ok(roster)) => return Decision::Act(roster),
+            Some(Ok(configuration)) => return Decision::Act(configuration),
             Some(Err(mismatch)) => return Decision::Refuse(mismatch),
             None => {}
         }
         let others = (0..self.group.size() as u8).map(ReplicaId).filter(|member| *member != self.me);
+        if self.replaces {
+            return Decision::Wait(others.fold(ReplicaSet(0), ReplicaSet::with));
+        }
         if let Some(roster) = self.vote {
             let waits = others.filter(|member| !self.agreed.contains(*member));
             let waits = waits.fold(ReplicaSet(0), ReplicaSet::with);
             let is_enough = self.is_enough(waits) || self.planted(PlantedBug::WipedDiskJoins);
-            return if is_enough { Decision::Act(roster) } else { Decision::Wait(waits) };
+            let first = Reconfiguration { epoch: ConfigurationEpoch::FIRST, roster };
+            return if is_enough { Decision::Act(first) } else { Decision::Wait(waits) };
         }
         let mut roster = Roster::unknown(self.group).with(self.me, self.node);
         let mut waits = ReplicaSet(0);

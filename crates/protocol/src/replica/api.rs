@@ -4,7 +4,7 @@ use crate::message::{Body, Freshness, LogEntry, Message, Peer};
 use crate::record::{Record, SnapshotHead, Ticket};
 use crate::replica::TraceEvent;
 use alloc::boxed::Box;
-use syros_types::{OpNumber, OperationId, ReplicaId, View, WallTime};
+use syros_types::{Configuration, OpNumber, OperationId, ReplicaId, Roster, View, WallTime};
 
 /// How a replica comes up.
 #[derive(Clone, Debug)]
@@ -134,6 +134,9 @@ pub enum Event {
     OwnFrontEnd(u64),
     /// The replica is about to stop: if it leads, let another member lead.
     StepDown,
+    /// Somebody wants these nodes to be the group's members from now on. Only a leader does anything about it, and only
+    /// if [`Replica::objection_to`](crate::replica::Replica::objection_to) has nothing against it.
+    Reconfigure(Roster),
     /// The deadline passed.
     Tick,
 }
@@ -252,6 +255,9 @@ pub enum Action {
         /// Which snapshot.
         op_number: OpNumber,
     },
+    /// This is the configuration that the replica acts in from now on. Whoever carries this out makes it durable before
+    /// anything else that follows, and ends the connections to nodes that are not in it.
+    Reconfigured(Configuration),
     /// Tell whoever operates the group. Nothing depends on it.
     Trace(TraceEvent),
 }

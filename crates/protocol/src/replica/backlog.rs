@@ -5,7 +5,7 @@ use crate::hash::{HashMap, shrink_table};
 use crate::log::Log;
 use crate::message::{LogEntry, Payload};
 use alloc::collections::BTreeSet;
-use syros_types::{OpNumber, OperationId, SessionId};
+use syros_types::{OpNumber, OperationId, Reconfiguration, SessionId};
 
 /// The entries of the log that are not executed, by operation, by key and by size.
 #[derive(Clone, Debug, Default)]
@@ -16,6 +16,8 @@ pub(super) struct Backlog {
     pub(super) pending: KeyIndex,
     /// Sessions that entries of the log end which are not yet applied.
     pub(super) expiring: BTreeSet<SessionId>,
+    /// The next configuration, if an entry of the log that is not applied says it: there is one at a time.
+    pub(super) reconfiguration: Option<(OpNumber, Reconfiguration)>,
     /// Bytes of log entries that are not committed, as this replica counted when it entered the view; a leader goes on
     /// counting.
     pub(super) uncommitted_bytes: usize,
@@ -37,9 +39,7 @@ impl Backlog {
             } else {
                 backlog.unexecuted_bytes += entry.memory_bytes();
             }
-            if let Payload::Expire(ids) = &entry.payload {
-                backlog.expiring.extend(ids);
-            }
+            backlog.on_appended(number, entry);
             for update in entry.updates() {
                 backlog.ordered.insert(update.request.id, number);
                 if !dlog.contains(update.request.id) {
@@ -48,6 +48,15 @@ impl Backlog {
             }
         }
         backlog
+    }
+
+    /// An entry has been appended to the log: takes note of what is in it besides updates.
+    pub(super) fn on_appended(&mut self, number: OpNumber, entry: &LogEntry) {
+        match &entry.payload {
+            Payload::Expire(ids) => self.expiring.extend(ids),
+            Payload::Reconfigure(next) => self.reconfiguration = Some((number, **next)),
+            Payload::Register { .. } | Payload::Tick | Payload::Update(_) | Payload::Recovered(_) => {}
+        }
     }
 
     /// The leader of the view has appended an entry.
@@ -69,7 +78,8 @@ impl Backlog {
     }
 
     /// An entry that is not committed has been removed from the end of the log.
-    pub(super) fn on_removed(&mut self, entry: &LogEntry, dlog: &DurabilityLog) {
+    pub(super) fn on_removed(&mut self, number: OpNumber, entry: &LogEntry, dlog: &DurabilityLog) {
+        self.reconfiguration.take_if(|(ordered, _)| *ordered == number);
         if let Payload::Expire(ids) = &entry.payload {
             for id in ids {
                 self.expiring.remove(id);
@@ -93,11 +103,19 @@ impl Backlog {
     pub(super) fn fingerprint(&self, hasher: &mut impl core::hash::Hasher) {
         use alloc::vec::Vec;
         use core::hash::Hash;
-        let Self { ordered, pending, expiring, uncommitted_bytes, unexecuted_bytes, ordered_growth } = self;
+        let Self {
+            ordered,
+            pending,
+            expiring,
+            reconfiguration,
+            uncommitted_bytes,
+            unexecuted_bytes,
+            ordered_growth,
+        } = self;
         let mut ordered: Vec<_> = ordered.iter().collect();
         ordered.sort_unstable();
         ordered.hash(hasher);
         pending.fingerprint(hasher);
-        (expiring, uncommitted_bytes, unexecuted_bytes, ordered_growth).hash(hasher);
+        (expiring, reconfiguration, uncommitted_bytes, unexecuted_bytes, ordered_growth).hash(hasher);
     }
 }

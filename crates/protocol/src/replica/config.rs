@@ -3,7 +3,7 @@
 use crate::message::{Describe, Overwrites};
 use crate::sessions::{COMPLETIONS_MAX, REPLY_BYTES_MAX};
 use core::time::Duration;
-use syros_types::{Configuration, ReplicaId};
+use syros_types::{Configuration, NodeId, ReplicaId};
 
 /// When an acknowledgement may leave.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -176,6 +176,8 @@ pub struct Config {
     pub configuration: Configuration,
     /// Which member this is: a position in the configuration.
     pub replica: ReplicaId,
+    /// Which node this is, if its configuration names nodes.
+    pub node: Option<NodeId>,
     /// When acknowledgements leave.
     pub durability: Durability,
     /// What the state machine says of an operation.
@@ -205,7 +207,7 @@ pub struct Config {
 impl Config {
     /// Member `replica` of a group, with the default settings, and the two functions of the state machine.
     #[must_use]
-    pub const fn new(
+    pub fn new(
         configuration: Configuration,
         replica: ReplicaId,
         describe: Describe,
@@ -214,6 +216,7 @@ impl Config {
         Self {
             configuration,
             replica,
+            node: configuration.roster.node(replica),
             durability: Durability::Fsync,
             describe,
             overwrites,

@@ -42,6 +42,7 @@ impl Replica {
             sessions_ended_at: _,
             next_expiry,
             resources,
+            known_configuration,
             actions,
             persistence,
             promised_until,
@@ -57,6 +58,7 @@ impl Replica {
             now.instant.hash(hasher);
         }
         (now.wall, view, last_normal, rule, log, commit, applied, apply_requested).hash(hasher);
+        (config.configuration, known_configuration).hash(hasher);
         attachments.fingerprint(hasher);
         core::mem::discriminant(role).hash(hasher);
         match role {

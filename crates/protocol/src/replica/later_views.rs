@@ -42,6 +42,13 @@ impl LaterViews {
         Self { wants: vec![None; members], clients: BTreeSet::new(), start_view_requested: None }
     }
 
+    /// Only what is wanted of these views counts any more.
+    pub(super) fn retain_wants(&mut self, is_possible: impl Fn(View) -> bool) {
+        for want in &mut self.wants {
+            want.take_if(|want| !is_possible(want.view));
+        }
+    }
+
     pub(super) fn on_wanted(&mut self, from: ReplicaId, want: WantedView) {
         self.wants[from.index()] = Some(want);
     }

@@ -3,16 +3,22 @@
 //! replica nor put something on its disk from which it could not go on.
 
 use super::{PlantedBug, Replica};
-use crate::message::{LogEntry, Message, Prepared};
+use crate::message::{LogEntry, Message, Payload, Prepared, ViewChangeReason};
 use crate::record::SnapshotHead;
 use crate::sessions::SESSION_WINDOW_MAX;
-use syros_types::{Class, OpNumber, View, WallTime};
+use syros_types::{Class, ConfigurationEpoch, OpNumber, Reconfiguration, ReplicaId, View, WallTime};
 
 /// A view farther ahead than this is refused. With ten view changes a second a member would have to be away for 13 years
 /// to hear of one; and views cannot be used up by messages, of which it would take four thousand million.
 const VIEWS_AHEAD_MAX: u64 = 1 << 32;
 
-/// No view, op number or time reaches this: what is computed from them cannot overflow.
+/// No number of a view reaches this: the next ones do not overflow.
+const VIEW_NUMBER_MAX: u64 = 1 << 39;
+
+/// An epoch farther ahead than this is refused: a member would have to be away while as many nodes are replaced.
+const EPOCHS_AHEAD_MAX: u64 = 4096;
+
+/// No op number or time reaches this: what is computed from them cannot overflow.
 const NUMBER_MAX: u64 = 1 << 62;
 
 impl Replica {
@@ -21,16 +27,22 @@ impl Replica {
         if self.planted(PlantedBug::PeersNotValidated) {
             return true;
         }
-        let possible =
-            |view: View| view.0 < NUMBER_MAX && view.0 <= self.view.0.saturating_add(VIEWS_AHEAD_MAX);
+        let possible = |view: View| {
+            view.number() < VIEW_NUMBER_MAX
+                && view.number() <= self.view.number().saturating_add(VIEWS_AHEAD_MAX)
+                && self.is_possible_epoch(view.epoch())
+        };
+        // No view of a later configuration has number 0: a node that comes in takes that for the last one that it was in.
+        let begun =
+            |view: View| possible(view) && (view.epoch() == ConfigurationEpoch::FIRST || view.number() > 0);
         let numbers = |numbers: &[OpNumber]| numbers.iter().all(|number| number.0 < NUMBER_MAX);
         match message {
             Message::Prepare { view, first, commit, time, entries, .. } => {
-                possible(*view)
+                begun(*view)
                     && numbers(&[*first, *commit])
                     && first.0 > 0
                     && time.0 < NUMBER_MAX
-                    && entries.iter().all(|entry| self.is_update(entry))
+                    && entries.iter().all(|entry| self.is_update(*view, entry))
             }
             Message::Commit { view, commit, op_number, .. } => {
                 possible(*view) && numbers(&[*commit, *op_number])
@@ -39,22 +51,22 @@ impl Replica {
                 possible(*view) && numbers(&[*op_number, *applied])
             }
             Message::NewState { view, first, commit, entries } => {
-                possible(*view) && numbers(&[*first, *commit]) && is_log(entries, *view)
+                possible(*view) && numbers(&[*first, *commit]) && self.is_log(entries, *view)
             }
             Message::DoViewChange(change) => {
-                possible(change.view)
+                begun(change.view)
                     && change.last_normal <= change.view
                     && self.is_possible_rule(change.rule, change.last_normal)
                     && change.commit_view <= change.view
                     && numbers(&[change.commit])
-                    && is_log(&change.suffix, change.view)
+                    && self.is_log(&change.suffix, change.view)
             }
             Message::StartView(start) => {
-                possible(start.view)
+                begun(start.view)
                     && start.base_view <= start.view
                     && self.is_possible_rule(start.rule, start.view)
                     && numbers(&[start.base, start.commit])
-                    && is_log(&start.suffix, start.view)
+                    && self.is_log(&start.suffix, start.view)
             }
             Message::GetState { view, from } => possible(*view) && numbers(&[*from]),
             Message::GetStartView { view, commit } => possible(*view) && numbers(&[*commit]),
@@ -65,22 +77,81 @@ impl Replica {
             | Message::Diverged { view, op_number, .. }
             | Message::HeldByAll { view, op_number }
             | Message::LogDurable { view, op_number } => possible(*view) && numbers(&[*op_number]),
+            // Who misses the leader of a view wants the next one.
+            Message::StartViewChange { view, reason: ViewChangeReason::Suspicion } => {
+                begun(*view) && (view.number() > 1 || view.epoch() == ConfigurationEpoch::FIRST)
+            }
+            Message::StartViewChange { view, .. } => begun(*view),
             Message::FetchBodies { view, .. }
             | Message::Bodies { view, .. }
             | Message::Forward { view, .. }
-            | Message::StartViewChange { view, .. }
             | Message::Rejoin { view }
             | Message::WatchLog { view }
             | Message::WrongView { view } => possible(*view),
+            Message::GetConfiguration { epoch } => self.is_possible_epoch(*epoch),
+            Message::Configuration(known) => self.is_possible_configuration(known),
             // Those of clients: what is in them is checked where they are dealt with.
             _ => true,
         }
     }
 
-    /// True if the bytes of the entry, if it has any, are an operation that belongs into a log.
-    fn is_update(&self, entry: &Prepared) -> bool {
-        let Prepared::Full(request) = entry else { return true };
-        (self.config.describe)(&request.body).is_some_and(|known| known.class != Class::Read)
+    /// True if what the entry brings with it, if it brings anything, belongs into a log.
+    fn is_update(&self, view: View, entry: &Prepared) -> bool {
+        match entry {
+            Prepared::Full(request) => {
+                (self.config.describe)(&request.body).is_some_and(|known| known.class != Class::Read)
+            }
+            Prepared::Reconfigure(next) => self.may_follow(view, next),
+            _ => true,
+        }
+    }
+
+    fn is_possible_epoch(&self, epoch: ConfigurationEpoch) -> bool {
+        let ours = self.config.configuration.id.epoch;
+        epoch <= ConfigurationEpoch::MAX && epoch.0 <= ours.0 + EPOCHS_AHEAD_MAX
+    }
+
+    /// True if the group may have this configuration at some time.
+    fn is_possible_configuration(&self, next: &Reconfiguration) -> bool {
+        next.epoch > ConfigurationEpoch::FIRST
+            && self.is_possible_epoch(next.epoch)
+            && next.roster.group() == self.config.configuration.group()
+            && next.roster.is_complete()
+            && self.changes_from_ours(next)
+                <= next.epoch.0.saturating_sub(self.config.configuration.id.epoch.0)
+    }
+
+    /// So many positions have another node in a later configuration than in that of this replica: each epoch changes one.
+    fn changes_from_ours(&self, next: &Reconfiguration) -> u64 {
+        let ours = &self.config.configuration;
+        if next.epoch <= ours.id.epoch {
+            return 0;
+        }
+        let is_changed = |member: &ReplicaId| {
+            ours.roster.node(*member).is_some_and(|node| next.roster.node(*member) != Some(node))
+        };
+        ours.members().filter(is_changed).count() as u64
+    }
+
+    /// True if an entry of this view may say that this is the next configuration.
+    fn may_follow(&self, view: View, next: &Reconfiguration) -> bool {
+        next.epoch == view.epoch().next() && self.is_possible_configuration(next)
+    }
+
+    /// True if the entries can stand in one log, in this order, as of `view`.
+    fn is_log(&self, entries: &[LogEntry], view: View) -> bool {
+        let ascending =
+            entries.is_sorted_by_key(|entry| entry.view) && entries.is_sorted_by_key(|entry| entry.time);
+        let last = entries.last().is_none_or(|last| last.view <= view && last.time < WallTime(NUMBER_MAX));
+        let updates = || entries.iter().flat_map(LogEntry::updates);
+        let is_possible = |entry: &LogEntry| match &entry.payload {
+            Payload::Reconfigure(next) => self.may_follow(entry.view, next),
+            _ => true,
+        };
+        ascending
+            && last
+            && updates().all(|update| update.class != Class::Read)
+            && entries.iter().all(is_possible)
     }
 
     /// True if entries of a message can follow `base` here: where they begin to differ from this log, they are not from
@@ -105,15 +176,9 @@ impl Replica {
             })
         };
         self.planted(PlantedBug::PeersNotValidated)
-            || (head.op_number.0 < NUMBER_MAX && head.time.0 < NUMBER_MAX && sessions())
+            || (head.op_number.0 < NUMBER_MAX
+                && head.time.0 < NUMBER_MAX
+                && head.configuration.as_ref().is_none_or(|known| self.is_possible_configuration(known))
+                && sessions())
     }
-}
-
-/// True if the entries can stand in one log, in this order, as of `view`.
-fn is_log(entries: &[LogEntry], view: View) -> bool {
-    let ascending =
-        entries.is_sorted_by_key(|entry| entry.view) && entries.is_sorted_by_key(|entry| entry.time);
-    let last = entries.last().is_none_or(|last| last.view <= view && last.time < WallTime(NUMBER_MAX));
-    let updates = || entries.iter().flat_map(LogEntry::updates);
-    ascending && last && updates().all(|update| update.class != Class::Read)
 }

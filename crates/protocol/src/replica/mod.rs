@@ -16,6 +16,7 @@ mod attachments;
 mod backlog;
 mod clocks;
 mod config;
+mod configurations;
 mod direct;
 mod divergence;
 #[cfg(feature = "model")]
@@ -43,6 +44,7 @@ mod tests;
 
 pub use api::{Action, Boot, EntryRef, Event, Returned};
 pub use config::{Config, Durability, Settings};
+pub use configurations::ReconfigurationObjection;
 #[cfg(feature = "planted-bugs")]
 pub use planted::PlantedBug;
 #[cfg(not(feature = "planted-bugs"))]
@@ -55,7 +57,7 @@ use crate::digests::Digests;
 use crate::durability_log::DurabilityLog;
 use crate::history::ChangeHistory;
 use crate::log::Log;
-use crate::message::{LogEntry, Message, Payload, Peer, RoleName, StatusReport};
+use crate::message::{LogEntry, Message, Peer, RoleName, StatusReport};
 use crate::record::{Record, Ticket};
 use crate::sessions::Sessions;
 use alloc::boxed::Box;
@@ -67,7 +69,10 @@ use persistence::Persistence;
 use resources::Resources;
 use role::{Recovering, Role};
 use syros_types::room::shrink_queue;
-use syros_types::{FastRule, Group, Instant, Now, OpNumber, Prng, ReplicaId, View, WallTime};
+use syros_types::{
+    Configuration, ConfigurationEpoch, FastRule, Group, Instant, Now, OpNumber, Prng, Reconfiguration,
+    ReplicaId, View, WallTime,
+};
 use timers::{Timer, Timers};
 
 /// A follower that has seen nothing to append hears of a commit within this time.
@@ -107,6 +112,8 @@ pub struct Replica {
     sessions_ended_at: Instant,
     next_expiry: Option<WallTime>,
     resources: Resources,
+    /// The newest configuration that is known to be committed, unless that is the one that the group was made with.
+    known_configuration: Option<Reconfiguration>,
 
     actions: VecDeque<Action>,
     persistence: Persistence,
@@ -173,6 +180,7 @@ impl Replica {
             sessions_ended_at: Instant(0),
             next_expiry: None,
             resources: Resources::new(),
+            known_configuration: None,
             actions: VecDeque::new(),
             persistence: Persistence::default(),
             promised_until: now.instant.after(config.promised_before),
@@ -184,7 +192,16 @@ impl Replica {
             config,
         };
         match boot {
+            // The group has been at work without it.
+            Boot::Fresh
+                if replica.config.configuration.id.epoch > ConfigurationEpoch::FIRST
+                    && !replica.planted(PlantedBug::NewcomerActs) =>
+            {
+                replica.boot_amnesiac(View(0));
+            }
             Boot::Fresh => {
+                replica.view = View::of_epoch(replica.config.configuration.id.epoch, 0);
+                replica.last_normal = replica.view;
                 replica.take_part(None);
                 // On disk before anything depends on it, so that a restart knows this life took place.
                 replica.persist_view();
@@ -227,6 +244,7 @@ impl Replica {
             Event::OwnFrontEnd(client) => self.attachments.set_own_front_end(client),
             Event::Load(share) => self.on_load(share),
             Event::StepDown => self.step_down(HandOverReason::Stopping),
+            Event::Reconfigure(roster) => _ = self.reconfigure(roster),
             Event::Tick => self.on_tick(),
         }
         self.check_invariants();
@@ -309,6 +327,12 @@ impl Replica {
     #[must_use]
     pub const fn view(&self) -> View {
         self.view
+    }
+
+    /// The configuration that it acts in.
+    #[must_use]
+    pub const fn configuration(&self) -> &Configuration {
+        &self.config.configuration
     }
 
     /// By what its view counts.
@@ -409,6 +433,11 @@ impl Replica {
         if !self.is_plausible(&message) {
             return self.trace_implausible(from, message.name());
         }
+        if let Some(view) = message.view()
+            && !self.is_of_known_configuration(from, view)
+        {
+            return;
+        }
         match message {
             Message::Prepare { view, first, commit, sent_at, time, entries } => {
                 if self.heard_leader(from, view) {
@@ -442,6 +471,8 @@ impl Replica {
             Message::GetStartView { view, commit: _ } => self.on_get_start_view(from, view),
             Message::Rejoin { view } => self.on_rejoin(from, view),
             Message::DiskShort { view } => self.on_disk_short(from, view),
+            Message::GetConfiguration { epoch } => self.on_get_configuration(from, epoch),
+            Message::Configuration(known) => self.learn_configuration(*known),
             Message::HeldByAll { view, op_number } => self.on_held_by_all(from, view, op_number),
             Message::WatchLog { view } => self.on_watch_log(from, view),
             Message::LogDurable { view, op_number } => self.on_log_durable(from, view, op_number),
@@ -529,6 +560,7 @@ impl Replica {
 
     /// Emits what several events may share.
     fn flush_deferred(&mut self) {
+        self.begin_committed_configuration();
         self.emit_batch();
         self.emit_heartbeat();
         self.emit_prepare_ok();
@@ -658,9 +690,7 @@ impl Replica {
             }
             self.history.record(number, &update.footprint);
         }
-        if let Payload::Expire(ids) = &entry.payload {
-            self.backlog.expiring.extend(ids);
-        }
+        self.backlog.on_appended(number, &entry);
         self.log.append(entry)
     }
 
@@ -687,6 +717,10 @@ impl Replica {
         assert!(self.log.base() <= self.applied, "what is not applied stays in the log");
         assert!(self.persistence.persisted_op() <= self.log.op_number(), "persisted beyond the log");
         assert!(self.last_normal <= self.view, "normal in a view not reached");
+        assert!(
+            self.view.epoch() == self.config.configuration.id.epoch,
+            "a configuration is that of its view"
+        );
         if self.is_normal() {
             assert!(self.last_normal == self.view, "a normal replica is normal in its view");
         }

@@ -152,7 +152,7 @@ impl Replica {
             is_recent(progress.heard) || !is_recent(progress.fetched_at)
         });
         let committed_in = self.log.view_at(self.commit).unwrap_or_default();
-        let fruitless = (self.view.0 - committed_in.0).min(3) as u32;
+        let fruitless = self.view.number().saturating_sub(committed_in.number()).min(3) as u32;
         let patience = self.config.settings.suspect_after * UNHEARD_MAX * (1 << fruitless);
         let since = self.confirmed_at().max(leader.entered_at).unwrap_or_default();
         others.count() >= self.config.configuration.majority() && self.now.instant >= since.after(patience)
@@ -429,6 +429,9 @@ impl Replica {
                 Prepared::Register { nonce } => (Payload::Register { nonce }, Prepared::Register { nonce }),
                 Prepared::Expire(ids) => (Payload::Expire(ids.clone()), Prepared::Expire(ids)),
                 Prepared::Tick => (Payload::Tick, Prepared::Tick),
+                Prepared::Reconfigure(next) => {
+                    (Payload::Reconfigure(next.clone()), Prepared::Reconfigure(next))
+                }
             };
             record_entries.push(kept);
             let is_lost = self.planted(PlantedBug::UpdateLost)
@@ -716,6 +719,7 @@ impl Replica {
             && self.diverged.is_none()
             && self.attachments.answers_directly(self.now.instant);
         let mut direct = Vec::new();
+        let mut configuration = None;
         for number in self.applied.0 + 1..=through.0 {
             let number = OpNumber(number);
             let entry = self.log.entry(number).expect("applied entries are in the log");
@@ -728,6 +732,11 @@ impl Replica {
                     for id in ids {
                         self.backlog.expiring.remove(id);
                     }
+                }
+                Payload::Reconfigure(next) => {
+                    let next = **next;
+                    self.backlog.reconfiguration.take_if(|(ordered, _)| *ordered == number);
+                    configuration = Some(next);
                 }
                 Payload::Tick | Payload::Update(_) | Payload::Recovered(_) => {}
             }
@@ -768,6 +777,9 @@ impl Replica {
                 self.on_segment(number, digests);
             }
         }
+        if let Some(next) = configuration {
+            self.learn_configuration(next);
+        }
         self.backlog.shrink();
         self.trim_history();
         self.answer_applied_reads();
@@ -799,8 +811,9 @@ impl Replica {
     /// Removes the last log entry, which is not committed.
     pub(super) fn pop_entry(&mut self) {
         assert!(self.log.op_number() > self.commit, "committed entries stay");
+        let number = self.log.op_number();
         let Some(entry) = self.log.pop() else { return };
-        self.backlog.on_removed(&entry, &self.dlog);
+        self.backlog.on_removed(number, &entry, &self.dlog);
     }
 
     /// Describes what travelled, for entries that came as requests.

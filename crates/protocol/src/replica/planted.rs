@@ -186,5 +186,8 @@ planted_bugs! {
     DepartureForgotten = "departure-forgotten": "A command that has waited long enough is not taken out of the queue.";
     GoneClientWaits = "gone-client-waits": "A command that waits is begun for a client that has closed its connection.";
     UnknownIsDone = "unknown-is-done": "A Redis client is told OK for an update of which nobody knows whether it was executed.";
+    NewcomerActs = "newcomer-acts": "A node that takes the place of another one takes part at once, with nothing in its log.";
+    NewcomerForgets = "newcomer-forgets": "A new node that is stopped before it has written anything is taken for a member with an empty log.";
+    ReplacedGoesAlong = "replaced-goes-along": "A node that has been replaced acts in the configuration that it is not in, and members take its messages.";
     FormationByQuorum = "formation-by-quorum": "A group is formed when a quorum of new directories have heard of each other.";
 }

@@ -367,7 +367,7 @@ impl Replica {
     }
 
     /// Why the leader can order nothing more at present.
-    fn no_room_in_log(&self) -> Option<Refusal> {
+    pub(super) fn no_room_in_log(&self) -> Option<Refusal> {
         if self.resources.disk_failed {
             Some(Refusal::DiskFailed)
         } else if self.memory_bytes() >= self.config.settings.log_bytes_max {
@@ -404,7 +404,7 @@ impl Replica {
         self.append_ordered(Payload::Update(update), prepared)
     }
 
-    fn append_ordered(&mut self, payload: Payload, prepared: Prepared) -> OpNumber {
+    pub(super) fn append_ordered(&mut self, payload: Payload, prepared: Prepared) -> OpNumber {
         let entry = LogEntry { view: self.view, time: self.log_time(), payload };
         self.append_to_batch(entry, prepared)
     }

@@ -8,7 +8,7 @@ use alloc::collections::BTreeMap;
 use alloc::collections::BTreeSet;
 use alloc::vec::Vec;
 use core::fmt;
-use syros_types::{FastRule, OpNumber, OperationId, View};
+use syros_types::{ConfigurationEpoch, FastRule, OpNumber, OperationId, View};
 
 /// A record that cannot follow those before it: the write-ahead log is not this replica's, or damaged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -108,6 +108,8 @@ pub struct Restored {
     missing: Option<OpNumber>,
     /// It lost its memory, and has entered no view since.
     amnesiac: bool,
+    /// Its configuration is not the one that the group was made with.
+    comes_later: bool,
     snapshot: Option<(SnapshotHead, u64)>,
 }
 
@@ -143,6 +145,7 @@ impl Restored {
             connected: false,
             missing: None,
             amnesiac: false,
+            comes_later: comes_later(config),
             snapshot: None,
         }
     }
@@ -175,7 +178,9 @@ impl Restored {
     /// [`Boot::Amnesiac`](super::Boot::Amnesiac), whatever else the log says.
     #[must_use]
     pub const fn is_amnesiac(&self) -> bool {
-        self.amnesiac
+        // A node that has come into a group later writes that it has no memory before anything else. If it was stopped before
+        // that was on disk, it must not be taken for one that has been there all the time, with nothing in its log.
+        self.amnesiac || (self.comes_later && self.records == 0)
     }
 
     /// Once all records are replayed: checks that a log whose first record is, or would be, number `first`
@@ -363,6 +368,7 @@ impl Restored {
             Prepared::Register { nonce } => Payload::Register { nonce },
             Prepared::Expire(ids) => Payload::Expire(ids),
             Prepared::Tick => Payload::Tick,
+            Prepared::Reconfigure(next) => Payload::Reconfigure(next),
         })
     }
 
@@ -395,4 +401,13 @@ impl Restored {
         );
         Parts { view, last_normal, rule, commit, log, dlog: dlog.into_values().collect(), snapshot }
     }
+}
+
+/// True if the configuration is not the one that the group was made with.
+fn comes_later(config: &Config) -> bool {
+    #[cfg(feature = "planted-bugs")]
+    if config.planted == Some(super::PlantedBug::NewcomerForgets) {
+        return false;
+    }
+    config.configuration.id.epoch > ConfigurationEpoch::FIRST
 }

@@ -102,6 +102,11 @@ pub(super) struct Download {
 }
 
 impl Snapshots {
+    /// A member is another node than before, which holds nothing.
+    pub(super) const fn forget_what_all_hold(&mut self) {
+        self.held_by_all = OpNumber(0);
+    }
+
     pub(super) fn new(members: usize, config: &super::Config) -> Self {
         Self {
             newest: None,
@@ -186,6 +191,7 @@ impl Replica {
             view: self.log.view_at(op_number).unwrap_or_default(),
             time: self.log.time_at(op_number).unwrap_or_default(),
             sessions: self.sessions_of_checkpoint(),
+            configuration: self.known_configuration,
         };
         self.actions.push_back(Action::TakeSnapshot { head: Box::new(head), ticket, is_file });
         if self.planted(PlantedBug::LogDroppedBeforeSnapshot) {
@@ -531,7 +537,10 @@ impl Replica {
         {
             return;
         }
-        let SnapshotHead { op_number, view, time, sessions } = head;
+        let SnapshotHead { op_number, view, time, sessions, configuration } = head;
+        if let Some(known) = configuration {
+            self.learn_configuration(known);
+        }
         self.forget_parked();
         if self.planted(PlantedBug::SuffixDroppedForSnapshot) {
             self.log = crate::log::Log::after(op_number, view, time);

@@ -21,6 +21,8 @@ pub enum HandOverReason {
     WrongClock(ClockError),
     /// Its state is not that of the majority.
     Diverged,
+    /// The group's next configuration is without it.
+    Replaced,
 }
 
 /// How far a wall clock is from the group's clock, which the members' clocks make up.
@@ -65,6 +67,8 @@ pub enum ViewChangeCause {
     },
     /// It leads, and goes on in another mode, as was asked for.
     Mode(FastQuorum),
+    /// It led, and the group's next configuration has been committed.
+    Reconfigured,
     /// It led, and lets this member lead.
     HandedOver(ReplicaId, HandOverReason),
 }

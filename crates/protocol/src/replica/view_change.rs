@@ -21,8 +21,8 @@ use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 use core::time::Duration;
 use syros_types::{
-    Class, FastRule, Footprint, Instant, OpNumber, OperationId, ReplicaId, ReplicaSet, SessionId, Timestamp,
-    View,
+    Class, Configuration, FastRule, Footprint, Instant, OpNumber, OperationId, ReplicaId, ReplicaSet,
+    SessionId, Timestamp, View,
 };
 
 /// Longest time between attempts, in first ones: a group that cannot form a quorum must notice soon when it
@@ -36,6 +36,15 @@ const LINK_BYTES_PER_MILLISECOND: usize = 32 * 1024;
 /// How long a message with so many bytes of logs is on its way; nothing if it is small.
 pub(super) const fn carrying_time(bytes: usize) -> Duration {
     Duration::from_millis((bytes / LINK_BYTES_PER_MILLISECOND) as u64)
+}
+
+/// The first view, `at_least` this one, that `leader` leads.
+pub(super) fn next_view_of(configuration: &Configuration, leader: ReplicaId, at_least: View) -> View {
+    let mut view = at_least;
+    while configuration.leader(view) != leader {
+        view = view.next();
+    }
+    view
 }
 
 impl Recoverable for Update {
@@ -114,6 +123,7 @@ impl Replica {
         // What is in the log must be on disk before a record that builds upon it.
         self.emit_batch();
         self.later_views.on_left();
+        self.adopt_configuration_of(view);
         self.view = view;
         self.begin_view_change(timeout);
     }
@@ -348,11 +358,7 @@ impl Replica {
 
     /// The first view after this one, `at_least` that one, that `leader` leads.
     pub(super) fn next_view_of(&self, leader: ReplicaId, at_least: View) -> View {
-        let mut view = at_least.max(View(self.view.0 + 1));
-        while self.config.configuration.leader(view) != leader {
-            view.0 += 1;
-        }
-        view
+        next_view_of(&self.config.configuration, leader, at_least.max(self.view.next()))
     }
 
     /// Leader: lets `to` lead. Leaving the view ends the lease, so the others follow at once, and what was
@@ -773,6 +779,7 @@ impl Replica {
         if matches!(self.role, Role::Recovering(_)) && !self.planted(PlantedBug::AmnesiacGoesBack) {
             // Entries of this view must not get into the log of an earlier one. What this replica loses when it is started
             // again is only what it fetches now.
+            self.adopt_configuration_of(view);
             self.view = self.view.max(View(view.0.saturating_sub(1)));
         }
         if self.role.transfer().is_none_or(|transfer| transfer.start.view != view) {
@@ -813,6 +820,9 @@ impl Replica {
         self.view = view;
         self.take_part(None);
         self.last_normal = last_normal;
+        if let Some((head, _)) = &snapshot {
+            self.known_configuration = head.configuration;
+        }
         if !self.planted(PlantedBug::RuleForgotten) {
             self.rule = rule;
         }
@@ -831,7 +841,12 @@ impl Replica {
             self.dlog.restore(update, self.now.instant);
         }
         self.rebuild_pending();
-        if view > last_normal {
+        let epoch = self.config.configuration.id.epoch;
+        if view.epoch() < epoch {
+            // It had adopted its configuration, and was stopped before a view of it was on disk.
+            self.view = View::of_epoch(epoch, view.number());
+            self.move_to(self.view.next(), ViewChangeReason::Moved, ViewChangeCause::Restarted);
+        } else if view > last_normal {
             self.begin_view_change(self.config.settings.view_change_timeout);
             self.send_do_view_change();
         } else if self.leader() == self.config.replica {
@@ -845,6 +860,8 @@ impl Replica {
     }
 
     pub(super) fn boot_amnesiac(&mut self, view: View) {
+        // Of a later configuration than that of its view it has never acted in any.
+        let view = view.max(View::of_epoch(self.config.configuration.id.epoch, 0));
         self.view = view;
         self.last_normal = view;
         self.take_part(None);

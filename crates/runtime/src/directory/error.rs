@@ -9,6 +9,7 @@ use syros_wal::DiskError;
 
 use super::DIRECTORY_FORMAT;
 use super::identity::Identity;
+use crate::config::FirstStart;
 
 /// Why a data directory cannot be used.
 #[derive(Debug)]
@@ -47,12 +48,23 @@ pub enum DirectoryError {
     /// There is no replica in the directory, and nobody said that this is its first start.
     Empty(PathBuf),
     /// First start was asked for, but the directory is a replica's already.
-    AlreadyBootstrapped {
+    AlreadyInUse {
         /// The directory.
         path: PathBuf,
         /// Whose it is.
         identity: Identity,
+        /// What was asked for.
+        first_start: FirstStart,
     },
+    /// A node that is to take the place of another one was asked for, and the directory holds a replica's data.
+    HoldsData {
+        /// The directory.
+        path: PathBuf,
+        /// What is in it.
+        found: &'static str,
+    },
+    /// The first start of a new cluster was asked for, and the directory is of a node that is to take the place of another one.
+    Replaces(PathBuf),
     /// First start was asked for, but the directory holds something that is no replica's.
     NotEmpty {
         /// The directory.
@@ -114,14 +126,28 @@ impl fmt::Display for DirectoryError {
             Self::Empty(path) => write!(
                 f,
                 "directory {} holds no replica. If this is the very first start of this replica in a new \
-                 cluster, start it once with --bootstrap. If it ever ran before and lost its disk, it must \
-                 not come back under its old identity: acknowledgements it no longer knows of may still be \
-                 counted, and writes would be lost",
+                 cluster, start it once with --bootstrap. If it ran before and its disk is lost, start it with \
+                 --replace: a new node takes its place. (It cannot come back as the node that it was: \
+                 acknowledgements it no longer knows of may still be counted, and writes would be lost)",
                 path.display()
             ),
-            Self::AlreadyBootstrapped { path, identity } => write!(
+            Self::AlreadyInUse { path, identity, first_start } => write!(
                 f,
-                "directory {} belongs to {identity} already; start it without --bootstrap",
+                "directory {} belongs to {identity} already; start it without {}",
+                path.display(),
+                first_start.option()
+            ),
+            Self::HoldsData { path, found } => write!(
+                f,
+                "directory {} has no identity, and data in {found}. If only the identity is lost and there is a copy of \
+                 it, put it back, and start the node without --replace. To have a new node take its place, for \
+                 good, empty the directory first",
+                path.display()
+            ),
+            Self::Replaces(path) => write!(
+                f,
+                "directory {} was made by --replace, for a node that is to take the place of another one. To start a \
+                 new cluster, empty the directory first",
                 path.display()
             ),
             Self::NotEmpty { path, found } => write!(

@@ -25,6 +25,9 @@ const DISKS_FORMAT: u64 = 2;
 /// The line with the longest lease that was promised, in microseconds.
 const LEASE_KEY: &str = "lease-micros";
 
+/// The line that says that the node is to take the place of another one.
+const REPLACES_KEY: &str = "replaces";
+
 /// One of the two files. Their first lines tell them from everything else that might have their names.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct FileKind {
@@ -68,6 +71,8 @@ pub(super) struct IdentityFile {
     /// How often the node had started.
     pub(super) incarnation: Incarnation,
     pub(super) configuration: ConfigurationId,
+    /// The node is to take the place of another one, and has not taken it.
+    pub(super) replaces: bool,
 }
 
 impl IdentityFile {
@@ -96,7 +101,8 @@ impl IdentityFile {
         let lease = fields.lease().map_err(damaged)?;
         let (incarnation, configuration) =
             if format <= DISKS_FORMAT { Ok(<_>::default()) } else { fields.life() }.map_err(damaged)?;
-        Ok(Some(Self { identity, node, roster, lease, incarnation, configuration }))
+        let replaces = fields.replaces().map_err(damaged)?;
+        Ok(Some(Self { identity, node, roster, lease, incarnation, configuration, replaces }))
     }
 
     /// Writes the file, durably: a crash leaves all of it or what was there before.
@@ -126,6 +132,9 @@ impl IdentityFile {
             let nodes = roster.nodes().iter();
             let nodes = nodes.map(|node| format!("{:016x}", node.map_or(0, NodeId::number)));
             text += &format!("nodes = {}\n", nodes.collect::<Vec<_>>().join(" "));
+        }
+        if self.replaces {
+            text += &format!("{REPLACES_KEY} = true\n");
         }
         if let Some(lease) = self.lease {
             text += &format!("{LEASE_KEY} = {}\n", lease.as_micros());
@@ -174,9 +183,20 @@ impl<'a> Fields<'a> {
     /// How often the node had started, and the configuration that it acted in.
     fn life(&self) -> Result<(Incarnation, ConfigurationId), String> {
         let (number, epoch) = (self.number("group")?, ConfigurationEpoch(self.number("epoch")?));
+        if epoch > ConfigurationEpoch::MAX {
+            return Err(format!("epoch = {} is above {}", epoch.0, ConfigurationEpoch::MAX.0));
+        }
         let group = u32::try_from(number).map_err(|_| format!("group = {number} is above {}", u32::MAX))?;
         let group = GroupId(group);
         Ok((Incarnation(self.number("incarnation")?), ConfigurationId { group, epoch }))
+    }
+
+    fn replaces(&self) -> Result<bool, String> {
+        match self.get(REPLACES_KEY) {
+            Err(_) => Ok(false),
+            Ok("true") => Ok(true),
+            Ok(value) => Err(format!("{REPLACES_KEY} = {value} is not 'true'")),
+        }
     }
 
     /// Directories of before have none.

@@ -31,7 +31,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use rustix::fs::OFlags;
-use syros_types::{ConfigurationId, Incarnation, NodeId, Roster};
+use syros_types::{ConfigurationId, Incarnation, NodeId, Reconfiguration, Roster};
 use syros_wal::{FileDisk, LOCK_FILE, OpenDirectory};
 
 pub use error::DirectoryError;
@@ -39,6 +39,7 @@ pub use identity::{Identity, durability_name, durability_named, fast_quorum_name
 pub use identity_file::{read_formation, read_identity};
 pub(crate) use presence::PresenceCheck;
 
+use crate::config::FirstStart;
 use crate::reserve::{RESERVE_FILE, make_room_to_start};
 use error::io_error;
 use identity_file::{FORMATION, FileKind, IDENTITY, IdentityFile};
@@ -74,8 +75,11 @@ pub struct DataDirectory {
     node: NodeId,
     /// Which life of the node this is.
     incarnation: Incarnation,
-    /// The nodes in the positions of the group, as far as they are known.
-    roster: Roster,
+    /// The configuration that the replica acts in. Its roster names the nodes in the positions of the group, as far as they are
+    /// known.
+    configuration: Reconfiguration,
+    /// Before the node is in the group: it is to take the place of the node that has its position.
+    replaces: bool,
     /// The longest lease that the replica may have promised and not waited out.
     lease: Option<Duration>,
     /// Before the group is formed: the roster that this node has voted for.
@@ -84,14 +88,18 @@ pub struct DataDirectory {
 }
 
 impl DataDirectory {
-    /// Opens the directory of a replica, or creates it on its first start (`bootstrap`). A first start that did
-    /// not get as far as [`DataDirectory::claim`] may be repeated, with `bootstrap` or without.
+    /// Opens the directory of a replica, or creates it on its first start. A first start that did not get as far as
+    /// [`DataDirectory::claim`] may be repeated, as a first start or not.
     ///
     /// # Errors
     /// [`DirectoryError`]: it is in use, belongs to somebody else, is missing, or exists already.
-    pub fn open(path: &Path, identity: Identity, bootstrap: bool) -> Result<Self, DirectoryError> {
+    pub fn open(
+        path: &Path,
+        identity: Identity,
+        first_start: Option<FirstStart>,
+    ) -> Result<Self, DirectoryError> {
         let file = path.join(IDENTITY.name);
-        if !bootstrap && !exists(&file)? && !exists(&path.join(FORMATION.name))? {
+        if first_start.is_none() && !exists(&file)? && !exists(&path.join(FORMATION.name))? {
             return Err(if exists(&path.join(WAL))? {
                 DirectoryError::Damaged { path: file, problem: "it is missing".to_owned() }
             } else {
@@ -107,14 +115,25 @@ impl DataDirectory {
         sync_parent(path)?;
         let nothing = Roster::unknown(identity.group);
         let (found, is_new) = match IdentityFile::read(path, IDENTITY)? {
-            Some(found) if bootstrap => {
-                let (path, identity) = (path.to_owned(), found.identity);
-                return Err(DirectoryError::AlreadyBootstrapped { path, identity });
+            Some(found) => {
+                if let Some(first_start) = first_start {
+                    let (path, identity) = (path.to_owned(), found.identity);
+                    return Err(DirectoryError::AlreadyInUse { path, identity, first_start });
+                }
+                (Some(found), false)
             }
-            Some(found) => (Some(found), false),
             None => {
                 refuse_unknown_contents(path)?;
-                (IdentityFile::read(path, FORMATION)?, true)
+                let found = IdentityFile::read(path, FORMATION)?;
+                match (&found, first_start) {
+                    (Some(found), Some(FirstStart::Bootstrap)) if found.replaces => {
+                        return Err(DirectoryError::Replaces(path.to_owned()));
+                    }
+                    // Before anybody is asked: a node whose place is taken cannot come back, whatever is found here.
+                    (None, Some(FirstStart::Replace)) => refuse_data(path)?,
+                    _ => {}
+                }
+                (found, true)
             }
         };
         // The mode that the cluster was made with goes on until the leader is asked to change it.
@@ -128,10 +147,11 @@ impl DataDirectory {
             let (found, expected) = (Box::new(found.identity), Box::new(identity));
             return Err(DirectoryError::Mismatch { path: path.to_owned(), found, expected });
         }
-        let (ours, configuration) = (ConfigurationId::FIRST, found.as_ref().map(|found| found.configuration));
-        configuration
-            .map_or(Ok(()), |theirs| ours.check(theirs))
+        let configuration = found.as_ref().map_or(ConfigurationId::FIRST, |found| found.configuration);
+        ConfigurationId::FIRST
+            .check(configuration.of_group())
             .map_err(|other| DirectoryError::Configuration { path: path.to_owned(), other })?;
+        let is_to_replace = found.as_ref().is_some_and(|found| found.replaces);
         let incarnation = found.as_ref().map_or(Incarnation::UNKNOWN, |found| found.incarnation).next();
         let lease = found.as_ref().and_then(|found| found.lease);
         let known = found.and_then(|found| Some((found.node?, found.roster)));
@@ -141,12 +161,17 @@ impl DataDirectory {
         };
         let own = |roster: Option<Roster>| roster.unwrap_or(nothing).with(identity.replica, node);
         let (vote, roster) = if is_new { (roster, nothing) } else { (None, own(roster)) };
-        let mut directory = Self { disk, identity, node, incarnation, roster, lease, vote, is_new };
+        let configuration = Reconfiguration { epoch: configuration.epoch, roster };
+        // A node that has voted may be in its group already.
+        let replaces =
+            is_new && (is_to_replace || (first_start == Some(FirstStart::Replace) && vote.is_none()));
+        let mut directory =
+            Self { disk, identity, node, incarnation, configuration, replaces, lease, vote, is_new };
         // What others are told of node and life must be found again. So a directory of an older format becomes one of this.
         if is_new {
             directory.write(FORMATION, directory.vote)?;
         } else {
-            directory.write(IDENTITY, Some(directory.roster))?;
+            directory.write(IDENTITY, Some(directory.configuration.roster))?;
         }
         Ok(directory)
     }
@@ -161,7 +186,8 @@ impl DataDirectory {
         if !self.is_new {
             return Ok(());
         }
-        self.write(IDENTITY, Some(self.roster))?;
+        self.replaces = false;
+        self.write(IDENTITY, Some(self.configuration.roster))?;
         // If it stays, nobody will look at it.
         let _ = self.open_directory().remove_file(FORMATION.name);
         Ok(())
@@ -177,9 +203,24 @@ impl DataDirectory {
         Ok(())
     }
 
-    /// The group has been formed with this roster: [`DataDirectory::claim`] writes it.
-    pub(crate) const fn form(&mut self, roster: Roster) {
-        self.roster = roster;
+    /// The node is in the group, which has this configuration: [`DataDirectory::claim`] writes it.
+    pub(crate) const fn form(&mut self, configuration: Reconfiguration) {
+        self.configuration = configuration;
+    }
+
+    /// Makes durable which configuration the replica acts in from now on.
+    ///
+    /// # Errors
+    /// [`DirectoryError::Io`].
+    pub(crate) fn adopt(&mut self, configuration: Reconfiguration) -> Result<(), DirectoryError> {
+        self.configuration = configuration;
+        let written = self.write(IDENTITY, Some(configuration.roster));
+        if written.is_ok() {
+            return written;
+        }
+        // The reserve is for what a node cannot do without.
+        let _ = self.open_directory().remove_file(RESERVE_FILE);
+        self.write(IDENTITY, Some(configuration.roster))
     }
 
     /// Makes durable who the others are, of a directory that did not know.
@@ -188,7 +229,7 @@ impl DataDirectory {
     /// [`DirectoryError::Io`].
     pub(crate) fn learn(&mut self, roster: Roster) -> Result<(), DirectoryError> {
         self.write(IDENTITY, Some(roster))?;
-        self.roster = roster;
+        self.configuration.roster = roster;
         Ok(())
     }
 
@@ -216,7 +257,7 @@ impl DataDirectory {
             // A new directory gets its identity file with all of it.
             return Ok(());
         }
-        self.write(IDENTITY, Some(self.roster))
+        self.write(IDENTITY, Some(self.configuration.roster))
     }
 
     fn write(&mut self, kind: FileKind, roster: Option<Roster>) -> Result<(), DirectoryError> {
@@ -226,7 +267,8 @@ impl DataDirectory {
             roster,
             lease: self.lease,
             incarnation: self.incarnation,
-            configuration: ConfigurationId::FIRST,
+            configuration: ConfigurationId { epoch: self.configuration.epoch, ..ConfigurationId::FIRST },
+            replaces: self.replaces,
         };
         file.write(&mut self.disk, kind)
     }
@@ -246,9 +288,14 @@ impl DataDirectory {
         self.node
     }
 
-    /// The nodes in the positions of the group, as far as they are known.
-    pub(crate) const fn roster(&self) -> &Roster {
-        &self.roster
+    /// The configuration that the replica acts in.
+    pub(crate) const fn configuration(&self) -> Reconfiguration {
+        self.configuration
+    }
+
+    /// True if the node is not in the group yet, and is to take the place of the one that has its position.
+    pub(crate) const fn replaces(&self) -> bool {
+        self.replaces
     }
 
     /// What this node has voted for.
@@ -337,6 +384,22 @@ fn random_node() -> Result<NodeId, DirectoryError> {
 
 fn exists(path: &Path) -> Result<bool, DirectoryError> {
     path.try_exists().map_err(io_error("read", path))
+}
+
+/// A node that is to take the place of another one begins with nothing.
+fn refuse_data(path: &Path) -> Result<(), DirectoryError> {
+    for name in [WAL, SNAPSHOTS, ENGINE, VIEW] {
+        let directory = path.join(name);
+        let is_empty = match fs::read_dir(&directory) {
+            Ok(mut entries) => entries.next().is_none(),
+            Err(error) if error.kind() == ErrorKind::NotFound => true,
+            Err(error) => return Err(io_error("read directory", &directory)(error)),
+        };
+        if !is_empty {
+            return Err(DirectoryError::HoldsData { path: path.to_owned(), found: name });
+        }
+    }
+    Ok(())
 }
 
 /// A directory that is about to become a replica's may contain what an interrupted first start left

@@ -4,7 +4,7 @@ use super::*;
 use crate::config::EngineKind;
 use syros_machine::MachineName;
 use syros_protocol::replica::Durability;
-use syros_types::{FastQuorum, Group, ReplicaId};
+use syros_types::{ConfigurationEpoch, FastQuorum, Group, Reconfiguration, ReplicaId};
 
 fn identity() -> Identity {
     Identity {
@@ -26,7 +26,7 @@ fn scratch(name: &str) -> PathBuf {
 #[test]
 fn a_directory_that_is_not_there_any_more_is_noticed_and_its_place_left_alone() {
     let (path, away) = (scratch("anchor"), scratch("anchor-away"));
-    let mut directory = DataDirectory::open(&path, identity(), true).unwrap();
+    let mut directory = DataDirectory::open(&path, identity(), Some(FirstStart::Bootstrap)).unwrap();
     let presence = directory.presence().unwrap();
     let problem = || presence.problem().unwrap_or_default();
     assert_eq!(problem(), "", "it has a file of before it is formed");
@@ -57,7 +57,8 @@ fn a_link_that_leads_nowhere_is_named() {
     let path = scratch("dangling");
     let _ = fs::remove_file(&path);
     std::os::unix::fs::symlink("nowhere", &path).unwrap();
-    let refused = DataDirectory::open(&path, identity(), true).unwrap_err().to_string();
+    let refused =
+        DataDirectory::open(&path, identity(), Some(FirstStart::Bootstrap)).unwrap_err().to_string();
     assert!(refused.contains("is a symbolic link to nowhere, which does not exist"), "{refused}");
     fs::remove_file(&path).unwrap();
 }
@@ -65,34 +66,34 @@ fn a_link_that_leads_nowhere_is_named() {
 #[test]
 fn first_start_then_later_starts() {
     let path = scratch("starts");
-    let refused = DataDirectory::open(&path, identity(), false).unwrap_err();
+    let refused = DataDirectory::open(&path, identity(), None).unwrap_err();
     assert!(matches!(refused, DirectoryError::Empty(_)), "{refused}");
     assert!(!path.exists(), "a refused start creates nothing");
 
-    let mut first = DataDirectory::open(&path, identity(), true).unwrap();
+    let mut first = DataDirectory::open(&path, identity(), Some(FirstStart::Bootstrap)).unwrap();
     assert!(first.is_new());
     let roster = Roster::unknown(identity().group).with(identity().replica, first.node());
     first.vote(roster).unwrap();
-    first.form(roster);
+    first.form(Reconfiguration { epoch: ConfigurationEpoch::FIRST, roster });
     let node = first.node();
     drop(first);
     // It is interrupted, and repeated without being told so.
-    let mut first = DataDirectory::open(&path, identity(), false).unwrap();
+    let mut first = DataDirectory::open(&path, identity(), None).unwrap();
     assert!(first.is_new());
     assert_eq!((first.node(), first.voted()), (node, Some(roster)));
-    first.form(roster);
+    first.form(Reconfiguration { epoch: ConfigurationEpoch::FIRST, roster });
     first.claim().unwrap();
     assert!(!path.join(FORMATION.name).exists());
-    let refused = DataDirectory::open(&path, identity(), false).unwrap_err();
+    let refused = DataDirectory::open(&path, identity(), None).unwrap_err();
     assert!(matches!(refused, DirectoryError::Locked { process: Some(_), .. }), "{refused}");
     drop(first);
 
-    let refused = DataDirectory::open(&path, identity(), true).unwrap_err();
-    assert!(matches!(refused, DirectoryError::AlreadyBootstrapped { .. }), "{refused}");
-    let again = DataDirectory::open(&path, identity(), false).unwrap();
+    let refused = DataDirectory::open(&path, identity(), Some(FirstStart::Bootstrap)).unwrap_err();
+    assert!(matches!(refused, DirectoryError::AlreadyInUse { .. }), "{refused}");
+    let again = DataDirectory::open(&path, identity(), None).unwrap();
     assert!(!again.is_new());
     assert_eq!(again.incarnation(), Incarnation(3), "it was opened twice before");
-    assert_eq!((again.node(), *again.roster()), (node, roster));
+    assert_eq!((again.node(), again.configuration().roster), (node, roster));
     assert_eq!(read_identity(&path).unwrap(), Some(identity()));
     fs::remove_dir_all(&path).unwrap();
 }
@@ -101,20 +102,20 @@ fn first_start_then_later_starts() {
 fn a_longer_lease_is_remembered_until_it_has_been_waited_out() {
     let path = scratch("lease");
     let (long, short) = (Duration::from_secs(20), Duration::from_millis(200));
-    let mut new = DataDirectory::open(&path, identity(), true).unwrap();
+    let mut new = DataDirectory::open(&path, identity(), Some(FirstStart::Bootstrap)).unwrap();
     assert_eq!(new.begin_promises(long).unwrap(), long);
     new.claim().unwrap();
     drop(new);
     // Whoever ends before the promise does begins anew with waiting.
     for _ in 0..2 {
-        let mut again = DataDirectory::open(&path, identity(), false).unwrap();
+        let mut again = DataDirectory::open(&path, identity(), None).unwrap();
         assert_eq!(again.begin_promises(short).unwrap(), long);
     }
-    let mut again = DataDirectory::open(&path, identity(), false).unwrap();
+    let mut again = DataDirectory::open(&path, identity(), None).unwrap();
     assert_eq!(again.begin_promises(short).unwrap(), long);
     again.end_promises(short).unwrap();
     drop(again);
-    let mut again = DataDirectory::open(&path, identity(), false).unwrap();
+    let mut again = DataDirectory::open(&path, identity(), None).unwrap();
     assert_eq!(again.begin_promises(short).unwrap(), short);
     fs::remove_dir_all(&path).unwrap();
 }
@@ -122,7 +123,7 @@ fn a_longer_lease_is_remembered_until_it_has_been_waited_out() {
 #[test]
 fn a_directory_without_a_node_gets_one_and_learns_the_others() {
     let path = scratch("before");
-    DataDirectory::open(&path, identity(), true).unwrap().claim().unwrap();
+    DataDirectory::open(&path, identity(), Some(FirstStart::Bootstrap)).unwrap().claim().unwrap();
     let file = path.join(IDENTITY.name);
     let text = fs::read_to_string(&file).unwrap();
     let unknown = ["node", "incarnation", "group", "epoch", "engine"];
@@ -131,15 +132,18 @@ fn a_directory_without_a_node_gets_one_and_learns_the_others() {
     let before = before.replace("format = 3", "format = 1");
     fs::write(&file, before).unwrap();
 
-    let mut opened = DataDirectory::open(&path, identity(), false).unwrap();
+    let mut opened = DataDirectory::open(&path, identity(), None).unwrap();
     let node = opened.node();
     assert!(!opened.is_new());
-    assert_eq!(*opened.roster(), Roster::unknown(identity().group).with(identity().replica, node));
-    let learnt = opened.roster().with(ReplicaId(0), NodeId::new(5).unwrap());
+    assert_eq!(
+        opened.configuration().roster,
+        Roster::unknown(identity().group).with(identity().replica, node)
+    );
+    let learnt = opened.configuration().roster.with(ReplicaId(0), NodeId::new(5).unwrap());
     opened.learn(learnt).unwrap();
     drop(opened);
-    let again = DataDirectory::open(&path, identity(), false).unwrap();
-    assert_eq!((again.node(), *again.roster()), (node, learnt));
+    let again = DataDirectory::open(&path, identity(), None).unwrap();
+    assert_eq!((again.node(), again.configuration().roster), (node, learnt));
     fs::remove_dir_all(&path).unwrap();
 }
 
@@ -147,9 +151,9 @@ fn a_directory_without_a_node_gets_one_and_learns_the_others() {
 fn a_file_system_of_its_own_is_no_stranger_s_directory() {
     let path = scratch("mount");
     fs::create_dir_all(path.join("lost+found")).unwrap();
-    assert!(DataDirectory::open(&path, identity(), true).unwrap().is_new());
+    assert!(DataDirectory::open(&path, identity(), Some(FirstStart::Bootstrap)).unwrap().is_new());
     fs::write(path.join("novel.txt"), "").unwrap();
-    let refused = DataDirectory::open(&path, identity(), true).unwrap_err();
+    let refused = DataDirectory::open(&path, identity(), Some(FirstStart::Bootstrap)).unwrap_err();
     assert!(matches!(refused, DirectoryError::NotEmpty { .. }), "{refused}");
     fs::remove_dir_all(&path).unwrap();
 }
@@ -157,11 +161,11 @@ fn a_file_system_of_its_own_is_no_stranger_s_directory() {
 #[test]
 fn a_first_start_that_was_cut_short_while_a_file_was_written_is_repeated() {
     let path = scratch("torn");
-    drop(DataDirectory::open(&path, identity(), true).unwrap());
+    drop(DataDirectory::open(&path, identity(), Some(FirstStart::Bootstrap)).unwrap());
     for torn in ["identity.tmp", "formation.tmp", "identity.new", "formation.new"] {
         fs::write(path.join(torn), "syros repl").unwrap();
     }
-    let mut again = DataDirectory::open(&path, identity(), true).unwrap();
+    let mut again = DataDirectory::open(&path, identity(), Some(FirstStart::Bootstrap)).unwrap();
     assert!(again.is_new());
     again.claim().unwrap();
     drop(again);
@@ -173,10 +177,10 @@ fn a_first_start_that_was_cut_short_while_a_file_was_written_is_repeated() {
 #[test]
 fn a_lock_is_waited_for() {
     let path = scratch("lock");
-    let mut first = DataDirectory::open(&path, identity(), true).unwrap();
+    let mut first = DataDirectory::open(&path, identity(), Some(FirstStart::Bootstrap)).unwrap();
     first.claim().unwrap();
     std::thread::scope(|scope| {
-        let second = scope.spawn(|| DataDirectory::open(&path, identity(), false));
+        let second = scope.spawn(|| DataDirectory::open(&path, identity(), None));
         // Whether it is let go before the other asks or after makes no difference.
         drop(first);
         assert!(second.join().unwrap().is_ok());
@@ -189,10 +193,10 @@ fn a_state_machine_is_not_given_the_data_of_another() {
     let path = scratch("machine");
     let machine = |name| EngineKind::Machine(MachineName::new(name).unwrap());
     let written = Identity { engine: machine("record-append"), ..identity() };
-    DataDirectory::open(&path, written, true).unwrap().claim().unwrap();
+    DataDirectory::open(&path, written, Some(FirstStart::Bootstrap)).unwrap().claim().unwrap();
     assert_eq!(read_identity(&path).unwrap(), Some(written));
     for engine in [EngineKind::Memory, machine("record-append-2")] {
-        let refused = DataDirectory::open(&path, Identity { engine, ..written }, false).unwrap_err();
+        let refused = DataDirectory::open(&path, Identity { engine, ..written }, None).unwrap_err();
         let refused = refused.to_string();
         assert!(refused.contains("engine machine record-append,"), "{refused}");
         assert!(refused.contains(&format!("engine {engine}.")), "{refused}");
@@ -208,7 +212,7 @@ fn a_state_machine_is_not_given_the_data_of_another() {
 #[test]
 fn somebody_elses_directory_is_refused_by_name() {
     let path = scratch("mismatch");
-    DataDirectory::open(&path, identity(), true).unwrap().claim().unwrap();
+    DataDirectory::open(&path, identity(), Some(FirstStart::Bootstrap)).unwrap().claim().unwrap();
     let others = [
         Identity { cluster: 0x78, ..identity() },
         Identity { replica: ReplicaId(1), ..identity() },
@@ -217,12 +221,44 @@ fn somebody_elses_directory_is_refused_by_name() {
         Identity { durability: Durability::Replicated, ..identity() },
     ];
     let mixed = Identity { fast_quorum: FastQuorum::Mixed, ..identity() };
-    assert_eq!(DataDirectory::open(&path, mixed, false).unwrap().identity(), identity(), "as it was made");
+    assert_eq!(DataDirectory::open(&path, mixed, None).unwrap().identity(), identity(), "as it was made");
     for other in others {
-        let refused = DataDirectory::open(&path, other, false).unwrap_err().to_string();
+        let refused = DataDirectory::open(&path, other, None).unwrap_err().to_string();
         assert!(refused.contains("belongs to replica 2 of 3 of cluster 0000000000000077"), "{refused}");
         assert!(refused.contains(&other.to_string()), "{refused}");
     }
+    fs::remove_dir_all(&path).unwrap();
+}
+
+#[test]
+fn a_node_that_is_to_replace_another_one_says_so_until_it_has() {
+    let path = scratch("replace");
+    let first = DataDirectory::open(&path, identity(), Some(FirstStart::Replace)).unwrap();
+    assert!(first.is_new() && first.replaces());
+    let node = first.node();
+    drop(first);
+    let mut again = DataDirectory::open(&path, identity(), None).unwrap();
+    assert!(again.replaces() && again.node() == node, "it was stopped while it waited");
+    let roster = (0..3).fold(again.configuration().roster, |roster, member| {
+        roster.with(ReplicaId(member), NodeId::new(u64::from(member) + 7).unwrap())
+    });
+    let roster = roster.with(identity().replica, node);
+    let configuration = Reconfiguration { epoch: ConfigurationEpoch(3), roster };
+    again.form(configuration);
+    again.claim().unwrap();
+    drop(again);
+    let mut member = DataDirectory::open(&path, identity(), None).unwrap();
+    assert!(!member.replaces() && !member.is_new());
+    assert_eq!(member.configuration(), configuration);
+    let next = Reconfiguration {
+        epoch: ConfigurationEpoch(4),
+        roster: roster.with(ReplicaId(0), NodeId::new(99).unwrap()),
+    };
+    member.adopt(next).unwrap();
+    drop(member);
+    assert_eq!(DataDirectory::open(&path, identity(), None).unwrap().configuration(), next);
+    let refused = DataDirectory::open(&path, identity(), Some(FirstStart::Replace)).unwrap_err();
+    assert!(refused.to_string().contains("start it without --replace"), "{refused}");
     fs::remove_dir_all(&path).unwrap();
 }
 
@@ -231,11 +267,12 @@ fn strange_contents_are_refused_by_name() {
     let path = scratch("strange");
     fs::create_dir_all(&path).unwrap();
     fs::write(path.join("thesis.tex"), "important").unwrap();
-    let refused = DataDirectory::open(&path, identity(), true).unwrap_err().to_string();
+    let refused =
+        DataDirectory::open(&path, identity(), Some(FirstStart::Bootstrap)).unwrap_err().to_string();
     assert!(refused.contains("thesis.tex"), "{refused}");
     fs::remove_file(path.join("thesis.tex")).unwrap();
 
-    DataDirectory::open(&path, identity(), true).unwrap().claim().unwrap();
+    DataDirectory::open(&path, identity(), Some(FirstStart::Bootstrap)).unwrap().claim().unwrap();
     let file = path.join("identity");
     let good = fs::read_to_string(&file).unwrap();
     for (from, to, complaint) in [
@@ -250,12 +287,12 @@ fn strange_contents_are_refused_by_name() {
         ("nodes = ", "nodes = 1 ", "are not 3 hexadecimal numbers"),
         ("incarnation = ", "lives = ", "no line 'incarnation'"),
         ("group = 0", "group = 4294967296", "group = 4294967296 is above 4294967295"),
-        ("epoch = 0", "epoch = 1", "it names group 0, epoch 1; here it is group 0, epoch 0"),
+        ("epoch = 0", "epoch = 4194304", "epoch = 4194304 is above 4194303"),
         ("group = 0", "group = 7", "it names group 7, epoch 0; here it is group 0, epoch 0"),
         ("identity", "garbage", "first line"),
     ] {
         fs::write(&file, good.replacen(from, to, 1)).unwrap();
-        let refused = DataDirectory::open(&path, identity(), false).unwrap_err().to_string();
+        let refused = DataDirectory::open(&path, identity(), None).unwrap_err().to_string();
         assert!(refused.contains(complaint), "{refused} should say {complaint}");
     }
     fs::write(&file, vec![b'x'; 10_000]).unwrap();

@@ -37,6 +37,7 @@ impl EventLoop {
         let gone = replica::Event::ClientGone(open.address);
         match open.kind {
             ConnectionKind::Link(replica) => {
+                self.note_objection(replica, reason);
                 self.on_link_lost(replica, index, reason);
                 if let Some(local) = &mut self.local {
                     local.handle(self.now, gone);
@@ -53,6 +54,7 @@ impl EventLoop {
             ConnectionKind::Greeting(greeting) => match greeting.dialed {
                 None => {}
                 Some(replica) => {
+                    self.note_objection(replica, reason);
                     let begun_in = Hello::version_of_answer(&greeting.ours);
                     let next = self.links[replica.index()].version;
                     self.on_dial_failed(replica, reason);

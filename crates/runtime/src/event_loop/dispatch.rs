@@ -6,7 +6,7 @@ use syros_node::front_end::{Attempt, FrontEndAction, Look, MessagePeer, PUSHED_B
 use syros_protocol::message::{Message, Peer};
 use syros_protocol::record::Ticket;
 use syros_protocol::replica;
-use syros_types::{ConfigurationId, ReplicaId, ReplicaSet};
+use syros_types::{ReplicaId, ReplicaSet};
 use syros_wire::{Channel, FrontEndMessage, put_front_end_frame, put_message_frame};
 use tracing::field::display;
 
@@ -102,6 +102,11 @@ impl EventLoop {
             ReplicaRequest::Send(to, message) => self.deliver(to, message),
             ReplicaRequest::SendAfter(after, to, message) => self.deliver_after(after, to, message),
             ReplicaRequest::Read(job) => self.read_if_room(job),
+            ReplicaRequest::Reconfigured(Ok(())) => self.on_reconfigured(),
+            ReplicaRequest::Reconfigured(Err(error)) => {
+                self.refusal =
+                    Some(format!("this node cannot note the cluster's other configuration: {error}"));
+            }
         }
     }
 
@@ -114,7 +119,7 @@ impl EventLoop {
                 let Some(local) = &self.local else { return };
                 let from = local.me;
                 self.make_room_for(&message);
-                self.front_end.on_message(self.now, from, configuration.epoch, message);
+                self.front_end.on_message(self.now, from, message);
             }
             Peer::Client(address) if !self.client_speaks(address, &message) => {}
             Peer::Client(address) if self.may_spare(address, &message) => {}
@@ -221,8 +226,7 @@ impl EventLoop {
         let others = me.map_or(to, |me| to.without(me));
         if !others.is_empty() {
             let mut buffer = std::mem::take(&mut self.frame);
-            let epoch = self.front_end.client().epoch();
-            let configuration = ConfigurationId { epoch, ..self.description.configuration.id };
+            let configuration = self.description.configuration.id;
             let frame = buffer.of(Channel::Client, configuration, &message);
             for other in others.iter() {
                 if self.speaks(other, &message) {

@@ -3,10 +3,11 @@
 use std::io;
 use std::time::Duration;
 
-use syros_protocol::formation::{Decision, Formation, Mismatch, Stage};
-use syros_types::{Instant, ReplicaId, ReplicaSet};
+use syros_protocol::formation::{Decision, Declaration, Formation, Mismatch, Stage};
+use syros_types::{ConfigurationEpoch, Instant, ReplicaId, ReplicaSet};
 use syros_wire::{Channel, HandshakeMessage, put_frame};
 
+use super::input::REFUSES_US;
 use super::{EndReason, EventLoop};
 use crate::directory::DataDirectory;
 
@@ -19,6 +20,8 @@ pub(crate) struct Forming {
     pub(crate) directory: DataDirectory,
     /// Why the node must not start, as a node said that is not connected.
     pub(crate) objection: Option<Mismatch>,
+    /// Why it has not been taken yet, as another node said last.
+    told: Option<(ReplicaId, String)>,
     /// For whom it waited when that was logged last, and when it is logged again.
     logged: Option<ReplicaSet>,
     log_at: Instant,
@@ -26,7 +29,7 @@ pub(crate) struct Forming {
 
 impl Forming {
     pub(crate) const fn new(formation: Formation, directory: DataDirectory) -> Self {
-        Self { formation, directory, objection: None, logged: None, log_at: Instant(0) }
+        Self { formation, directory, objection: None, told: None, logged: None, log_at: Instant(0) }
     }
 
     /// When it has something to say.
@@ -41,6 +44,20 @@ impl Forming {
         (self.logged, self.log_at) = (Some(waits), now.after(LOG_INTERVAL));
         let names: Vec<String> = waits.iter().map(|replica| replica.to_string()).collect();
         let what = match self.formation.declaration().stage {
+            Stage::Replacing => {
+                let Declaration { replica, node, .. } = self.formation.declaration();
+                tracing::info!(
+                    node = replica.0,
+                    id = %node,
+                    "this node is to take the place of another one, and waits for the leader among {} to let it{}",
+                    names.join(", "),
+                    match &self.told {
+                        None => " (none has answered yet; where there is no cluster, one is made with --bootstrap)".to_owned(),
+                        Some((replica, reason)) => format!(". {replica} has said last: {reason}"),
+                    }
+                );
+                return;
+            }
             Stage::New => "be started with a new data directory",
             Stage::Voted(_) | Stage::Acting(_) => "agree on the disks of all nodes",
         };
@@ -69,7 +86,7 @@ impl EventLoop {
                     forming.directory.vote(roster).map_err(io::Error::other)?;
                     forming.formation.voted(roster);
                 }
-                Decision::Act(roster) => break Some(EndReason::Formed(roster)),
+                Decision::Act(configuration) => break Some(EndReason::Formed(configuration)),
                 Decision::Refuse(mismatch) => break Some(EndReason::Refused(mismatch.to_string())),
             }
         };
@@ -96,11 +113,21 @@ impl EventLoop {
         }
     }
 
+    /// A connection to a member ends: what it has said against this node is repeated in the log.
+    pub(super) fn note_objection(&mut self, replica: ReplicaId, reason: &str) {
+        if let Some(forming) = &mut self.forming
+            && let Some(objection) = reason.strip_prefix(REFUSES_US)
+        {
+            forming.told = Some((replica, objection.to_owned()));
+        }
+    }
+
     /// A connected member has come farther.
     pub(super) fn on_stage(&mut self, replica: ReplicaId, stage: Stage) -> Result<(), String> {
         let Some(forming) = &mut self.forming else { return Ok(()) };
         let Some(node) = self.links[replica.index()].node else { return Ok(()) };
-        let declaration = syros_protocol::formation::Declaration { replica, node, stage };
+        let epoch = ConfigurationEpoch::FIRST;
+        let declaration = Declaration { replica, node, stage, epoch };
         forming.formation.check(&declaration).map_err(|mismatch| mismatch.to_string())?;
         forming.formation.hear(&declaration);
         Ok(())

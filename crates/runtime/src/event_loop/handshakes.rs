@@ -3,15 +3,19 @@
 use std::io;
 
 use syros_node::front_end::MessagePeer;
-use syros_protocol::client;
 use syros_protocol::formation::{self, Declaration, Mismatch, Stage};
-use syros_types::ReplicaId;
+use syros_protocol::message::{Message, Peer};
+use syros_protocol::{client, replica};
+use syros_types::{Reconfiguration, ReplicaId};
 use syros_wire::{
-    Channel, HANDSHAKE_BYTES_MAX, HandshakeMessage, Hello, HelloError, Member, Proof, Sender, Side, put_frame,
+    Channel, HANDSHAKE_BYTES_MAX, HandshakeMessage, Hello, HelloError, Member, Proof, REPLACED_SINCE, Sender,
+    Side, put_frame,
 };
 use tracing::field::display;
 
 use super::EventLoop;
+use super::input::REFUSES_US;
+use super::links::Link;
 use crate::connection::{ConnectionKind, OpenConnection};
 use crate::handshake::Transcript;
 
@@ -34,8 +38,9 @@ impl EventLoop {
         if let Some(forming) = &self.forming {
             return Some(forming.formation.declaration());
         }
-        let (replica, directory) = (self.introduction.member?.replica, self.local.as_ref()?.directory());
-        Some(Declaration { replica, node: directory.node(), stage: Stage::Acting(*directory.roster()) })
+        let (replica, local) = (self.introduction.member?.replica, self.local.as_ref()?);
+        let Reconfiguration { epoch, roster } = local.newest_configuration();
+        Some(Declaration { replica, node: local.directory().node(), stage: Stage::Acting(roster), epoch })
     }
 
     /// The other end says who it is, or goes on with that. True if it has said something, and more of it may have arrived
@@ -69,7 +74,26 @@ impl EventLoop {
                 self.mark_dirty(index);
                 Ok(false)
             }
-            Err(problem) => Err(problem),
+            Err(problem) => {
+                self.tell_refused(index, &problem);
+                Err(problem)
+            }
+        }
+    }
+
+    /// A connection that this process made is about to be closed: the other end learns why. An older build ends it as soon as it
+    /// reads that, which comes to the same.
+    fn tell_refused(&mut self, index: usize, problem: &str) {
+        let Some(OpenConnection { net, kind: ConnectionKind::Greeting(greeting), .. }) =
+            self.table.open_mut(index)
+        else {
+            return;
+        };
+        if greeting.version >= REPLACED_SINCE {
+            let refused = HandshakeMessage::Refused(problem.to_owned());
+            put_frame(net.outbound(), Channel::Handshake, |out| refused.encode(out));
+            // If it does not leave at once, the next connection brings it.
+            let _ = net.flush();
         }
     }
 
@@ -128,7 +152,12 @@ impl EventLoop {
             }
             _ => {}
         }
-        self.check_member(&member, dialed)?;
+        if let Err(problem) = self.check_member(&member, dialed) {
+            if dialed.is_some() && self.is_replaced(&member.declaration) {
+                self.prove(index, payload);
+            }
+            return Err(problem);
+        }
         let Some(OpenConnection { net, kind: ConnectionKind::Greeting(greeting), .. }) =
             self.table.open_mut(index)
         else {
@@ -150,6 +179,29 @@ impl EventLoop {
             self.accept_member(index, &member, None)?;
         }
         Ok(())
+    }
+
+    /// True if another node has taken the place of this one.
+    fn is_replaced(&self, theirs: &Declaration) -> bool {
+        let (Some(ours), Some(local)) = (self.declaration(), &self.local) else { return false };
+        let checked = formation::check(&ours, &local.newest_configuration().roster, theirs);
+        matches!(checked, Err(Mismatch::Replaced { .. }))
+    }
+
+    /// Shows the other end of a connection that this process made, and is about to close, that this node knows the secret:
+    /// what it has said of itself is to be believed.
+    fn prove(&mut self, index: usize, theirs: Vec<u8>) {
+        let Some(secret) = &self.introduction.secret else { return };
+        let Some(OpenConnection { net, kind: ConnectionKind::Greeting(greeting), .. }) =
+            self.table.open_mut(index)
+        else {
+            return;
+        };
+        let transcript = Transcript { dialer: greeting.ours.clone(), acceptor: theirs };
+        let proof = HandshakeMessage::Proof(transcript.prove(secret, Side::Dialer));
+        put_frame(net.outbound(), Channel::Handshake, |out| proof.encode(out));
+        // If it does not leave at once, the next connection brings it.
+        let _ = net.flush();
     }
 
     /// The node at the other end of a connection that this process made speaks this version: if that is an older one than it
@@ -188,7 +240,7 @@ impl EventLoop {
             }
             (Some(_), HandshakeMessage::Welcome(None), None) => self.establish_link(index, &member)?,
             (Some(_), HandshakeMessage::Refused(reason), _) => {
-                return Err(format!("it refuses this node: {reason}"));
+                return Err(format!("{REFUSES_US}{reason}"));
             }
             _ => return Err("it goes on with its handshake in a way that makes no sense".to_owned()),
         }
@@ -247,6 +299,9 @@ impl EventLoop {
     pub(super) fn establish_link(&mut self, index: usize, member: &Member) -> Result<(), String> {
         let Member { declaration, process, incarnation, .. } = member;
         let replica = declaration.replica;
+        self.consider_replacement(member)?;
+        self.accept_replacement(declaration)?;
+        self.learn_configuration(declaration);
         let link = &mut self.links[replica.index()];
         if !link.was_replaced(*process) && !link.record_life(declaration.node, *incarnation, *process) {
             return Err(format!(
@@ -273,7 +328,7 @@ impl EventLoop {
         let Some(open) = self.table.open_mut(index) else { return Ok(()) };
         let kind = std::mem::replace(&mut open.kind, ConnectionKind::Link(replica));
         if let Some(local) = &mut self.local {
-            local.handle(self.now, syros_protocol::replica::Event::MemberConnected(open.address));
+            local.handle(self.now, replica::Event::MemberConnected(open.address));
         }
         let (connection, peer) = (open.address, open.peer.map(display));
         tracing::info!(node = self.node(), member = replica.0, connection, peer, "connected to another node");
@@ -298,10 +353,94 @@ impl EventLoop {
         Ok(())
     }
 
+    /// A node that is to take the place of another one is not taken before it has: the leader has the others agree.
+    fn consider_replacement(&mut self, member: &Member) -> Result<(), String> {
+        let theirs = &member.declaration;
+        let (Some(ours), Some(local)) = (self.declaration(), &mut self.local) else { return Ok(()) };
+        let roster = local.newest_configuration().roster;
+        let Err(mismatch @ Mismatch::NotAdmitted { replica, found, .. }) =
+            formation::check(&ours, &roster, theirs)
+        else {
+            return Ok(());
+        };
+        let old_builds = |link: &Link| link.connection.is_some() && link.spoken < REPLACED_SINCE;
+        if let Some(old) = self.links.iter().position(old_builds) {
+            return Err(format!(
+                "{mismatch}: replica {old} is of an older build, which does not know how. Upgrade all nodes first"
+            ));
+        }
+        let roster = roster.with(replica, found);
+        let objection = local.replica().objection_to(&roster);
+        local.handle(self.now, replica::Event::Reconfigure(roster));
+        if let Some(objection) = objection {
+            return Err(format!("{mismatch}: {objection}"));
+        }
+        tracing::info!(
+            node = ours.replica.0,
+            member = replica.0,
+            id = %found,
+            "this node, which leads, has the others agree that a new node takes the place of the member"
+        );
+        Err(format!("{mismatch}: the others are asked to agree"))
+    }
+
+    /// A member says that another node has taken the place of this one: this node is of no use any more.
+    fn accept_replacement(&mut self, theirs: &Declaration) -> Result<(), String> {
+        let (Some(ours), Some(local)) = (self.declaration(), &self.local) else { return Ok(()) };
+        match formation::check(&ours, &local.newest_configuration().roster, theirs) {
+            Err(mismatch @ Mismatch::WeAreReplaced { .. }) => {
+                self.refusal = Some(mismatch.to_string());
+                Err(mismatch.to_string())
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// A member that is connected acts in a later configuration than this replica knows: the replica learns of it before
+    /// anything else. It may be that only this member can tell it.
+    fn learn_configuration(&mut self, theirs: &Declaration) {
+        let (Stage::Acting(roster), Some(local)) = (theirs.stage, &mut self.local) else { return };
+        let known = Reconfiguration { epoch: theirs.epoch, roster };
+        if known.epoch > local.newest_configuration().epoch {
+            let from = Peer::Replica(theirs.replica);
+            let message = Message::Configuration(Box::new(known));
+            local.handle(self.now, replica::Event::Message { from, message });
+        }
+    }
+
+    /// The replica acts in another configuration: nodes that are not in it are not connected to any more.
+    pub(super) fn on_reconfigured(&mut self) {
+        let Some(local) = &self.local else { return };
+        let Reconfiguration { epoch, roster } = local.directory().configuration();
+        tracing::info!(node = self.node(), epoch = epoch.0, "the cluster has other nodes from now on");
+        // They take the epoch for a part of the view's number, and another member for its leader: they would count answers
+        // without the leader's. When they connect anew, they refuse this node's handshake.
+        let old_clients: Vec<usize> = (0..self.table.len())
+            .filter(|index| {
+                let kind = self.table.open_mut(*index).map(|open| &open.kind);
+                matches!(kind, Some(ConnectionKind::Client { spoken }) if *spoken < REPLACED_SINCE)
+            })
+            .collect();
+        for index in old_clients {
+            self.close(index, "it is of an older build, which knows no nodes that are replaced");
+        }
+        for index in 0..self.links.len() {
+            let link = &mut self.links[index];
+            let replica = ReplicaId(u8::try_from(index).unwrap_or(u8::MAX));
+            if link.node.is_some() && link.node != roster.node(replica) {
+                let connection = link.connection;
+                link.forget_node();
+                if let Some(connection) = connection {
+                    self.close(connection, "another node has taken its place");
+                }
+            }
+        }
+    }
+
     /// Remembers for ever the node of a member whose node was not known.
     pub(super) fn learn(&mut self, theirs: &Declaration) -> Result<(), String> {
         let (Some(ours), Some(local)) = (self.declaration(), &mut self.local) else { return Ok(()) };
-        let learnt = formation::check(&ours, local.directory().roster(), theirs);
+        let learnt = formation::check(&ours, &local.newest_configuration().roster, theirs);
         if let Some(roster) = learnt.map_err(|mismatch| mismatch.to_string())? {
             local.directory_mut().learn(roster).map_err(|error| error.to_string())?;
             tracing::info!(
@@ -318,7 +457,7 @@ impl EventLoop {
     fn check_build(&self, member: &Member, version: u16) -> Result<(), String> {
         let Some(local) = &self.local else { return Ok(()) };
         let (mode, usual) = (local.replica().rule().mode, self.description.configuration.mode);
-        let needed = syros_wire::version_of(&syros_protocol::message::Message::ChangeMode { mode });
+        let needed = syros_wire::version_of(&Message::ChangeMode { mode });
         if mode == usual || version >= needed {
             return Ok(());
         }
@@ -362,7 +501,10 @@ impl EventLoop {
         let Member { declaration: theirs, settings, .. } = member;
         let replica = theirs.replica;
         let Some(me) = self.introduction.member else { return Ok(()) };
-        me.configuration.check(member.configuration).map_err(|other| format!("{replica}: {other}"))?;
+        if member.group != me.group {
+            let (theirs, ours) = (member.group.0, me.group.0);
+            return Err(format!("{replica} says that it is of group {theirs}; here it is group {ours}"));
+        }
         me.settings.check(settings).map_err(|difference| format!("{replica}: {difference}"))?;
         let Some(ours) = self.declaration() else { return Ok(()) };
         let checked = match (&mut self.forming, &self.local) {
@@ -371,13 +513,24 @@ impl EventLoop {
                 forming.objection = forming.objection.or_else(|| forming.formation.objection(theirs));
                 forming.formation.check(theirs)
             }
-            (None, Some(local)) => formation::check(&ours, local.directory().roster(), theirs).map(drop),
+            (None, Some(local)) => {
+                formation::check(&ours, &local.newest_configuration().roster, theirs).map(drop)
+            }
             (None, None) => Ok(()),
         };
         if let Err(mismatch @ Mismatch::OurNode { .. }) = &checked
             && self.forming.is_none()
         {
             self.on_disowned(replica, dialed.is_some(), mismatch);
+        }
+        match &checked {
+            // It is, when it has shown that it may: see `consider_replacement`.
+            Err(Mismatch::NotAdmitted { .. }) => return Ok(()),
+            // It is believed when it has shown that it knows the secret: see `establish_link`.
+            Err(Mismatch::WeAreReplaced { .. }) if dialed.is_none() => return Ok(()),
+            // It proves nothing, as it refuses this node. Many of them are believed.
+            Err(mismatch @ Mismatch::WeAreReplaced { .. }) => self.on_disowned(replica, true, mismatch),
+            _ => {}
         }
         checked.map_err(|mismatch| mismatch.to_string())
     }

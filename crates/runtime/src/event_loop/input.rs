@@ -4,7 +4,7 @@ use syros_net::ReadOutcome;
 use syros_node::front_end::{MessagePeer, needs_room};
 use syros_protocol::message::{Message, Peer};
 use syros_protocol::replica;
-use syros_types::{ConfigurationEpoch, ConfigurationId, OtherConfiguration, ReplicaId};
+use syros_types::{OtherConfiguration, ReplicaId};
 use syros_wire::{Channel, FrontEndMessage, HandshakeMessage};
 
 use super::EventLoop;
@@ -147,19 +147,15 @@ impl EventLoop {
 
     /// Frames of another node: messages for the replica, requests of its front end, and answers to ours.
     pub(super) fn handle_link(&mut self, index: usize, from: ReplicaId) -> Result<(), String> {
-        while let Some((epoch, message)) = self.handle_frames(index, from)? {
+        while let Some(message) = self.handle_frames(index, from)? {
             self.make_room_for(&message);
-            self.front_end.on_message(self.now, from, epoch, message);
+            self.front_end.on_message(self.now, from, message);
         }
         Ok(())
     }
 
     /// Frames of another node, up to a reply that there has to be room for.
-    pub(super) fn handle_frames(
-        &mut self,
-        index: usize,
-        from: ReplicaId,
-    ) -> Result<Option<(ConfigurationEpoch, Message)>, String> {
+    pub(super) fn handle_frames(&mut self, index: usize, from: ReplicaId) -> Result<Option<Message>, String> {
         let ours = self.description.configuration.id;
         let Some(open) = self.table.open_mut(index) else { return Ok(None) };
         let address = open.address;
@@ -175,11 +171,7 @@ impl EventLoop {
                 (Channel::Client, local) => {
                     let message = syros_wire::decode_client_message(frame.payload)
                         .map_err(|error| error.to_string())?;
-                    let epoch = frame.configuration.epoch;
-                    // Which epoch's answers count, the client decides.
-                    let expected =
-                        if is_for_replica(&message) { ours } else { ConfigurationId { epoch, ..ours } };
-                    expected.check(frame.configuration).map_err(foreign)?;
+                    ours.check(frame.configuration).map_err(foreign)?;
                     tracing::trace!(
                         connection = address,
                         member = from.0,
@@ -192,10 +184,10 @@ impl EventLoop {
                             local.handle(self.now, replica::Event::Message { from, message });
                         }
                         _ if needs_room(&message) => {
-                            reply = Some((epoch, message));
+                            reply = Some(message);
                             break;
                         }
-                        _ => front_end.on_message(self.now, from, epoch, message),
+                        _ => front_end.on_message(self.now, from, message),
                     }
                 }
                 (Channel::Replica, Some(local)) => {
@@ -223,6 +215,9 @@ impl EventLoop {
                 (Channel::Handshake, _) => {
                     match HandshakeMessage::decode(frame.payload).map_err(|error| error.to_string())? {
                         HandshakeMessage::Stage(stage) => heard = Some(stage),
+                        HandshakeMessage::Refused(reason) => {
+                            return Err(format!("{REFUSES_US}{reason}"));
+                        }
                         _ => return Err("it goes on with a handshake that is over".to_owned()),
                     }
                 }
@@ -260,6 +255,9 @@ impl EventLoop {
         }
     }
 }
+
+/// How the reason begins for which another node does not take a connection.
+pub(super) const REFUSES_US: &str = "it refuses this node: ";
 
 /// True for what clients send to replicas, false for what replicas answer.
 const fn is_for_replica(message: &Message) -> bool {

@@ -118,6 +118,12 @@ impl Link {
         self.replaced.contains(&process)
     }
 
+    /// Another node takes the place of the one that is or was connected.
+    pub(crate) fn forget_node(&mut self) {
+        (self.node, self.process, self.life) = (None, None, None);
+        self.replaced.clear();
+    }
+
     fn replace(&mut self, process: u64) {
         if self.replaced.len() == REPLACED_MAX {
             self.replaced.pop_front();

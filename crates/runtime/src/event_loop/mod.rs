@@ -43,7 +43,7 @@ use syros_metrics::Told;
 use syros_node::front_end::{ClientMemory, RedisFrontEnd};
 use syros_protocol::{client, replica};
 use syros_resp::ServerInfo as _;
-use syros_types::{Instant, Now, ReplicaSet, Roster};
+use syros_types::{Instant, Now, Reconfiguration, ReplicaSet};
 use syros_wire::FrameBuffer;
 
 pub(crate) use accept::Listener;
@@ -86,7 +86,7 @@ pub(crate) enum EndReason {
     /// What is on disk is damaged, and others can repair it.
     Damaged,
     /// The group has been formed: the node may act.
-    Formed(Roster),
+    Formed(Reconfiguration),
     /// The node must not run, for this reason.
     Refused(String),
 }
@@ -280,7 +280,9 @@ impl EventLoop {
         self.accept_waiting();
         self.dial_due();
         if !self.throttled.is_empty() && !self.is_overloaded() {
-            self.ready.append(&mut self.throttled);
+            // Who has waited goes before who has come since.
+            self.throttled.append(&mut self.ready);
+            std::mem::swap(&mut self.ready, &mut self.throttled);
         }
         self.retry_waiting_for_memory();
         // Places that are queued during this loop wait for the next turn.
@@ -359,6 +361,7 @@ impl EventLoop {
         let has_more = !self.dirty.is_empty()
             || !self.ready.is_empty()
             || !self.resumed.is_empty()
+            || (!self.throttled.is_empty() && !self.is_overloaded())
             || self.front_end.has_more();
         if has_more || self.wants_to_accept() {
             return Some(Duration::ZERO);

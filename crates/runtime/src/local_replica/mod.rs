@@ -26,14 +26,16 @@ use syros_protocol::record::Ticket;
 use syros_protocol::replica::{Durability, Event, Replica};
 use syros_resp::Submission;
 use syros_storage::{Census, DiskEngine};
-use syros_types::{ConfigurationId, Database, EvictionSettings, Instant, Now, OpNumber, ReplicaId, View};
+use syros_types::{
+    ConfigurationId, Database, EvictionSettings, Instant, Now, OpNumber, Reconfiguration, ReplicaId, View,
+};
 use syros_wal::{FileDisk, GroupCommit, Options};
 
 pub(crate) use log::DelayedSend;
 pub(crate) use start::LocalReplicaParts;
 
 use crate::clock::Clock;
-use crate::directory::DataDirectory;
+use crate::directory::{DataDirectory, DirectoryError};
 use crate::disk_space::DiskWatch;
 use crate::durable_sender::DurableSender;
 use crate::execution::EngineThreads;
@@ -55,6 +57,9 @@ pub(crate) enum ReplicaRequest {
     SendAfter(Ticket, Peer, Message),
     /// Execute a read, as soon as there is room for its answer.
     Read(ReadJob),
+    /// End connections to nodes that are not in the configuration that the directory names from now on; if that could not be
+    /// written, end the process.
+    Reconfigured(Result<(), DirectoryError>),
 }
 
 /// What decides for the replica of a process.
@@ -63,6 +68,8 @@ type Driver = ReplicaDriver<AnyMemoryEngine, DiskStore, DelayedSend>;
 /// A replica and what it drives.
 pub(crate) struct LocalReplica {
     pub(crate) me: ReplicaId,
+    /// What the replica wants is not done any more: the process is about to end.
+    is_halted: bool,
     driver: Driver,
     engine_threads: EngineThreads,
     snapshots: SnapshotThread,
@@ -138,6 +145,13 @@ impl LocalReplica {
         &self.directory
     }
 
+    /// The newest configuration that the replica knows, with all nodes that its directory knows.
+    pub(crate) fn newest_configuration(&self) -> Reconfiguration {
+        let ours = self.directory.configuration();
+        let newest = self.driver.replica().newest_configuration();
+        if newest.epoch > ours.epoch { newest } else { ours }
+    }
+
     /// Where the replica lives.
     pub(crate) const fn directory_mut(&mut self) -> &mut DataDirectory {
         &mut self.directory
@@ -157,6 +171,9 @@ impl LocalReplica {
     /// The next thing that the event loop is to do for the replica; what concerns the log and the threads is done here.
     pub(crate) fn poll(&mut self, now: Now) -> Option<ReplicaRequest> {
         let clock = self.clock;
+        if self.is_halted {
+            return None;
+        }
         while let Some(output) = self.driver.poll(now, || clock.now().instant, &mut ()) {
             match output {
                 Output::Send { to, message } | Output::Evaluated { to, message } => {
@@ -174,6 +191,14 @@ impl LocalReplica {
                     if let Err(error) = self.view.record(view) {
                         self.on_view_write_error(&error);
                     }
+                }
+                Output::NoteConfiguration(configuration) => {
+                    let adopted =
+                        Reconfiguration { epoch: configuration.id.epoch, roster: configuration.roster };
+                    let noted = self.directory.adopt(adopted);
+                    // Nothing of what follows may be done: the replica would act in a configuration that it forgets.
+                    self.is_halted = noted.is_err();
+                    return Some(ReplicaRequest::Reconfigured(noted));
                 }
                 Output::Append { ticket, record } => self.append(ticket, &record),
                 Output::Deal => self.hand_out(),

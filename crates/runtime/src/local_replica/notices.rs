@@ -65,12 +65,16 @@ impl LocalReplica {
         self.logged_role = Some(now);
         let (node, (view, role)) = (self.me.0, now);
         match role {
-            RoleName::Leader => tracing::info!(node, view = view.0, "this replica leads"),
-            RoleName::Follower => tracing::info!(node, view = view.0, "this replica follows"),
+            RoleName::Leader => tracing::info!(node, view = view.number(), "this replica leads"),
+            RoleName::Follower => tracing::info!(node, view = view.number(), "this replica follows"),
             // The trace of the core says why.
             RoleName::ViewChange => {}
             RoleName::Recovering => {
-                tracing::info!(node, view = view.0, "this replica has no memory, and waits for a later view");
+                tracing::info!(
+                    node,
+                    view = view.number(),
+                    "this replica has no memory, and waits for a later view"
+                );
             }
         }
     }

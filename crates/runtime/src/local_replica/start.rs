@@ -78,8 +78,9 @@ impl LocalReplica {
             None => execution::open_in_memory(&config, &files, in_memory)?,
             Some(settings) => execution::open_on_disk(&config, &files, settings)?,
         };
-        let (me, configuration) = (config.replica, config.configuration.id);
+        let (me, configuration) = (config.replica, config.configuration.id.of_group());
         let (durability, describe) = (config.durability, config.describe);
+        check_identity(&directory, view.view())?;
         let boot = boot(durability, directory.is_new(), restored, view.view());
         log_start(me, &boot, view.view(), &recovery);
         if let Some(rate) = settings.emulated_reads {
@@ -108,6 +109,7 @@ impl LocalReplica {
         let replica = Replica::new(config, boot, now);
         let mut local = Self {
             me,
+            is_halted: false,
             driver: ReplicaDriver::new(replica, execution, SnapshotSizes::SERVER, now),
             engine_threads,
             snapshots,
@@ -166,6 +168,20 @@ impl LocalReplica {
     }
 }
 
+/// Checks that the configuration in the identity file is not older than the view that the replica has reached.
+fn check_identity(directory: &DataDirectory, reached: View) -> Result<(), LogError> {
+    let epoch = directory.configuration().epoch;
+    if reached.epoch() <= epoch {
+        return Ok(());
+    }
+    let problem = format!(
+        "it names epoch {}, and the view that the replica has reached is {reached}: the file was put back from an older \
+         copy. A new node can take its place (--replace)",
+        epoch.0
+    );
+    Err(LogError::Claim(DirectoryError::Damaged { path: directory.path().join("identity"), problem }))
+}
+
 /// Logs how a replica starts.
 fn log_start(me: ReplicaId, boot: &Boot, view: View, recovery: &Recovery) {
     let boot = match boot {
@@ -174,7 +190,13 @@ fn log_start(me: ReplicaId, boot: &Boot, view: View, recovery: &Recovery) {
         Boot::Amnesiac { .. } => "again, without its memory",
     };
     let records = (recovery.last.0 + 1).saturating_sub(recovery.first.0);
-    tracing::info!(node = me.0, view = view.0, records, bytes = recovery.bytes, "this replica starts {boot}");
+    tracing::info!(
+        node = me.0,
+        view = view.number(),
+        records,
+        bytes = recovery.bytes,
+        "this replica starts {boot}"
+    );
 }
 
 /// Makes the directory the replica's, and notes there which leases it promises from now on. When longer ones end that it

@@ -11,9 +11,9 @@ use syros_metrics::Server;
 use syros_protocol::agreement::{EngineName, SharedSettings};
 use syros_protocol::formation::{Decision, Formation};
 use syros_protocol::replica::Config;
-use syros_types::{Configuration, Group, Incarnation, Roster};
+use syros_types::{Configuration, ConfigurationEpoch, Group, Incarnation, Reconfiguration};
 
-use crate::config::{EngineKind, FrontConfig, GatewayConfig, NodeConfig};
+use crate::config::{EngineKind, FirstStart, FrontConfig, GatewayConfig, NodeConfig};
 use crate::descriptors::{self, Demand, Descriptors};
 use crate::directory::{DataDirectory, Identity};
 use crate::discover::discover;
@@ -64,7 +64,7 @@ fn own_member(
         replica: config.replica,
         process,
         incarnation,
-        configuration: config.configuration.id,
+        group: config.configuration.id.group,
         settings,
     })
 }
@@ -127,14 +127,14 @@ impl Node {
     ///
     /// ```no_run
     /// use syros_machine::StateMachine;
-    /// use syros_runtime::{FastQuorum, Node, NodeConfig, ReplicaId};
+    /// use syros_runtime::{FastQuorum, FirstStart, Node, NodeConfig, ReplicaId};
     ///
     /// fn serve<M: StateMachine>(id: u8, bootstrap: bool) -> Result<(), Box<dyn std::error::Error>> {
     ///     let nodes = ["10.0.0.1:7000", "10.0.0.2:7000", "10.0.0.3:7000"].map(str::to_owned);
     ///     let listen = "0.0.0.0:7000".parse()?;
     ///     let mut config = NodeConfig::new(77, nodes.to_vec(), ReplicaId(id), listen, "/var/lib/mine".into())?;
     ///     config.replica.configuration.mode = FastQuorum::Supermajority;
-    ///     config.bootstrap = bootstrap;
+    ///     config.first_start = bootstrap.then_some(FirstStart::Bootstrap);
     ///     Ok(Node::start_machine::<M>(config)?.run()?)
     /// }
     /// ```
@@ -162,7 +162,7 @@ impl Node {
         let rest = (None, Arc::clone(&inquiries));
         let process = Self::start_process(config.clone(), machine, descriptors, rest, None)?;
         log_metrics(metrics.as_ref());
-        let config = NodeConfig { bootstrap: false, ..config };
+        let config = NodeConfig { first_start: None, ..config };
         Ok(Self { process, config, machine, descriptors, inquiries, metrics })
     }
 
@@ -171,7 +171,7 @@ impl Node {
         machine: Option<MachineKind>,
         descriptors: Descriptors,
         (stopper, inquiries): (Option<Stopper>, Arc<Inquiries>),
-        formed: Option<Roster>,
+        formed: Option<Reconfiguration>,
     ) -> Result<Process, StartError> {
         let group = Group::new(config.replicas.len()).map_err(StartError::Group)?;
         let (listed, configured) = (group.size(), config.replica.configuration.size());
@@ -191,7 +191,10 @@ impl Node {
         {
             return Err(StartError::NoSuchEngine(config.engine.kind));
         }
-        let mut directory = DataDirectory::open(&config.directory, identity, config.bootstrap)?;
+        if config.first_start == Some(FirstStart::Replace) && group.size() == 1 {
+            return Err(StartError::NothingToReplace);
+        }
+        let mut directory = DataDirectory::open(&config.directory, identity, config.first_start)?;
         let identity = take_mode(&mut config.replica, identity, &directory);
         let mut base = ProcessBase::new()?;
         let formation =
@@ -236,7 +239,8 @@ impl Node {
 
         let hash_seed = base.prng.next_u64();
         let mut replica = Config { seed: base.prng.next_u64(), ..config.replica.clone() };
-        replica.configuration.roster = *directory.roster();
+        replica.configuration = replica.configuration.after(directory.configuration());
+        replica.node = Some(directory.node());
         let on_disk = config.engine.kind.is_on_disk().then(|| {
             replica.engine_is_durable = true;
             replica.apply_ahead = APPLY_AHEAD;
@@ -278,18 +282,24 @@ impl Node {
     fn form_alone(
         directory: &mut DataDirectory,
         identity: Identity,
-        formed: Option<Roster>,
+        formed: Option<Reconfiguration>,
     ) -> Result<Option<Formation>, StartError> {
-        if let Some(roster) = formed {
-            directory.form(roster);
+        if let Some(configuration) = formed {
+            directory.form(configuration);
             return Ok(None);
         }
         let Identity { group, replica, .. } = identity;
         let formation = Formation::new(group, replica, directory.node(), directory.voted());
+        let formation = if directory.replaces() { formation.replacing() } else { formation };
+        let first = |roster| Reconfiguration { epoch: ConfigurationEpoch::FIRST, roster };
         match formation.decide() {
             // Nobody else has to be asked.
-            Decision::Vote(roster) | Decision::Act(roster) => {
-                directory.form(roster);
+            Decision::Vote(roster) => {
+                directory.form(first(roster));
+                Ok(None)
+            }
+            Decision::Act(configuration) => {
+                directory.form(configuration);
                 Ok(None)
             }
             Decision::Wait(_) | Decision::Refuse(_) => Ok(Some(formation)),
@@ -320,9 +330,10 @@ impl Node {
                     let directory = config.directory.display();
                     tracing::warn!(node, directory = %directory, "this node starts anew, to be repaired");
                 }
-                EndReason::Formed(roster) => {
-                    tracing::info!(node, "the cluster is formed");
-                    formed = Some(roster);
+                EndReason::Formed(configuration) => {
+                    let epoch = configuration.epoch.0;
+                    tracing::info!(node, epoch, "this node is in the cluster");
+                    formed = Some(configuration);
                 }
                 EndReason::Refused(problem) => return Err(io::Error::other(problem)),
             }

@@ -170,6 +170,7 @@ impl Swarm {
         swarm.draw_advice();
         swarm.draw_direct_answers();
         swarm.draw_change_of_mode();
+        swarm.draw_replacements();
         swarm.draw_collections();
         swarm.draw_transactions();
         swarm.draw_watches();
@@ -216,6 +217,18 @@ impl Swarm {
         self.nemesis.bootstrap = draw.of(&[1, 4, 12]);
         if draw.one_in(3) {
             self.formation.unformed = Some(draw.0.below(self.replicas as u64 / 2 + 1) as usize);
+        }
+    }
+
+    /// In one world of five, nodes are replaced. Rolled apart.
+    pub(super) fn draw_replacements(&mut self) {
+        let mut draw = Draw(Prng::new(self.seed ^ 0x5397_0a11_5eed_0050));
+        if self.replicas > 1
+            && self.nemesis.bootstrap == 0
+            && self.nemesis.ruin_at.is_none()
+            && draw.one_in(5)
+        {
+            self.nemesis.replace_node = draw.of(&[2, 6, 20]);
         }
     }
 

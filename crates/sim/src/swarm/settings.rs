@@ -103,6 +103,8 @@ pub struct NemesisSettings {
     pub lose_disk: u64,
     /// A replica crashes and is started with an empty disk as if it were a new one.
     pub bootstrap: u64,
+    /// A replica loses its disk for good, and a new node is to take its place.
+    pub replace_node: u64,
     /// All replicas crash at once.
     pub crash_all: u64,
     /// The group falls apart into two or three pieces.

@@ -12,7 +12,7 @@ use std::sync::Arc;
 use syros_protocol::client;
 use syros_protocol::message::{Message, Refusal};
 use syros_protocol::replica;
-use syros_types::{Configuration, ConfigurationEpoch, OpNumber, ReadPolicy, ReplicaId};
+use syros_types::{Configuration, OpNumber, ReadPolicy, ReplicaId};
 
 /// Answers of members that are remembered: clients take the one they want before so many have come.
 const SEEN_MAX: usize = 256;
@@ -206,7 +206,8 @@ impl World {
                         if let Some(counts) = &mut self.counts {
                             *counts.entry("client").or_default() += 1;
                         }
-                        let in_flight = InFlight { address, executed: OpNumber(0), life: 0, bytes };
+                        let in_flight =
+                            InFlight { address, executed: OpNumber(0), life: 0, nodes: None, bytes };
                         self.transmit(node, to.index(), now, in_flight);
                     }
                 }
@@ -380,9 +381,7 @@ impl World {
         self.read_at = matches!(message, Message::ReadReply { .. }).then_some(in_flight.executed);
         let is_members = matches!(message, Message::MemberReply { .. });
         self.answered_by = is_members.then_some((from, in_flight.life));
-        // No simulated group changes its members.
-        let epoch = ConfigurationEpoch::FIRST;
-        client.handle(now, client::Event::Message { from: ReplicaId(from as u8), epoch, message });
+        client.handle(now, client::Event::Message { from: ReplicaId(from as u8), message });
         self.drain_client(slot);
         self.read_at = None;
         self.answered_by = None;

@@ -63,6 +63,9 @@ impl World {
         if (is_dropped && !self.is_one_process(from, to)) || self.refuse_each_other(from, to) {
             return;
         }
+        if self.is_of_other_node((from, to), in_flight.nodes) {
+            return self.compare_configurations(from, to);
+        }
         let now = self.now();
         self.trace.fold(now);
         self.trace.fold((from * 64 + to) as u64);

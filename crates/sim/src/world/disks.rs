@@ -3,6 +3,7 @@
 //! In most worlds the group has been formed before time begins. What a member that is not in it yet hears of the
 //! others, it hears here by looking: a connection and two handshakes take no part in what could go wrong.
 
+use super::PromisedLeases;
 use crate::journal::Disk;
 use crate::network::NodeIndex;
 use crate::swarm::MILLI;
@@ -11,7 +12,7 @@ use crate::world::{SimEvent, World};
 use syros_protocol::agreement::{EngineName, SharedSettings};
 use syros_protocol::formation::{Decision, Declaration, Formation, Stage};
 use syros_protocol::replica::{Config, PlantedBug};
-use syros_types::{Group, NodeId, ReplicaId, Roster};
+use syros_types::{ConfigurationEpoch, Group, NodeId, Reconfiguration, ReplicaId, Roster, View};
 
 /// A member whose group is being formed looks around this often; divided by the swarm's speed.
 const GREET_INTERVAL: u64 = 20 * MILLI;
@@ -20,13 +21,29 @@ const GREET_INTERVAL: u64 = 20 * MILLI;
 #[derive(Debug)]
 pub(crate) struct Membership {
     /// Which node it is, for as long as it has this disk.
-    node: NodeId,
-    /// The roster that it acts with.
-    roster: Roster,
+    pub(super) node: NodeId,
+    /// The epoch and the roster of the configuration that it acts in.
+    pub(super) epoch: ConfigurationEpoch,
+    pub(super) roster: Roster,
     /// It does not act yet: its disk is new.
-    forming: Option<Formation>,
-    /// The disk that was taken away, with its node and roster.
-    away: Option<Box<(Disk, NodeId, Roster)>>,
+    pub(super) forming: Option<Formation>,
+    /// The disk that was taken away, with what it knows.
+    pub(super) away: Option<Box<Away>>,
+    /// This node is to take the place, and another one may be started there meanwhile.
+    pub(super) newcomer: Option<NodeId>,
+}
+
+/// A disk that is not at its place, with what it knows, and what its node has told others.
+#[derive(Debug)]
+pub(crate) struct Away {
+    pub(super) disk: Disk,
+    pub(super) node: NodeId,
+    pub(super) epoch: ConfigurationEpoch,
+    pub(super) roster: Roster,
+    pub(super) forming: Option<Formation>,
+    pub(super) told: View,
+    pub(super) forgot: Option<View>,
+    pub(super) promised: PromisedLeases,
 }
 
 impl Membership {
@@ -35,7 +52,23 @@ impl Membership {
         let node = |member: ReplicaId| NodeId::new(1 + u64::from(member.0)).expect("it is above 0");
         let roster =
             group.members().fold(Roster::unknown(group), |roster, member| roster.with(member, node(member)));
-        Self { node: node(replica), roster, forming: None, away: None }
+        let epoch = ConfigurationEpoch::FIRST;
+        Self { node: node(replica), epoch, roster, forming: None, away: None, newcomer: None }
+    }
+
+    /// The configuration that it acts in.
+    pub(crate) const fn reconfiguration(&self) -> Reconfiguration {
+        Reconfiguration { epoch: self.epoch, roster: self.roster }
+    }
+
+    /// Which node it is.
+    pub(crate) const fn node(&self) -> NodeId {
+        self.node
+    }
+
+    /// True if it is not decided which node is at the place in the end.
+    pub(crate) const fn is_contested(&self) -> bool {
+        self.newcomer.is_some()
     }
 
     /// True if the replica does not act yet.
@@ -78,8 +111,17 @@ impl World {
         let slot = &mut self.replicas[replica];
         let fresh = Disk::new(slot.disk.sizes());
         let old = std::mem::replace(&mut slot.disk, fresh);
-        let Membership { node, roster, .. } = slot.membership;
-        slot.membership.away = Some(Box::new((old, node, roster)));
+        let Membership { node, epoch, roster, .. } = slot.membership;
+        slot.membership.away = Some(Box::new(Away {
+            disk: old,
+            node,
+            epoch,
+            roster,
+            forming: None,
+            told: View(0),
+            forgot: None,
+            promised: PromisedLeases::default(),
+        }));
         self.begin_forming(replica);
         self.greet_soon(replica);
     }
@@ -93,13 +135,13 @@ impl World {
     /// What a replica says of itself to one that connects, if it runs.
     fn declaration(&self, replica: usize) -> Option<Declaration> {
         let slot = &self.replicas[replica];
-        let Membership { node, roster, forming, .. } = &slot.membership;
+        let Membership { node, forming, .. } = &slot.membership;
         match forming {
             Some(formation) => slot.is_greeting.then(|| formation.declaration()),
-            None => slot.process.as_ref().map(|_| Declaration {
-                replica: ReplicaId(replica as u8),
-                node: *node,
-                stage: Stage::Acting(*roster),
+            None => slot.process.as_ref().map(|process| {
+                let Reconfiguration { epoch, roster } = process.core().newest_configuration();
+                let replica = ReplicaId(replica as u8);
+                Declaration { replica, node: *node, stage: Stage::Acting(roster), epoch }
             }),
         }
     }
@@ -118,9 +160,10 @@ impl World {
             })
             .collect();
         let Some(formation) = &mut self.replicas[replica].membership.forming else { return };
-        for (other, declaration) in others {
-            formation.lost(ReplicaId(other as u8));
-            if let Some(theirs) = declaration
+        let asks = formation.replaces().then(|| formation.declaration().node);
+        for (other, declaration) in &others {
+            formation.lost(ReplicaId(*other as u8));
+            if let Some(theirs) = *declaration
                 && (formation.objection(&theirs).is_some() || formation.check(&theirs).is_ok())
             {
                 formation.hear(&theirs);
@@ -134,14 +177,22 @@ impl World {
         };
         let now = self.now();
         match decision {
-            Decision::Act(roster) => {
-                self.trace.line(now, format_args!("replica {replica} is in the group: {roster:?}"));
-                self.tally.record(Occurrence::Joined);
+            Decision::Act(Reconfiguration { epoch, roster }) => {
+                self.trace.line(now, format_args!("replica {replica} is in the group: {epoch:?} {roster:?}"));
+                self.tally.record(if asks.is_some() { Occurrence::Replaced } else { Occurrence::Joined });
                 let slot = &mut self.replicas[replica];
+                slot.membership.epoch = epoch;
                 slot.membership.roster = roster;
                 slot.membership.forming = None;
-                slot.membership.away = None;
+                if asks.is_none() {
+                    slot.membership.away = None;
+                }
+                let fails = asks.is_some() && !self.is_healed && self.dice.replacements.chance(1, 3);
                 self.start_replica(replica);
+                if fails {
+                    // Before anything that it has written is on its disk, more often than not.
+                    self.crash_for_a_while(replica, true);
+                }
             }
             Decision::Refuse(mismatch) => {
                 self.trace.line(now, format_args!("replica {replica} is refused: {mismatch}"));
@@ -149,6 +200,9 @@ impl World {
                 self.put_back(replica);
             }
             Decision::Wait(_) | Decision::Vote(_) => {
+                if let Some(node) = asks {
+                    self.ask_for_place(replica, node, &others);
+                }
                 let at = now + GREET_INTERVAL / u64::from(self.swarm.protocol.speed);
                 self.scheduler.schedule(at, SimEvent::Greet { replica, life });
             }
@@ -161,9 +215,9 @@ impl World {
         let Some(away) = slot.membership.away.take() else { return false };
         slot.life += 1;
         slot.is_greeting = false;
-        let (disk, node, roster) = *away;
+        let Away { disk, node, epoch, roster, .. } = *away;
         slot.disk = disk;
-        slot.membership = Membership { node, roster, forming: None, away: None };
+        slot.membership = Membership { node, epoch, roster, forming: None, away: None, newcomer: None };
         self.start_replica(replica);
         true
     }
@@ -223,6 +277,11 @@ impl World {
 
     /// Ends what keeps a replica from starting whose disk is new: the old one is put back, or it is started at last.
     pub(crate) fn end_forming(&mut self, replica: usize) {
+        if self.replicas[replica].membership.forming.as_ref().is_some_and(Formation::replaces) {
+            // What would have had it look around again may be void.
+            self.replicas[replica].life += 1;
+            return self.greet_soon(replica);
+        }
         if !self.put_back(replica) && !self.replicas[replica].is_greeting {
             self.greet_soon(replica);
         }

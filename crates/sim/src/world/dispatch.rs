@@ -129,6 +129,9 @@ impl World {
         let executed_now = context.executed;
         slot.disk.cancel_faults();
         let trouble = process.take_trouble();
+        if let Some(configuration) = process.take_configuration() {
+            self.note_configuration(replica, &configuration);
+        }
         if trouble == Some(DiskTrouble::Stopped) {
             // What it was about to send when the machine went down has not left.
             effects.clear();
@@ -164,7 +167,7 @@ impl World {
                     if let Peer::Client(address) = to {
                         self.overhear(address, replica, &bytes);
                     }
-                    if let Some((to, in_flight)) = self.address(to, (executed, life), bytes) {
+                    if let Some((to, in_flight)) = self.address(replica, to, (executed, life), bytes) {
                         departures.push(Departure { to, entries, answers_read, in_flight });
                     }
                 }
@@ -183,6 +186,7 @@ impl World {
     /// Where a replica's message goes, unless nobody is there any more.
     pub(super) fn address(
         &self,
+        from: usize,
         to: Peer,
         (executed, life): (OpNumber, u64),
         bytes: Rc<[u8]>,
@@ -197,6 +201,7 @@ impl World {
                 (self.client_node(slot), address)
             }
         };
-        Some((to, InFlight { address, executed, life, bytes }))
+        let nodes = self.nodes_of(from, to);
+        Some((to, InFlight { address, executed, life, nodes, bytes }))
     }
 }

@@ -13,7 +13,7 @@ use syros_node::data::boot;
 use syros_node::snapshots::SnapshotSizes;
 use syros_protocol::message::RoleName;
 use syros_protocol::replica::{Boot, Durability};
-use syros_types::ReplicaId;
+use syros_types::{ConfigurationEpoch, ReplicaId};
 
 impl World {
     pub(super) fn clock(&mut self, wall_offset: i64) -> Clock {
@@ -54,7 +54,9 @@ impl World {
         };
         let id = ReplicaId(replica as u8);
         if config.durability == Durability::Fsync {
-            self.invariants.remembers(id, restored.is_amnesiac(), restored.last_normal());
+            // A node that comes into a group has none of its memory.
+            let comes_in = is_new && config.configuration.id.epoch > ConfigurationEpoch::FIRST;
+            self.invariants.remembers(id, comes_in || restored.is_amnesiac(), restored.last_normal());
         }
         self.invariants.noted(id, view.view());
         let boot = boot(config.durability, is_new, restored, view.view());
@@ -161,7 +163,9 @@ impl World {
             process.core().status().role == RoleName::Recovering || (fsync && !process.journal.remembers())
         };
         let lost = |(replica, slot): &(usize, &ReplicaSlot)| {
-            self.is_lost_with_disk(*replica) || slot.process.as_ref().is_none_or(recovering)
+            slot.membership.is_contested()
+                || self.is_lost_with_disk(*replica)
+                || slot.process.as_ref().is_none_or(recovering)
         };
         self.replicas.iter().enumerate().filter(lost).count()
     }

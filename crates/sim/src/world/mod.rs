@@ -12,6 +12,7 @@ mod lifecycle;
 mod messages;
 mod nemesis;
 mod redis;
+mod replacements;
 mod tracking;
 mod turns;
 mod waiting;
@@ -43,7 +44,7 @@ use syros_protocol::agreement::SharedSettings;
 use syros_protocol::message::{Body, Message};
 use syros_protocol::record::Ticket;
 use syros_protocol::replica::{self, PlantedBug};
-use syros_types::{Configuration, Group, OpNumber, Prng, ReplicaId};
+use syros_types::{Configuration, Group, NodeId, OpNumber, Prng, ReplicaId};
 use tracking::Tracking;
 use turns::Turns;
 use waiting::Waiting;
@@ -87,6 +88,8 @@ pub(crate) enum SimEvent {
     Restart { replica: usize, life: u64 },
     /// A replica with a new disk looks who is there.
     Greet { replica: usize, life: u64 },
+    /// Another node is started at a place that two nodes have been started at.
+    Exchange { replica: usize, newcomer: NodeId },
     /// Somebody replaces a process whose disk failed.
     Replace { replica: usize, life: u64 },
     /// A new client takes the place of one that died.
@@ -118,6 +121,8 @@ pub(crate) struct InFlight {
     executed: OpNumber,
     /// Which of its lives the sending replica was in; for the judge, too.
     life: u64,
+    /// The nodes that send and are to receive it, if both are replicas.
+    nodes: Option<(NodeId, NodeId)>,
     bytes: Rc<[u8]>,
 }
 
@@ -213,6 +218,7 @@ pub(crate) struct Dice {
     pub(crate) engine: Prng,
     pub(crate) permanent: Prng,
     pub(crate) formation: Prng,
+    pub(crate) replacements: Prng,
     /// Of faults when views are noted.
     pub(crate) view: Prng,
     /// Of Redis clients.
@@ -323,6 +329,7 @@ impl World {
             engine: Prng::new(swarm.seed ^ 0x5397_0a11_5eed_0005),
             permanent: Prng::new(swarm.seed ^ 0x5397_0a11_5eed_0008),
             formation: Prng::new(swarm.seed ^ 0x5397_0a11_5eed_0011),
+            replacements: Prng::new(swarm.seed ^ 0x5397_0a11_5eed_0051),
             view: Prng::new(swarm.seed ^ 0x5397_0a11_5eed_0020),
             redis: Prng::new(swarm.seed ^ 0x5397_0a11_5eed_0031),
             asked: Prng::new(swarm.seed ^ 0x5397_0a11_5eed_0046),
@@ -514,6 +521,7 @@ impl World {
                 }
             }
             SimEvent::Greet { replica, life } => self.greet(replica, life),
+            SimEvent::Exchange { replica, newcomer } => self.exchange(replica, newcomer),
             SimEvent::Replace { replica, life } => {
                 if self.replicas[replica].life == life && !self.is_healed {
                     self.disk_returns(replica);
@@ -542,12 +550,15 @@ impl World {
     }
     fn replica_config(&mut self, replica: usize) -> replica::Config {
         let now = self.now();
+        let membership = &self.replicas[replica].membership;
+        let first = Configuration::first(self.group, self.swarm.fast_quorum);
         let mut config = replica::Config::new(
-            Configuration::first(self.group, self.swarm.fast_quorum),
+            first.after(membership.reconfiguration()),
             ReplicaId(replica as u8),
             adapter::describe,
             syros_commands::overwrites,
         );
+        config.node = Some(membership.node());
         config.durability = self.swarm.durability;
         config.seed = self.dice.clocks.next_u64();
         let protocol = &self.swarm.protocol;

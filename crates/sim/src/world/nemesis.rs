@@ -34,6 +34,7 @@ pub(crate) enum Fault {
     Stranger,
     BrokenClient,
     Bootstrap,
+    ReplaceNode,
 }
 
 impl Fault {
@@ -61,6 +62,7 @@ impl Fault {
             Self::Stranger => Occurrence::Stranger,
             Self::BrokenClient => Occurrence::TwoBodies,
             Self::Bootstrap => Occurrence::Bootstrap,
+            Self::ReplaceNode => Occurrence::ReplaceNode,
         }
     }
 }
@@ -150,6 +152,7 @@ impl World {
             (Fault::Stranger, settings.stranger),
             (Fault::BrokenClient, settings.broken_client),
             (Fault::Bootstrap, settings.bootstrap),
+            (Fault::ReplaceNode, settings.replace_node),
         ];
         let total: u64 = weights.iter().map(|(_, weight)| weight).sum();
         let mut at = self.dice.nemesis.below(total);
@@ -277,6 +280,22 @@ impl World {
                     self.tally.record(Occurrence::Killed);
                     self.crash(victim, false);
                     self.bootstrap(victim);
+                }
+                return possible;
+            }
+            Fault::ReplaceNode => {
+                // One place at a time.
+                let is_settled =
+                    |slot: &ReplicaSlot| !slot.membership.is_contested() && !slot.membership.is_forming();
+                let mut slots = self.replicas.iter().enumerate();
+                let is_quiet = slots.all(|(index, slot)| index == victim || is_settled(slot));
+                let lost = self.without_memory() - usize::from(!is_settled(&self.replicas[victim]));
+                let possible = is_quiet && lost < self.group.faults();
+                if possible {
+                    let power = self.dice.replacements.chance(1, 2);
+                    self.crash(victim, power);
+                    self.begin_replacement(victim);
+                    self.plan_exchanges(victim);
                 }
                 return possible;
             }
@@ -509,7 +528,8 @@ impl World {
         for slot in 0..self.clients.len() {
             let client = self.clients[slot].process.as_ref();
             if let Some(address) = client.and_then(|client| client.connections[replica]) {
-                let in_flight = InFlight { address, executed: OpNumber(0), life, bytes: bytes.clone() };
+                let bytes = bytes.clone();
+                let in_flight = InFlight { address, executed: OpNumber(0), life, nodes: None, bytes };
                 self.transmit(replica, self.client_node(slot), now, in_flight);
             }
         }

@@ -93,8 +93,12 @@ impl World {
         self.schedule_track(slot, place);
         let keeper = self.tracking.keepers.get(&slot).and_then(|keepers| *keepers.get(place)?);
         let Some(address) = keeper else { return self.connect_keeper(slot, place) };
-        if self.tracking.ledger.awaits((slot, address)) {
-            // Who always had something under way would leave others nothing where few operations may be in flight.
+        // Who always had something under way would leave others nothing where few operations may be in flight; and so would
+        // several that take turns.
+        let is_scarce = self.swarm.protocol.in_flight_max <= self.keepers();
+        let mut of_node = self.tracking.keepers.get(&slot).into_iter().flatten().flatten();
+        let others_await = of_node.any(|keeper| self.tracking.ledger.awaits((slot, *keeper)));
+        if self.tracking.ledger.awaits((slot, address)) || (is_scarce && others_await) {
             return;
         }
         if !self.is_healed && self.tracking.dice.chance(1, 200) {

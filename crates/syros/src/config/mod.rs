@@ -9,7 +9,7 @@ use syros_cli::check_address;
 use syros_logging::{FilterError, Format};
 use syros_protocol::replica::Durability;
 use syros_runtime::{
-    DebugAccess, EngineConfig, EngineKind, FrontConfig, NodeConfig, REDIS_ADDRESS, StoreConfig,
+    DebugAccess, EngineConfig, EngineKind, FirstStart, FrontConfig, NodeConfig, REDIS_ADDRESS, StoreConfig,
 };
 use syros_settings::{ConfigError, Reader};
 use syros_types::{
@@ -35,7 +35,11 @@ pub(crate) struct ServerConfig {
 }
 
 /// Reads the configuration in `text`. Relative directories are relative to `base`.
-pub(crate) fn parse(text: &str, base: &Path, bootstrap: bool) -> Result<ServerConfig, ConfigError> {
+pub(crate) fn parse(
+    text: &str,
+    base: &Path,
+    first_start: Option<FirstStart>,
+) -> Result<ServerConfig, ConfigError> {
     let mut root = Reader::parse(text)?;
     let mut keys = Vec::new();
 
@@ -132,7 +136,7 @@ pub(crate) fn parse(text: &str, base: &Path, bootstrap: bool) -> Result<ServerCo
         listen_redis,
         listen_replicas,
         directory,
-        bootstrap,
+        first_start,
         secret,
         replica: core,
         front,

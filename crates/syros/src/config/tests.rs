@@ -33,8 +33,8 @@ fn keys_of(text: &str) -> BTreeSet<String> {
 #[test]
 fn sample_has_every_key_with_its_default() {
     let base = Path::new("/etc/syros");
-    let commented = parse(SAMPLE, base, false).unwrap();
-    let active = parse(&uncommented(), base, false).unwrap();
+    let commented = parse(SAMPLE, base, None).unwrap();
+    let active = parse(&uncommented(), base, None).unwrap();
     assert_eq!(keys_of(&uncommented()), commented.keys.iter().cloned().collect::<BTreeSet<_>>());
     assert_eq!(format!("{:?}", commented.node), format!("{:?}", active.node), "a default is not as written");
     assert_eq!(commented.log, active.log);
@@ -55,7 +55,7 @@ fn every_key_refuses_a_wrong_type_and_names_itself() {
             }
             None => drop(table.insert(name.clone(), wrong)),
         }
-        let error = parse(&table.to_string(), Path::new(""), false).unwrap_err();
+        let error = parse(&table.to_string(), Path::new(""), None).unwrap_err();
         assert_eq!(error.key, name, "{error}");
         assert!(error.problem.contains("[1] is not"), "{error}");
     }
@@ -132,7 +132,7 @@ fn values_out_of_range_are_named_with_the_range() {
         ("log", "lines", "-1", "from 0 to 1000000"),
         ("log", "window", "\"1ms\"", "a duration from 1s to 1d"),
     ] {
-        let error = parse(&with(section, key, value), Path::new(""), false).unwrap_err();
+        let error = parse(&with(section, key, value), Path::new(""), None).unwrap_err();
         // A longer heartbeat is fine in itself: it is the lease that no longer fits.
         let key = if complaint.is_empty() { "lease" } else { key };
         assert_eq!(error.key.rsplit('.').next(), Some(key), "{error}");
@@ -142,7 +142,7 @@ fn values_out_of_range_are_named_with_the_range() {
 
 #[test]
 fn a_protocol_decides_defaults_and_nothing_else() {
-    let read = |text: &str| parse(text, Path::new(""), false).unwrap().node;
+    let read = |text: &str| parse(text, Path::new(""), None).unwrap().node;
     let settings = |node: &NodeConfig| {
         let (core, front) = (&node.replica, &node.front);
         (
@@ -180,7 +180,7 @@ fn a_replica_alone_keeps_no_log_for_others() {
             "cluster = 1\nreplicas = [{replicas}]\nreplica = 0\ndirectory = \"d\"\n\
              listen.replicas = \"127.0.0.1:1\"\n{more}"
         );
-        parse(&text, Path::new(""), false).unwrap().node.replica.settings.log_keep_bytes
+        parse(&text, Path::new(""), None).unwrap().node.replica.settings.log_keep_bytes
     };
     assert_eq!(kept("\"a:1\"", ""), 0);
     assert_eq!(kept("\"a:1\"", "limits.log-keep = \"1MiB\"\n"), 1 << 20);
@@ -192,12 +192,12 @@ fn missing_keys_are_named() {
     for key in ["cluster", "replicas", "replica", "directory"] {
         let mut table = uncommented().parse::<toml::Table>().unwrap();
         table.remove(key);
-        let error = parse(&table.to_string(), Path::new(""), false).unwrap_err();
+        let error = parse(&table.to_string(), Path::new(""), None).unwrap_err();
         assert_eq!((error.key.as_str(), error.problem.contains("missing")), (key, true), "{error}");
     }
     let names =
         with("", "replicas", "[\"a:1\", \"b:2\", \"c:3\"]").replace("replicas = \"127.0.0.1:7379\"", "");
-    let error = parse(&names, Path::new(""), false).unwrap_err();
+    let error = parse(&names, Path::new(""), None).unwrap_err();
     assert_eq!(error.key, "listen.replicas", "{error}");
 }
 
@@ -209,5 +209,5 @@ fn what_the_longest_delays_need_is_within_the_limits() {
     let timing = syros_cli::regions::timing_of(Some(&regions));
     let node = format!("cluster = 1\nreplica = 0\nreplicas = [\"127.0.0.1:1\"]\ndirectory = \"d\"\n{timing}");
     assert!(timing.contains("lease"), "{timing}");
-    assert!(parse(&node, Path::new("/"), false).is_ok(), "{timing}");
+    assert!(parse(&node, Path::new("/"), None).is_ok(), "{timing}");
 }

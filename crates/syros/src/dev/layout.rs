@@ -294,7 +294,7 @@ impl Layout {
             if let Some(rate) = emulate_reads {
                 text += &format!("\n[emulate]\nreads-per-second = {rate}\n");
             }
-            config::parse(&text, Path::new("/"), false)
+            config::parse(&text, Path::new("/"), None)
                 .map_err(|error| format!("--limit or --disk-engine: {error}"))?;
             let file = self.config(node);
             fs::write(&file, text).map_err(|error| format!("cannot write {}: {error}", file.display()))?;

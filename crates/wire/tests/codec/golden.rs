@@ -11,8 +11,8 @@ use syros_protocol::message::{
 use syros_protocol::record::{Checkpoint, Record, SnapshotHead};
 use syros_protocol::sessions::{Completion, SESSION_WINDOW_MAX, Session};
 use syros_types::{
-    ConfigurationEpoch, ConfigurationId, FastQuorum, FastRule, GroupId, Instant, OpNumber, OperationId,
-    ReplicaId, ReplicaSet, SessionId, View, WallTime,
+    ConfigurationEpoch, ConfigurationId, FastQuorum, FastRule, Group, GroupId, Instant, NodeId, OpNumber,
+    OperationId, Reconfiguration, ReplicaId, ReplicaSet, Roster, SessionId, View, WallTime,
 };
 use syros_wire::{
     decode_message, decode_record, decode_record_of, decode_snapshot_head, encode_message, encode_record,
@@ -38,6 +38,17 @@ fn update() -> Update {
     Update::describe(describe, request).unwrap()
 }
 
+fn reconfiguration() -> Reconfiguration {
+    let roster = Roster::unknown(Group::new(3).unwrap());
+    let roster = roster.with(ReplicaId(0), NodeId::new(0x11).unwrap());
+    Reconfiguration {
+        epoch: ConfigurationEpoch(130),
+        roster: roster.with(ReplicaId(2), NodeId::new(0x0102).unwrap()),
+    }
+}
+/// Epoch, size, and the node in each position, 0 if it is not known.
+const RECONFIGURATION: &str = "8201 03 1100000000000000 0000000000000000 0201000000000000";
+
 fn entries() -> Vec<LogEntry> {
     [
         Payload::Update(update()),
@@ -45,6 +56,7 @@ fn entries() -> Vec<LogEntry> {
         Payload::Register { nonce: 0x0807_0605_0403_0201 },
         Payload::Expire([SessionId(1), SessionId(200)].into()),
         Payload::Tick,
+        Payload::Reconfigure(Box::new(reconfiguration())),
     ]
     .into_iter()
     .map(|payload| LogEntry { view: View(3), time: WallTime(0x10), payload })
@@ -54,8 +66,8 @@ fn entries_hex() -> String {
     let start = "03 1000000000000000";
     let request = format!("{REQUEST_HEAD} 03 736574");
     format!(
-        "05 {start} 01 {request} {start} 02 02 {request} {request} {start} 03 0102030405060708 \
-         {start} 04 02 01 c801 {start} 05"
+        "06 {start} 01 {request} {start} 02 02 {request} {request} {start} 03 0102030405060708 \
+         {start} 04 02 01 c801 {start} 05 {start} 06 {RECONFIGURATION}"
     )
 }
 
@@ -67,10 +79,11 @@ fn prepared(body_hash: BodyHash) -> Vec<Prepared> {
         Prepared::Register { nonce: 1 },
         Prepared::Expire([SessionId(9)].into()),
         Prepared::Tick,
+        Prepared::Reconfigure(Box::new(reconfiguration())),
     ]
 }
 fn prepared_hex(reference: &str) -> String {
-    format!("05 {reference} 02 {REQUEST_HEAD} 03 736574 03 0100000000000000 04 01 09 05")
+    format!("06 {reference} 02 {REQUEST_HEAD} 03 736574 03 0100000000000000 04 01 09 05 07 {RECONFIGURATION}")
 }
 
 fn bytes(hex: &str) -> Vec<u8> {
@@ -255,6 +268,8 @@ fn of_replicas() -> Vec<(Message, String)> {
             Message::Diverged { view, op_number: OpNumber(300), of: DigestOf::Effects, digest: 0x0102 },
             "37 07 ac02 0201000000000000".into(),
         ),
+        (Message::GetConfiguration { epoch: ConfigurationEpoch(130) }, "38 8201".into()),
+        (Message::Configuration(Box::new(reconfiguration())), format!("39 {RECONFIGURATION}")),
         (Message::HeldByAll { view, op_number: OpNumber(300) }, "35 07 ac 02".into()),
         (Message::WatchLog { view }, "31 07".into()),
         (Message::LogDurable { view, op_number: OpNumber(300) }, "32 07 ac 02".into()),
@@ -374,6 +389,7 @@ fn heads_of_snapshots_have_golden_bytes_and_those_without_nonces_are_read() {
         view: View(7),
         time: WallTime(0x0a),
         sessions: [(SessionId(5), session(nonce))].into_iter().collect(),
+        configuration: None,
     };
     let mut out = Vec::new();
     encode_snapshot_head(&head(0x0102), &mut out);
@@ -383,7 +399,13 @@ fn heads_of_snapshots_have_golden_bytes_and_those_without_nonces_are_read() {
     assert_eq!(decode_snapshot_head(&out), Ok(head(0x0102)));
     let older = format!("ac02 07 0a00000000000000 01 05 {known}");
     assert_eq!(decode_snapshot_head(&bytes(&older)), Ok(head(0)));
-    let later = format!("00 03 {older}");
+    let reconfigured = SnapshotHead { configuration: Some(reconfiguration()), ..head(0x0102) };
+    out.clear();
+    encode_snapshot_head(&reconfigured, &mut out);
+    let golden = golden.strip_prefix("00 02").unwrap();
+    assert_eq!(out, bytes(&format!("00 03 {RECONFIGURATION} {golden}")));
+    assert_eq!(decode_snapshot_head(&out), Ok(reconfigured));
+    let later = format!("00 04 {older}");
     assert!(decode_snapshot_head(&bytes(&later)).is_err());
 }
 
@@ -394,7 +416,8 @@ fn a_gap_between_completions_takes_a_few_bytes_and_the_gaps_of_earlier_builds_ar
         let completions = [(sequence, Completion::Nilext)].into_iter().collect();
         let session = Session { nonce: 1, acked_below: 4, completions, last_active: WallTime(0x0b) };
         let sessions = [(SessionId(5), session)].into_iter().collect();
-        SnapshotHead { op_number: OpNumber(300), view: View(7), time: WallTime(0x0a), sessions }
+        let (op_number, time) = (OpNumber(300), WallTime(0x0a));
+        SnapshotHead { op_number, view: View(7), time, sessions, configuration: None }
     };
     let before = "00 02 ac02 07 0a00000000000000 01 05 0100000000000000 04 0b00000000000000";
     let element_each = |gap: usize| {

@@ -9,8 +9,9 @@ use syros_protocol::message::{
 use syros_protocol::record::{Checkpoint, Record, SnapshotHead};
 use syros_protocol::sessions::{Completion, SESSION_WINDOW_MAX, Session};
 use syros_types::{
-    Class, Description, FastQuorum, FastRule, Footprint, Instant, OpNumber, OperationId, Prng, ReplicaId,
-    ReplicaSet, SessionId, View, WallTime, key_hash,
+    Class, ConfigurationEpoch, Description, FastQuorum, FastRule, Footprint, Group, Instant, NodeId,
+    OpNumber, OperationId, Prng, Reconfiguration, ReplicaId, ReplicaSet, Roster, SessionId, View, WallTime,
+    key_hash,
 };
 
 /// The toy state machine: every operation is an overwrite of itself, and those that start with 0xff are
@@ -91,12 +92,23 @@ fn update(prng: &mut Prng) -> Update {
     Update::describe(describe, request(prng)).unwrap()
 }
 
+fn reconfiguration(prng: &mut Prng) -> Reconfiguration {
+    let group = Group::new(1 + 2 * prng.below(5) as usize).unwrap();
+    let with = |roster: Roster, member| match NodeId::new(number(prng)) {
+        Some(node) => roster.with(member, node),
+        None => roster,
+    };
+    let roster = group.members().fold(Roster::unknown(group), with);
+    Reconfiguration { epoch: ConfigurationEpoch(number(prng)), roster }
+}
+
 fn entry(prng: &mut Prng) -> LogEntry {
-    let payload = match prng.below(5) {
+    let payload = match prng.below(6) {
         0 => Payload::Update(update(prng)),
         1 => Payload::Recovered(list(prng, update).into_boxed_slice()),
         2 => Payload::Register { nonce: prng.next_u64() },
         3 => Payload::Expire(list(prng, |prng| SessionId(number(prng))).into_boxed_slice()),
+        4 => Payload::Reconfigure(Box::new(reconfiguration(prng))),
         _ => Payload::Tick,
     };
     LogEntry { view: view(prng), time: time(prng), payload }
@@ -111,11 +123,12 @@ fn prepared(prng: &mut Prng) -> Prepared {
 
 /// As a record has it.
 fn logged(prng: &mut Prng) -> Prepared {
-    match prng.below(5) {
+    match prng.below(6) {
         0 => Prepared::Reference { id: id(prng), body_hash: BodyHash::default() },
         1 => Prepared::Full(request(prng)),
         2 => Prepared::Register { nonce: prng.next_u64() },
         3 => Prepared::Expire(list(prng, |prng| SessionId(number(prng))).into_boxed_slice()),
+        4 => Prepared::Reconfigure(Box::new(reconfiguration(prng))),
         _ => Prepared::Tick,
     }
 }
@@ -171,7 +184,7 @@ fn status(prng: &mut Prng) -> StatusReport {
 }
 
 /// Kinds of messages that [`message`] makes.
-pub(crate) const MESSAGE_KINDS: u64 = 44;
+pub(crate) const MESSAGE_KINDS: u64 = 46;
 
 /// A random message of the given kind.
 pub(crate) fn message(prng: &mut Prng, kind: u64) -> Message {
@@ -312,6 +325,8 @@ fn between_replicas(prng: &mut Prng, kind: u64) -> Message {
             lasting: Duration::from_micros(number(prng)),
         },
         43 => Message::HeldByAll { view: view(prng), op_number: op_number(prng) },
+        44 => Message::GetConfiguration { epoch: ConfigurationEpoch(number(prng)) },
+        45 => Message::Configuration(Box::new(reconfiguration(prng))),
         _ => panic!("there are {MESSAGE_KINDS} kinds of messages, not {kind}"),
     }
 }
@@ -380,5 +395,6 @@ pub(crate) fn snapshot_head(prng: &mut Prng) -> SnapshotHead {
         view: view(prng),
         time: time(prng),
         sessions: list(prng, session).into_iter().collect(),
+        configuration: prng.chance(1, 2).then(|| reconfiguration(prng)),
     }
 }

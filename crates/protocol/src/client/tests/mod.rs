@@ -66,11 +66,7 @@ impl Harness {
     }
 
     fn receive(&mut self, from: u8, message: Message) {
-        self.receive_in(ConfigurationEpoch::FIRST, from, message);
-    }
-
-    fn receive_in(&mut self, epoch: ConfigurationEpoch, from: u8, message: Message) {
-        self.client.handle(self.now, Event::Message { from: ReplicaId(from), epoch, message });
+        self.client.handle(self.now, Event::Message { from: ReplicaId(from), message });
     }
 
     fn ok(&mut self, from: u8, view: u64, sequence: u64) {

@@ -154,7 +154,7 @@ impl Cluster {
         let acts = loop {
             match formation.decide() {
                 Decision::Vote(roster) => formation.voted(roster),
-                Decision::Act(roster) => break Some(roster),
+                Decision::Act(configuration) => break Some(configuration.roster),
                 Decision::Wait(_) => break None,
                 Decision::Refuse(mismatch) => panic!("{mismatch}"),
             }

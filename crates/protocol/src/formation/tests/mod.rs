@@ -30,6 +30,11 @@ fn group(size: usize) -> Group {
     Group::new(size).unwrap()
 }
 
+fn acting(formation: &Formation, epoch: ConfigurationEpoch, roster: Roster) -> Process {
+    let declaration = Declaration { stage: Stage::Acting(roster), epoch, ..formation.declaration() };
+    Process::Acting(declaration, roster)
+}
+
 impl Meetings {
     fn new(processes: &[(u8, u64)], size: usize, bug: Option<PlantedBug>) -> Self {
         let forming = |(replica, number): &(u8, u64)| {
@@ -75,10 +80,8 @@ impl Meetings {
             match formation.decide() {
                 Decision::Wait(_) => return,
                 Decision::Vote(roster) if !self.acts_alone => formation.voted(roster),
-                Decision::Act(roster) | Decision::Vote(roster) => {
-                    let declaration = Declaration { stage: Stage::Acting(roster), ..formation.declaration() };
-                    break Process::Acting(declaration, roster);
-                }
+                Decision::Act(Reconfiguration { epoch, roster }) => break acting(formation, epoch, roster),
+                Decision::Vote(roster) => break acting(formation, ConfigurationEpoch::FIRST, roster),
                 Decision::Refuse(_) => break Process::Refused,
             }
         };
@@ -139,7 +142,8 @@ fn a_group_of_one_is_formed_at_once() {
     let roster = Roster::unknown(group(1)).with(ReplicaId(0), node(5));
     assert_eq!(formation.decide(), Decision::Vote(roster));
     formation.voted(roster);
-    assert_eq!(formation.decide(), Decision::Act(roster));
+    let configuration = Reconfiguration { epoch: ConfigurationEpoch::FIRST, roster };
+    assert_eq!(formation.decide(), Decision::Act(configuration));
 }
 
 #[test]
@@ -177,11 +181,12 @@ fn the_first_node_seen_is_trusted_where_none_is_known() {
         replica: ReplicaId(0),
         node: node(10),
         stage: Stage::Acting(Roster::unknown(group(3)).with(ReplicaId(0), node(10))),
+        epoch: ConfigurationEpoch::FIRST,
     };
     let Stage::Acting(roster) = me.stage else { unreachable!() };
     let acting = |number: u64| {
         let roster = Roster::unknown(group(3)).with(ReplicaId(2), node(number));
-        Declaration { replica: ReplicaId(2), node: node(number), stage: Stage::Acting(roster) }
+        Declaration { replica: ReplicaId(2), node: node(number), stage: Stage::Acting(roster), ..me }
     };
     let learnt = check(&me, &roster, &acting(12)).unwrap().expect("it is news");
     assert_eq!(learnt.node(ReplicaId(2)), Some(node(12)));
@@ -267,4 +272,46 @@ fn whatever_meets_in_whatever_order_no_group_is_formed_twice() {
         }
         assert!(!meetings.is_split(size as usize), "seed {seed}: {meetings:?}");
     }
+}
+
+/// Three members, and one more node that is to take the place of the last one, as the others learn one after the other.
+#[test]
+fn a_node_takes_the_place_of_another_one_when_members_act_with_it() {
+    let mut meetings = Meetings::new(&[(0, 10), (1, 11), (2, 12), (2, 13)], 3, None);
+    let Process::Forming(newcomer) = meetings.processes[3].clone() else { unreachable!() };
+    meetings.processes[3] = Process::Forming(Box::new(newcomer.replacing()));
+    for (a, b) in [(3, 0), (0, 1), (3, 1), (1, 2), (0, 2), (0, 1), (3, 0)] {
+        meetings.meet(a, b);
+    }
+    assert!((0..3).all(|process| meetings.acts(process)), "it took no part in forming the group");
+    assert!(matches!(meetings.processes[3], Process::Forming(_)), "it waits");
+    let (Some(wants), Process::Acting(ours, before)) =
+        (meetings.declaration(3), meetings.processes[0].clone())
+    else {
+        panic!("it waits, and they act")
+    };
+    let refused = check(&ours, &before, &wants).unwrap_err();
+    let (replica, found) = (ReplicaId(2), node(13));
+    assert_eq!(refused, Mismatch::NotAdmitted { replica, found, expected: Some(node(12)) });
+
+    // The first member acts in the next configuration.
+    let (epoch, roster) = (ConfigurationEpoch::FIRST.next(), before.with(replica, found));
+    let next = Declaration { stage: Stage::Acting(roster), epoch, ..ours };
+    meetings.processes[0] = Process::Acting(next, roster);
+    meetings.meet(3, 1);
+    assert!(matches!(meetings.processes[3], Process::Forming(_)), "the second one does not know of it");
+    meetings.meet(3, 0);
+    assert!(meetings.acts(3));
+    let declaration = |process: usize| meetings.declaration(process).expect("it acts");
+    let check = |process: usize, other: usize| match &meetings.processes[process] {
+        Process::Acting(ours, roster) => check(ours, roster, &declaration(other)),
+        _ => panic!("it acts"),
+    };
+    assert_eq!((check(0, 1), check(1, 0)), (Ok(None), Ok(None)), "who stays, stays connected");
+    let (found, by) = (node(12), node(13));
+    assert_eq!(check(0, 2), Err(Mismatch::Replaced { replica, found, by }));
+    assert_eq!(check(2, 0), Err(Mismatch::WeAreReplaced { replica: ReplicaId(0), me: replica, by }));
+    assert_eq!((check(1, 3), check(3, 1)), (Ok(None), Ok(None)), "the second one learns from it");
+    assert_eq!((check(3, 0), check(0, 3)), (Ok(None), Ok(None)));
+    assert!(check(1, 2).is_ok(), "and knows the other one until then");
 }

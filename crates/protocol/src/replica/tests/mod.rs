@@ -4,6 +4,7 @@
 mod active;
 mod amnesia;
 mod clocks;
+mod configurations;
 mod direct;
 mod divergence;
 mod durability;
@@ -138,6 +139,7 @@ impl Cluster {
                 }
                 Action::Evaluate { .. } => self.evaluated += 1,
                 Action::Trace(event) => self.traced.push((replica, event)),
+                Action::Reconfigured(_) => {}
                 Action::Apply { .. } if self.stuck => {}
                 Action::Apply { through } => self.apply(replica, through),
                 // That would be for the sake of space. It finds none.

@@ -214,8 +214,11 @@ impl Client {
         match event {
             Event::Message { from, message } => {
                 // A stale read is of whatever state a replica has, also of one that takes part in no view.
-                let is_stale = self.answers_stale_read(&message);
-                let counts = is_stale || message.view().is_none_or(|view| self.counts_epoch(view.epoch()));
+                let counts = message.view().is_none_or(|view| {
+                    view.epoch() == self.view.epoch()
+                        || self.answers_stale_read(&message)
+                        || self.counts_epoch(view.epoch())
+                });
                 if from.index() < self.config.configuration.size() && counts {
                     let is_behind = matches!(message, Message::WrongView { view } if view < self.view);
                     let may_enter = self.members.on_heard(from, is_behind);
@@ -372,10 +375,10 @@ impl Client {
         self.members.usable()
     }
 
-    /// Whether an answer given in this epoch counts. What replicas say in a newer epoch counts alone: everything that was
+    /// Whether an answer given in this other epoch counts. What replicas say in a newer epoch counts alone: everything that was
     /// counted before it begins again, because a quorum of one configuration need not meet a quorum of another.
     fn counts_epoch(&mut self, epoch: ConfigurationEpoch) -> bool {
-        if epoch == self.view.epoch() || self.planted(PlantedBug::MixedEpochAnswers) {
+        if self.planted(PlantedBug::MixedEpochAnswers) {
             return true;
         }
         if epoch < self.view.epoch() {

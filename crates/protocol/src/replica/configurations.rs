@@ -24,11 +24,6 @@ use core::time::Duration;
 use syros_types::Now;
 use syros_types::{ConfigurationEpoch, Reconfiguration, ReplicaId, Roster, View};
 
-/// The one of a later epoch.
-fn newer(known: Option<Reconfiguration>, other: Reconfiguration) -> Option<Reconfiguration> {
-    Some(known.filter(|known| known.epoch >= other.epoch).unwrap_or(other))
-}
-
 /// Why a replica does not have the group's members changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ReconfigurationObjection {
@@ -123,10 +118,8 @@ impl Replica {
         if member == self.config.replica {
             return Some(ReconfigurationObjection::Leader);
         }
-        if let Some(epoch) =
-            self.next_configuration().or(self.backlog.reconfiguration.map(|(_, next)| next.epoch))
-        {
-            return Some(ReconfigurationObjection::UnderWay { epoch });
+        if let Some(next) = self.next_configuration().or(self.backlog.reconfiguration.map(|(_, next)| next)) {
+            return Some(ReconfigurationObjection::UnderWay { epoch: next.epoch });
         }
         let patience = self.config.settings.suspect_after;
         if leader.entered_at.is_some_and(|entered| self.now.instant < entered.after(patience)) {
@@ -175,10 +168,9 @@ impl Replica {
         }
     }
 
-    /// The epoch that is known to follow that of this replica's configuration.
-    fn next_configuration(&self) -> Option<ConfigurationEpoch> {
-        let epoch = self.known_configuration?.epoch;
-        (epoch > self.config.configuration.id.epoch).then_some(epoch)
+    /// The newest configuration that is known to follow that of this replica.
+    fn next_configuration(&self) -> Option<Reconfiguration> {
+        self.known_configuration.filter(|known| known.epoch > self.config.configuration.id.epoch)
     }
 
     /// Leader: moves to the next configuration, if that is committed. It is the first to know: a follower that counts commits
@@ -191,10 +183,7 @@ impl Replica {
         if let Some((_, next)) = committed {
             self.learn_configuration(next);
         }
-        let Some(next) = self.known_configuration else { return };
-        if next.epoch <= self.config.configuration.id.epoch {
-            return;
-        }
+        let Some(next) = self.next_configuration() else { return };
         if !self.is_in(&next) {
             return self.step_down(HandOverReason::Replaced);
         }
@@ -221,7 +210,7 @@ impl Replica {
         let newest = self.newest_epoch();
         match view.epoch() {
             epoch if epoch == ours => true,
-            epoch if epoch == newest => self.known_configuration.is_some_and(|known| self.is_in(&known)),
+            epoch if epoch == newest => self.next_configuration().is_some_and(|next| self.is_in(&next)),
             epoch if epoch > newest => {
                 self.send(Peer::Replica(from), Message::GetConfiguration { epoch: newest });
                 false
@@ -239,7 +228,7 @@ impl Replica {
 
     /// The newest epoch that this replica knows the configuration of.
     fn newest_epoch(&self) -> ConfigurationEpoch {
-        self.next_configuration().unwrap_or(self.config.configuration.id.epoch)
+        self.next_configuration().map_or(self.config.configuration.id.epoch, |next| next.epoch)
     }
 
     pub(super) fn on_get_configuration(&mut self, from: ReplicaId, epoch: ConfigurationEpoch) {
@@ -252,9 +241,9 @@ impl Replica {
     /// not to be connected to, and those that are have to be: nobody but a new node may know of the views that it leads.
     #[must_use]
     pub fn newest_configuration(&self) -> Reconfiguration {
-        let configuration = &self.config.configuration;
-        let ours = Reconfiguration { epoch: configuration.id.epoch, roster: configuration.roster };
-        self.known_configuration.filter(|known| known.epoch > ours.epoch).unwrap_or(ours)
+        let ours = &self.config.configuration;
+        let ours = Reconfiguration { epoch: ours.id.epoch, roster: ours.roster };
+        self.next_configuration().unwrap_or(ours)
     }
 
     fn tell_configuration(&mut self, to: ReplicaId) {
@@ -267,7 +256,9 @@ impl Replica {
     /// A configuration is committed: somebody says so, or the log or a snapshot does.
     pub(super) fn learn_configuration(&mut self, known: Reconfiguration) {
         let is_news = known.epoch > self.newest_epoch();
-        self.known_configuration = newer(self.known_configuration, known);
+        if self.known_configuration.is_none_or(|before| before.epoch < known.epoch) {
+            self.known_configuration = Some(known);
+        }
         if is_news {
             let ours = self.config.configuration.id.epoch;
             self.later_views.retain_wants(|view| view.epoch() == ours || view.epoch() == known.epoch);

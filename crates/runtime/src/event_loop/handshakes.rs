@@ -6,7 +6,7 @@ use syros_node::front_end::MessagePeer;
 use syros_protocol::formation::{self, Declaration, Mismatch, Stage};
 use syros_protocol::message::{Message, Peer};
 use syros_protocol::{client, replica};
-use syros_types::{Reconfiguration, ReplicaId};
+use syros_types::{Reconfiguration, ReplicaId, Roster};
 use syros_wire::{
     Channel, HANDSHAKE_BYTES_MAX, HandshakeMessage, Hello, HelloError, Member, Proof, REPLACED_SINCE, Sender,
     Side, put_frame,
@@ -183,9 +183,14 @@ impl EventLoop {
 
     /// True if another node has taken the place of this one.
     fn is_replaced(&self, theirs: &Declaration) -> bool {
-        let (Some(ours), Some(local)) = (self.declaration(), &self.local) else { return false };
-        let checked = formation::check(&ours, &local.newest_configuration().roster, theirs);
-        matches!(checked, Err(Mismatch::Replaced { .. }))
+        matches!(self.compare(theirs), Err(Mismatch::Replaced { .. }))
+    }
+
+    /// Compares what another node says of itself with what the replica of this process knows, if there is one. Gives back the
+    /// roster with the other one's node, if that is news.
+    fn compare(&self, theirs: &Declaration) -> Result<Option<Roster>, Mismatch> {
+        let (Some(ours), Some(local)) = (self.declaration(), &self.local) else { return Ok(None) };
+        formation::check(&ours, &local.newest_configuration().roster, theirs)
     }
 
     /// Shows the other end of a connection that this process made, and is about to close, that this node knows the secret:
@@ -356,11 +361,7 @@ impl EventLoop {
     /// A node that is to take the place of another one is not taken before it has: the leader has the others agree.
     fn consider_replacement(&mut self, member: &Member) -> Result<(), String> {
         let theirs = &member.declaration;
-        let (Some(ours), Some(local)) = (self.declaration(), &mut self.local) else { return Ok(()) };
-        let roster = local.newest_configuration().roster;
-        let Err(mismatch @ Mismatch::NotAdmitted { replica, found, .. }) =
-            formation::check(&ours, &roster, theirs)
-        else {
+        let Err(mismatch @ Mismatch::NotAdmitted { replica, found, .. }) = self.compare(theirs) else {
             return Ok(());
         };
         let old_builds = |link: &Link| link.connection.is_some() && link.spoken < REPLACED_SINCE;
@@ -369,14 +370,15 @@ impl EventLoop {
                 "{mismatch}: replica {old} is of an older build, which does not know how. Upgrade all nodes first"
             ));
         }
-        let roster = roster.with(replica, found);
+        let (node, Some(local)) = (self.node(), &mut self.local) else { return Ok(()) };
+        let roster = local.newest_configuration().roster.with(replica, found);
         let objection = local.replica().objection_to(&roster);
         local.handle(self.now, replica::Event::Reconfigure(roster));
         if let Some(objection) = objection {
             return Err(format!("{mismatch}: {objection}"));
         }
         tracing::info!(
-            node = ours.replica.0,
+            node,
             member = replica.0,
             id = %found,
             "this node, which leads, has the others agree that a new node takes the place of the member"
@@ -386,8 +388,7 @@ impl EventLoop {
 
     /// A member says that another node has taken the place of this one: this node is of no use any more.
     fn accept_replacement(&mut self, theirs: &Declaration) -> Result<(), String> {
-        let (Some(ours), Some(local)) = (self.declaration(), &self.local) else { return Ok(()) };
-        match formation::check(&ours, &local.newest_configuration().roster, theirs) {
+        match self.compare(theirs) {
             Err(mismatch @ Mismatch::WeAreReplaced { .. }) => {
                 self.refusal = Some(mismatch.to_string());
                 Err(mismatch.to_string())
@@ -439,12 +440,11 @@ impl EventLoop {
 
     /// Remembers for ever the node of a member whose node was not known.
     pub(super) fn learn(&mut self, theirs: &Declaration) -> Result<(), String> {
-        let (Some(ours), Some(local)) = (self.declaration(), &mut self.local) else { return Ok(()) };
-        let learnt = formation::check(&ours, &local.newest_configuration().roster, theirs);
-        if let Some(roster) = learnt.map_err(|mismatch| mismatch.to_string())? {
+        let learnt = self.compare(theirs).map_err(|mismatch| mismatch.to_string())?;
+        if let (Some(roster), Some(local)) = (learnt, &mut self.local) {
             local.directory_mut().learn(roster).map_err(|error| error.to_string())?;
             tracing::info!(
-                node = ours.replica.0,
+                node = self.node(),
                 member = theirs.replica.0,
                 id = %theirs.node,
                 "this node knows the member by its id from now on"
@@ -506,17 +506,13 @@ impl EventLoop {
             return Err(format!("{replica} says that it is of group {theirs}; here it is group {ours}"));
         }
         me.settings.check(settings).map_err(|difference| format!("{replica}: {difference}"))?;
-        let Some(ours) = self.declaration() else { return Ok(()) };
-        let checked = match (&mut self.forming, &self.local) {
-            (Some(forming), _) => {
+        let checked = match &mut self.forming {
+            Some(forming) => {
                 // Nothing is lost if a node that has never acted does not start.
                 forming.objection = forming.objection.or_else(|| forming.formation.objection(theirs));
                 forming.formation.check(theirs)
             }
-            (None, Some(local)) => {
-                formation::check(&ours, &local.newest_configuration().roster, theirs).map(drop)
-            }
-            (None, None) => Ok(()),
+            None => self.compare(theirs).map(drop),
         };
         if let Err(mismatch @ Mismatch::OurNode { .. }) = &checked
             && self.forming.is_none()

@@ -22,9 +22,8 @@ const GREET_INTERVAL: u64 = 20 * MILLI;
 pub(crate) struct Membership {
     /// Which node it is, for as long as it has this disk.
     pub(super) node: NodeId,
-    /// The epoch and the roster of the configuration that it acts in.
-    pub(super) epoch: ConfigurationEpoch,
-    pub(super) roster: Roster,
+    /// The configuration that it acts in.
+    pub(super) configuration: Reconfiguration,
     /// It does not act yet: its disk is new.
     pub(super) forming: Option<Formation>,
     /// The disk that was taken away, with what it knows.
@@ -38,12 +37,24 @@ pub(crate) struct Membership {
 pub(crate) struct Away {
     pub(super) disk: Disk,
     pub(super) node: NodeId,
-    pub(super) epoch: ConfigurationEpoch,
-    pub(super) roster: Roster,
+    pub(super) configuration: Reconfiguration,
     pub(super) forming: Option<Formation>,
     pub(super) told: View,
     pub(super) forgot: Option<View>,
     pub(super) promised: PromisedLeases,
+}
+
+impl Away {
+    /// The disk of a node that has told nobody anything.
+    pub(super) fn new(
+        disk: Disk,
+        node: NodeId,
+        configuration: Reconfiguration,
+        forming: Option<Formation>,
+    ) -> Self {
+        let promised = PromisedLeases::default();
+        Self { disk, node, configuration, forming, told: View(0), forgot: None, promised }
+    }
 }
 
 impl Membership {
@@ -52,13 +63,8 @@ impl Membership {
         let node = |member: ReplicaId| NodeId::new(1 + u64::from(member.0)).expect("it is above 0");
         let roster =
             group.members().fold(Roster::unknown(group), |roster, member| roster.with(member, node(member)));
-        let epoch = ConfigurationEpoch::FIRST;
-        Self { node: node(replica), epoch, roster, forming: None, away: None, newcomer: None }
-    }
-
-    /// The configuration that it acts in.
-    pub(crate) const fn reconfiguration(&self) -> Reconfiguration {
-        Reconfiguration { epoch: self.epoch, roster: self.roster }
+        let configuration = Reconfiguration { epoch: ConfigurationEpoch::FIRST, roster };
+        Self { node: node(replica), configuration, forming: None, away: None, newcomer: None }
     }
 
     /// Which node it is.
@@ -111,17 +117,8 @@ impl World {
         let slot = &mut self.replicas[replica];
         let fresh = Disk::new(slot.disk.sizes());
         let old = std::mem::replace(&mut slot.disk, fresh);
-        let Membership { node, epoch, roster, .. } = slot.membership;
-        slot.membership.away = Some(Box::new(Away {
-            disk: old,
-            node,
-            epoch,
-            roster,
-            forming: None,
-            told: View(0),
-            forgot: None,
-            promised: PromisedLeases::default(),
-        }));
+        let Membership { node, configuration, .. } = slot.membership;
+        slot.membership.away = Some(Box::new(Away::new(old, node, configuration, None)));
         self.begin_forming(replica);
         self.greet_soon(replica);
     }
@@ -177,12 +174,12 @@ impl World {
         };
         let now = self.now();
         match decision {
-            Decision::Act(Reconfiguration { epoch, roster }) => {
+            Decision::Act(configuration) => {
+                let Reconfiguration { epoch, roster } = configuration;
                 self.trace.line(now, format_args!("replica {replica} is in the group: {epoch:?} {roster:?}"));
                 self.tally.record(if asks.is_some() { Occurrence::Replaced } else { Occurrence::Joined });
                 let slot = &mut self.replicas[replica];
-                slot.membership.epoch = epoch;
-                slot.membership.roster = roster;
+                slot.membership.configuration = configuration;
                 slot.membership.forming = None;
                 if asks.is_none() {
                     slot.membership.away = None;
@@ -215,9 +212,9 @@ impl World {
         let Some(away) = slot.membership.away.take() else { return false };
         slot.life += 1;
         slot.is_greeting = false;
-        let Away { disk, node, epoch, roster, .. } = *away;
+        let Away { disk, node, configuration, .. } = *away;
         slot.disk = disk;
-        slot.membership = Membership { node, epoch, roster, forming: None, away: None, newcomer: None };
+        slot.membership = Membership { node, configuration, forming: None, away: None, newcomer: None };
         self.start_replica(replica);
         true
     }

@@ -553,7 +553,7 @@ impl World {
         let membership = &self.replicas[replica].membership;
         let first = Configuration::first(self.group, self.swarm.fast_quorum);
         let mut config = replica::Config::new(
-            first.after(membership.reconfiguration()),
+            first.after(membership.configuration),
             ReplicaId(replica as u8),
             adapter::describe,
             syros_commands::overwrites,

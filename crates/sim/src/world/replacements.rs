@@ -1,14 +1,14 @@
 //! Nodes that lose their disks for good, and others that take their places; and operators who start the old node all the
 //! same, whatever has become of its place.
 
-use super::disks::{Away, Membership};
-use super::{PromisedLeases, World};
+use super::World;
+use super::disks::Away;
 use crate::journal::Disk;
 use crate::world::SimEvent;
 use syros_protocol::formation::{Declaration, Formation, Stage};
 use syros_protocol::message::{Message, Peer};
 use syros_protocol::replica::{Event, PlantedBug};
-use syros_types::{Configuration, NodeId, Reconfiguration, ReplicaId, View};
+use syros_types::{Configuration, NodeId, Reconfiguration, ReplicaId};
 
 impl World {
     /// A process that is not running is started with a new disk, as a node that is to take the place of the one it was. If that
@@ -25,18 +25,9 @@ impl World {
         }
         let slot = &mut self.replicas[replica];
         let fresh = Disk::new(slot.disk.sizes());
-        let Membership { epoch, roster, .. } = slot.membership;
+        let configuration = slot.membership.configuration;
         slot.membership.newcomer = Some(node);
-        slot.membership.away = Some(Box::new(Away {
-            disk: fresh,
-            node,
-            epoch,
-            roster,
-            forming: Some(formation),
-            told: View(0),
-            forgot: None,
-            promised: PromisedLeases::default(),
-        }));
+        slot.membership.away = Some(Box::new(Away::new(fresh, node, configuration, Some(formation))));
         self.exchange_nodes(replica);
     }
 
@@ -59,8 +50,7 @@ impl World {
         core::mem::swap(&mut slot.disk, &mut away.disk);
         core::mem::swap(&mut slot.promised, &mut away.promised);
         core::mem::swap(&mut slot.membership.node, &mut away.node);
-        core::mem::swap(&mut slot.membership.epoch, &mut away.epoch);
-        core::mem::swap(&mut slot.membership.roster, &mut away.roster);
+        core::mem::swap(&mut slot.membership.configuration, &mut away.configuration);
         core::mem::swap(&mut slot.membership.forming, &mut away.forming);
         self.invariants.exchange(id, &mut away.told, &mut away.forgot);
         slot.life += 1;
@@ -114,9 +104,8 @@ impl World {
 
     /// A replica acts in this configuration from now on, as its disk says.
     pub(crate) fn note_configuration(&mut self, replica: usize, configuration: &Configuration) {
-        let membership = &mut self.replicas[replica].membership;
-        membership.epoch = configuration.id.epoch;
-        membership.roster = configuration.roster;
+        let noted = Reconfiguration { epoch: configuration.id.epoch, roster: configuration.roster };
+        self.replicas[replica].membership.configuration = noted;
     }
 
     /// True if the receiver does not take the sender for the node that is at its place: they are not connected.
@@ -169,6 +158,6 @@ impl World {
     pub(crate) fn newest_configuration(&self, replica: usize) -> Reconfiguration {
         let slot = &self.replicas[replica];
         let known = slot.process.as_ref().map(|process| process.core().newest_configuration());
-        known.unwrap_or(slot.membership.reconfiguration())
+        known.unwrap_or(slot.membership.configuration)
     }
 }

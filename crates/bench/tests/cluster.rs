@@ -4,7 +4,7 @@ use std::net::{SocketAddr, TcpListener};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 use syros_bench::{Error, Failures, Options, run};
-use syros_client::{Client, Endpoint, Reply, status};
+use syros_client::{Access, Client, Endpoint, Reply, status};
 use syros_protocol::replica::Durability;
 use syros_runtime::{FrontConfig, Node, NodeConfig, Stopper, StoreConfig, replica_config};
 use syros_types::{FastQuorum, Group, ReplicaId};
@@ -47,11 +47,12 @@ impl Nodes {
         NodeConfig {
             cluster: 5,
             replicas: self.addresses.iter().map(SocketAddr::to_string).collect(),
-            listen_redis: SocketAddr::from(([127, 0, 0, 1], 0)),
+            listen_redis: Some(SocketAddr::from(([127, 0, 0, 1], 0))),
             listen_replicas: self.addresses[replica.index()],
             directory: self.directory.join(replica.0.to_string()),
             first_start: Some(syros_runtime::FirstStart::Bootstrap),
             secret: None,
+            tls: None,
             replica: settings,
             front: FrontConfig::default(),
             store: StoreConfig::default(),
@@ -96,7 +97,7 @@ fn a_load_of_writes_and_reads_is_measured() {
     assert!(report.replica_micros_per_operation().unwrap() > 0.0);
     assert!(report.seconds >= 0.5);
     // The leader has executed what was answered.
-    let applied = status(nodes.addresses[0], Duration::from_secs(5)).unwrap().applied;
+    let applied = status(nodes.addresses[0], Access::default(), Duration::from_secs(5)).unwrap().applied;
     assert!(applied > 0, "nothing applied");
 }
 

@@ -6,6 +6,7 @@ mod arguments;
 mod output;
 pub mod regions;
 pub mod signals;
+pub mod tls;
 
 pub use arguments::{DurabilityName, EngineName, check_address, parse_group};
 pub use output::end_when_nobody_reads;

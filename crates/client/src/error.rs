@@ -58,6 +58,8 @@ impl core::error::Error for Error {}
 pub enum LinkError {
     /// The connection failed, or could not be made.
     Io(ErrorKind),
+    /// There is no TLS session.
+    Tls(TlsProblem),
     /// The replica closed the connection.
     Closed,
     /// Connection and handshake took too long.
@@ -103,6 +105,7 @@ impl fmt::Display for LinkError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Io(kind) => write!(f, "{kind}"),
+            Self::Tls(problem) => write!(f, "{problem}"),
             Self::Closed => f.write_str("closed by the replica"),
             Self::TimedOut => f.write_str("no handshake in time"),
             Self::Hello(error) => write!(f, "{error}"),
@@ -131,7 +134,62 @@ impl core::error::Error for LinkError {}
 
 impl From<std::io::Error> for LinkError {
     fn from(error: std::io::Error) -> Self {
-        Self::Io(error.kind())
+        let of_session = error.get_ref().and_then(|inner| inner.downcast_ref::<rustls::Error>());
+        of_session.map_or(Self::Io(error.kind()), |problem| Self::Tls(TlsProblem::of(problem)))
+    }
+}
+
+/// Why there is no TLS session with a replica.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TlsProblem {
+    /// It does not speak TLS.
+    NotSpoken,
+    /// It does not take this client's certificate, or there is none that it would take; by the name of the alert in RFC 8446.
+    Refused(&'static str),
+    /// Its certificate is no longer valid, or not valid yet.
+    Expired,
+    /// Its certificate is of no authority that this client believes.
+    UnknownAuthority,
+    /// Its certificate does not say that it is a node of this cluster.
+    NotNode,
+    /// Anything else.
+    Other,
+}
+
+impl TlsProblem {
+    pub(crate) fn of(error: &rustls::Error) -> Self {
+        use rustls::{CertificateError, Error};
+        match error {
+            Error::InvalidMessage(_) => Self::NotSpoken,
+            Error::AlertReceived(alert) => Self::Refused(alert.as_str().unwrap_or("an unknown alert")),
+            Error::InvalidCertificate(
+                CertificateError::Expired
+                | CertificateError::ExpiredContext { .. }
+                | CertificateError::NotValidYet
+                | CertificateError::NotValidYetContext { .. },
+            ) => Self::Expired,
+            // The second: one of that name is believed, and it is another one.
+            Error::InvalidCertificate(CertificateError::UnknownIssuer | CertificateError::BadSignature) => {
+                Self::UnknownAuthority
+            }
+            Error::General(_) => Self::NotNode,
+            _ => Self::Other,
+        }
+    }
+}
+
+impl fmt::Display for TlsProblem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NotSpoken => f.write_str("it does not speak TLS"),
+            Self::Refused(alert) => write!(f, "it refuses this client's certificate: {alert}"),
+            Self::Expired => f.write_str("its certificate is no longer valid, or not yet"),
+            Self::UnknownAuthority => {
+                f.write_str("its certificate is of no authority that this client believes")
+            }
+            Self::NotNode => f.write_str("its certificate does not say that it is a node of this cluster"),
+            Self::Other => f.write_str("there is no TLS session with it"),
+        }
     }
 }
 

@@ -1,13 +1,15 @@
 //! The connection to one replica: made, lost and made again.
 
 use crate::endpoint::Endpoint;
-use crate::error::LinkError;
+use crate::error::{LinkError, TlsProblem};
 use crate::options::Options;
 use core::time::Duration;
 use mio::{Registry, Token};
 use std::net::SocketAddr;
-use syros_net::{Connection, DialSchedule, Dialing, FlushOutcome, Limits, Progress, ReadOutcome};
+use std::sync::Arc;
+use syros_net::{Connection, DialSchedule, Dialing, FlushOutcome, Limits, Progress, ReadOutcome, TlsSession};
 use syros_protocol::message::Message;
+use syros_tls::Credentials;
 use syros_types::{GroupId, Instant};
 use syros_wire::{Channel, Hello, Sender, VERSION, decode_client_message, put_frame, version_of};
 
@@ -43,6 +45,8 @@ pub(crate) struct Link {
     is_signalled: bool,
     schedule: DialSchedule,
     dial_timeout: Duration,
+    /// With what this client shows the replica who it is, if nodes speak TLS.
+    credentials: Option<Arc<Credentials>>,
     /// The version of the wire format to begin the next connection in.
     version: u16,
     last_error: Option<LinkError>,
@@ -68,6 +72,7 @@ impl Link {
             is_signalled: false,
             schedule: DialSchedule::new(options.backoff_first, options.backoff_max, seed),
             dial_timeout: options.dial_timeout,
+            credentials: options.credentials.clone(),
             version: VERSION,
             last_error: None,
         }
@@ -127,7 +132,11 @@ impl Link {
             State::Dialing { dialing, until } if signalled => match dialing.progress() {
                 Progress::Pending(dialing) => State::Dialing { dialing, until },
                 Progress::Connected(stream) => {
-                    let mut connection = Connection::adopt(stream, Limits::NODE)?;
+                    let session = self.credentials.as_ref().map(|credentials| credentials.connect());
+                    let session =
+                        session.transpose().map_err(|error| LinkError::Tls(TlsProblem::of(&error)))?;
+                    let mut connection =
+                        Connection::adopt(stream, Limits::NODE, session.map(TlsSession::new))?;
                     put_frame(connection.outbound(), Channel::Handshake, |out| {
                         hello.encode_as(self.version, out);
                     });

@@ -2,11 +2,13 @@
 
 use core::time::Duration;
 use std::hash::{BuildHasher, Hasher, RandomState};
+use std::sync::Arc;
 use syros_protocol::client::Settings;
+use syros_tls::Credentials;
 use syros_wire::ANY_CLUSTER;
 
 /// Settings of a client. The defaults suit a cluster in one data center and in several.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 pub struct Options {
     /// The cluster that the client belongs to; 0 for whichever the replicas name, all the same.
     pub cluster: u64,
@@ -21,6 +23,8 @@ pub struct Options {
     /// The protocol's settings: how long the client waits before it sends again, asks the leader to order an update, or
     /// gives up; how much may be in flight; how reads and updates go that do not say.
     pub settings: Settings,
+    /// Certificate and authorities, if the nodes speak TLS.
+    pub credentials: Option<Arc<Credentials>>,
     /// Seed of all random choices; `None` takes one that no other client has.
     pub seed: Option<u64>,
 }
@@ -34,6 +38,7 @@ impl Default for Options {
             backoff_first: Duration::from_millis(50),
             backoff_max: Duration::from_millis(200),
             settings: Settings::new(),
+            credentials: None,
             seed: None,
         }
     }

@@ -7,6 +7,7 @@ use std::net::{SocketAddr, TcpStream};
 use std::time::Instant;
 use syros_protocol::formation::Stage;
 use syros_protocol::message::{Message, StatusReport};
+use syros_tls::{BlockingStream, Credentials};
 use syros_types::{ConfigurationId, FastQuorum, ReplicaId};
 use syros_wire::{
     ANY_CLUSTER, Channel, FrameError, HandshakeMessage, Hello, HelloError, Malformed, Nonce, Secret, Sender,
@@ -33,6 +34,8 @@ pub enum StatusError {
     SecretNeeded,
     /// The nodes have another secret, or none.
     OtherSecret,
+    /// The certificate is not that of an administrator or a node: the node closed the connection.
+    NotAdministrator,
     /// The node speaks an older version of the wire format than what it is asked for needs.
     TooOld {
         /// The newest version that it speaks.
@@ -58,6 +61,9 @@ impl fmt::Display for StatusError {
             Self::OtherSecret => {
                 f.write_str("it does not prove that it knows the secret: it has another, or none")
             }
+            Self::NotAdministrator => f.write_str(
+                "it closed the connection: only administrators and nodes may ask for that, as their certificates say",
+            ),
             Self::TooOld { version, needed } => write!(
                 f,
                 "it speaks version {version} of the wire format, and this needs version {needed}: its build is too old"
@@ -73,7 +79,11 @@ impl core::error::Error for StatusError {
             Self::Hello(error) => Some(error),
             Self::Frame(error) => Some(error),
             Self::Malformed(error) => Some(error),
-            Self::Forming | Self::SecretNeeded | Self::OtherSecret | Self::TooOld { .. } => None,
+            Self::Forming
+            | Self::SecretNeeded
+            | Self::OtherSecret
+            | Self::NotAdministrator
+            | Self::TooOld { .. } => None,
         }
     }
 }
@@ -84,6 +94,15 @@ impl From<Error> for StatusError {
     }
 }
 
+/// With what a program shows a replica that it may ask: nothing, unless the cluster wants more.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Access<'a> {
+    /// The cluster's secret, if the nodes have one.
+    pub secret: Option<&'a Secret>,
+    /// Certificate and authorities, if the nodes speak TLS.
+    pub credentials: Option<&'a Credentials>,
+}
+
 /// Asks the replica at `address`, whichever cluster it belongs to, for its status, and blocks until it
 /// answers or `timeout` is over.
 ///
@@ -92,34 +111,42 @@ impl From<Error> for StatusError {
 ///
 /// ```no_run
 /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
-/// let report = syros_client::status("127.0.0.1:7000".parse()?, std::time::Duration::from_secs(1))?;
+/// use syros_client::{Access, status};
+/// let report = status("127.0.0.1:7000".parse()?, Access::default(), std::time::Duration::from_secs(1))?;
 /// println!("{} of view {}, applied {}", report.role, report.view, report.applied);
 /// # Ok(())
 /// # }
 /// ```
-pub fn status(address: SocketAddr, timeout: Duration) -> Result<StatusReport, StatusError> {
-    StatusConnection::begin(&Message::StatusRequest, address, timeout, None)?.ask(&[Message::StatusRequest])
+pub fn status(
+    address: SocketAddr,
+    access: Access<'_>,
+    timeout: Duration,
+) -> Result<StatusReport, StatusError> {
+    // Whoever is let in may ask for this: it needs no secret.
+    let access = Access { secret: None, ..access };
+    StatusConnection::begin(&Message::StatusRequest, address, timeout, access)?.ask(&[Message::StatusRequest])
 }
 
 /// Asks the replica at `address`, if it leads, to let the member `to` lead, and blocks until it answers
 /// with its status or `timeout` is over. It does so only if `to` has answered it lately; whether `to` leads
-/// in the end, its own status tells. Where the cluster has a secret, only who knows it may ask.
+/// in the end, its own status tells. Where the cluster has a secret, only who knows it may ask; where nodes speak TLS, only
+/// administrators and nodes.
 ///
 /// # Errors
 /// As [`status`]; [`StatusError::SecretNeeded`] and [`StatusError::OtherSecret`].
 pub fn hand_over(
     address: SocketAddr,
     to: ReplicaId,
-    secret: Option<&Secret>,
+    access: Access<'_>,
     timeout: Duration,
 ) -> Result<StatusReport, StatusError> {
-    order(Message::HandOver { to }, address, secret, timeout)
+    order(Message::HandOver { to }, address, access, timeout)
 }
 
 /// Asks the replica at `address`, if it leads, to let the group go by `mode` from its next view on, and blocks until it answers
 /// with its status or `timeout` is over. It does so only if the group's mode may become that one
 /// ([`FastQuorum::may_become`]); by which mode the group goes in the end, its status tells. Where the cluster has a secret,
-/// only who knows it may ask.
+/// only who knows it may ask; where nodes speak TLS, only administrators and nodes.
 ///
 /// # Errors
 /// As [`status`]; [`StatusError::SecretNeeded`] and [`StatusError::OtherSecret`]; [`StatusError::TooOld`] if the replica does
@@ -127,38 +154,49 @@ pub fn hand_over(
 pub fn change_mode(
     address: SocketAddr,
     mode: FastQuorum,
-    secret: Option<&Secret>,
+    access: Access<'_>,
     timeout: Duration,
 ) -> Result<StatusReport, StatusError> {
-    order(Message::ChangeMode { mode }, address, secret, timeout)
+    order(Message::ChangeMode { mode }, address, access, timeout)
 }
 
 /// Whether the replica at `address` can go by a mode that is not the one its group was made with: older builds cannot.
 ///
 /// # Errors
 /// As [`status`]; [`StatusError::TooOld`] if it cannot.
-pub fn knows_changes_of_mode(address: SocketAddr, timeout: Duration) -> Result<(), StatusError> {
+pub fn knows_changes_of_mode(
+    address: SocketAddr,
+    access: Access<'_>,
+    timeout: Duration,
+) -> Result<(), StatusError> {
     let change = Message::ChangeMode { mode: FastQuorum::default() };
-    StatusConnection::begin(&change, address, timeout, None).map(drop)
+    StatusConnection::begin(&change, address, timeout, Access { secret: None, ..access }).map(drop)
 }
 
 /// Has a replica do something that only those may ask for who know the secret, and waits for its status.
 fn order(
     message: Message,
     address: SocketAddr,
-    secret: Option<&Secret>,
+    access: Access<'_>,
     timeout: Duration,
 ) -> Result<StatusReport, StatusError> {
-    let conversation = StatusConnection::begin(&message, address, timeout, secret)?;
-    if conversation.needs_secret && secret.is_none() {
+    let conversation = StatusConnection::begin(&message, address, timeout, access)?;
+    if conversation.needs_secret && access.secret.is_none() && access.credentials.is_none() {
         return Err(StatusError::SecretNeeded);
     }
-    conversation.ask(&[message, Message::StatusRequest])
+    match conversation.ask(&[message, Message::StatusRequest]) {
+        Err(StatusError::Io(error))
+            if error.kind() == ErrorKind::UnexpectedEof && access.credentials.is_some() =>
+        {
+            Err(StatusError::NotAdministrator)
+        }
+        answer => answer,
+    }
 }
 
 /// A connection to one replica, used by one thread that waits.
 struct StatusConnection {
-    stream: TcpStream,
+    stream: BlockingStream,
     received: Vec<u8>,
     until: Instant,
     /// The group of the replica, as frames name it.
@@ -174,11 +212,11 @@ impl StatusConnection {
         message: &Message,
         address: SocketAddr,
         timeout: Duration,
-        secret: Option<&Secret>,
+        Access { secret, credentials }: Access<'_>,
     ) -> Result<Self, StatusError> {
         let version = version_of(message);
         let until = Instant::now() + timeout;
-        let stream = TcpStream::connect_timeout(&address, timeout)?;
+        let stream = BlockingStream::new(TcpStream::connect_timeout(&address, timeout)?, credentials)?;
         let mut this = Self {
             stream,
             received: Vec::new(),
@@ -264,7 +302,11 @@ impl StatusConnection {
     fn send(&mut self, put: impl FnOnce(&mut Vec<u8>)) -> Result<(), StatusError> {
         let mut out = Vec::new();
         put(&mut out);
-        self.stream.set_write_timeout(Some(self.left()?))?;
+        let left = self.left()?;
+        let socket = self.stream.socket();
+        // A handshake reads, too.
+        socket.set_write_timeout(Some(left))?;
+        socket.set_read_timeout(Some(left))?;
         Ok(self.stream.write_all(&out)?)
     }
 
@@ -284,7 +326,7 @@ impl StatusConnection {
                     return found;
                 }
             }
-            self.stream.set_read_timeout(Some(self.left()?))?;
+            self.stream.socket().set_read_timeout(Some(self.left()?))?;
             match self.stream.read(&mut piece) {
                 Ok(0) => return Err(StatusError::Io(ErrorKind::UnexpectedEof.into())),
                 Ok(count) => self.received.extend_from_slice(&piece[..count]),

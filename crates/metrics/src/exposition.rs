@@ -124,6 +124,7 @@ impl Collector for Source {
         clients(&mut writer, report, statistics)?;
         data(&mut writer, report)?;
         disk(&mut writer, report)?;
+        certificate(&mut writer, report)?;
         group(&mut writer, report)?;
         commands(&mut writer, statistics)
     }
@@ -233,6 +234,14 @@ fn disk(writer: &mut Writer<'_>, report: &ServerReport) -> fmt::Result {
     writer.gauge(("syros_disk_reserve", help), bytes, number(report.disk_reserve_bytes))?;
     let help = "Files that can still be made; 0 where that has no limit";
     writer.gauge(("syros_disk_free_inodes", help), None, number(report.disk_free_inodes))
+}
+
+/// When the certificate ends, of a process that has one.
+fn certificate(writer: &mut Writer<'_>, report: &ServerReport) -> fmt::Result {
+    let Some(expires) = report.certificate_expires else { return Ok(()) };
+    let name = "syros_tls_certificate_expiry_timestamp";
+    let help = "When the certificate of the process is no longer valid, since 1970";
+    writer.gauge((name, help), Some(&Unit::Seconds), number(u64::try_from(expires).unwrap_or(0)))
 }
 
 fn group(writer: &mut Writer<'_>, report: &ServerReport) -> fmt::Result {

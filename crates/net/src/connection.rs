@@ -1,8 +1,10 @@
 //! A connection: a socket and its two buffers.
 
+use crate::counters::Counters;
 use crate::inbound::{Inbound, ReadOutcome};
 use crate::outbound::FlushOutcome;
 use crate::outlet::{Outlet, Socket, UnsentBytes};
+use crate::tls::TlsSession;
 use mio::net::TcpStream;
 use mio::{Interest, Registry, Token};
 use std::io::Result;
@@ -32,23 +34,12 @@ impl Limits {
     pub const NODE: Self = Self { frame_bytes_max: FRAME_BYTES_MAX, backlog_bytes_max: 64 * 1024 * 1024 };
 }
 
-/// What a connection has done so far.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Counters {
-    /// Read system calls.
-    pub reads: u64,
-    /// Write system calls.
-    pub writes: u64,
-    /// Bytes received.
-    pub bytes_in: u64,
-    /// Bytes that the socket took.
-    pub bytes_out: u64,
-}
-
-/// A connected socket and its buffers. Does at most one system call at a time, only when told to.
+/// A connected socket and its buffers. Does at most one system call at a time, only when told to. (A TLS session may write in the
+/// midst of a read, which it does for its handshake.)
 #[derive(Debug)]
 pub struct Connection {
     socket: Arc<Socket>,
+    is_encrypted: bool,
     inbound: Inbound,
     /// Output since the last flush. What was not taken then lies with the socket.
     fresh: Vec<u8>,
@@ -65,7 +56,8 @@ pub struct Connection {
 }
 
 impl Connection {
-    /// Takes over a stream that was accepted, and registers it for events with `token`.
+    /// Takes over a stream that was accepted, and registers it for events with `token`. With a session, all that goes
+    /// through it is encrypted.
     ///
     /// # Errors
     /// Whatever the system says; the stream is closed then.
@@ -74,21 +66,24 @@ impl Connection {
         limits: Limits,
         registry: &Registry,
         token: Token,
+        tls: Option<TlsSession>,
     ) -> Result<Self> {
         registry.register(&mut stream, token, Interest::READABLE | Interest::WRITABLE)?;
-        Self::adopt(stream, limits)
+        Self::adopt(stream, limits, tls)
     }
 
     /// Takes over a stream that is registered for reading and writing already, as
-    /// [`Dialing`](crate::Dialing) leaves it.
+    /// [`Dialing`](crate::Dialing) leaves it. With a session, all that goes through it is encrypted.
     ///
     /// # Errors
     /// Whatever the system says; the stream is closed then.
-    pub fn adopt(stream: TcpStream, limits: Limits) -> Result<Self> {
+    pub fn adopt(stream: TcpStream, limits: Limits, tls: Option<TlsSession>) -> Result<Self> {
         // Every write is a batch already: holding it back for more would only cost time.
         stream.set_nodelay(true)?;
+        let is_encrypted = tls.is_some();
         Ok(Self {
-            socket: Arc::new(Socket::new(stream)),
+            socket: Arc::new(Socket::new(stream, tls)),
+            is_encrypted,
             // Room for one whole frame, wherever it begins.
             inbound: Inbound::new(limits.frame_bytes_max.saturating_add(2 * FRAME_OVERHEAD_BYTES)),
             fresh: Vec::new(),
@@ -147,6 +142,9 @@ impl Connection {
 
     /// One read. The time that counts as the arrival of what it finds must be taken *after* it.
     pub fn read(&mut self) -> ReadOutcome {
+        if self.is_encrypted {
+            return self.read_encrypted();
+        }
         self.counters.reads += 1;
         let (outcome, room) = self.inbound.read_from(&mut &self.socket.stream);
         match outcome {
@@ -160,6 +158,36 @@ impl Connection {
             ReadOutcome::Full => {}
         }
         outcome
+    }
+
+    /// As [`Self::read`]. What comes along may grow the input buffer once more than [`Self::growth_ahead`] says, by no more
+    /// than one read.
+    fn read_encrypted(&mut self) -> ReadOutcome {
+        let mut way_out = self.socket.lock();
+        let Some(tls) = way_out.tls() else { return ReadOutcome::Nothing };
+        let (outcome, has_more) =
+            tls.read_into(&mut self.inbound, &mut &self.socket.stream, &mut self.counters);
+        self.is_readable = has_more || (self.is_read_closed && matches!(outcome, ReadOutcome::Received(_)));
+        if matches!(outcome, ReadOutcome::Closed | ReadOutcome::Failed(_)) {
+            self.is_readable = false;
+        }
+        // Its part of a handshake, or why it fails.
+        way_out.answer(&self.socket.stream);
+        outcome
+    }
+
+    /// The certificate of the other end, if it has shown one; as DER.
+    #[must_use]
+    pub fn peer_certificate(&self) -> Option<Vec<u8>> {
+        let mut way_out = self.socket.lock();
+        let chain = way_out.tls()?.session().peer_certificates()?;
+        chain.first().map(|certificate| certificate.to_vec())
+    }
+
+    /// True if a TLS session encrypts all that goes through the connection.
+    #[must_use]
+    pub const fn is_encrypted(&self) -> bool {
+        self.is_encrypted
     }
 
     /// Takes the next frame off what has been received, if it is there whole.

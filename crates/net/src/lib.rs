@@ -9,15 +9,19 @@
 #![forbid(unsafe_code)]
 
 mod connection;
+mod counters;
 mod dial;
 mod dial_schedule;
 mod inbound;
 mod outbound;
 mod outlet;
+mod tls;
 
-pub use connection::{Connection, Counters, Limits};
+pub use connection::{Connection, Limits};
+pub use counters::Counters;
 pub use dial::{Dialing, Progress};
 pub use dial_schedule::DialSchedule;
 pub use inbound::{Inbound, ReadOutcome};
 pub use outbound::FlushOutcome;
 pub use outlet::Outlet;
+pub use tls::TlsSession;

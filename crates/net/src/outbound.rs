@@ -20,6 +20,14 @@ pub enum FlushOutcome {
     Failed(std::io::Error),
 }
 
+/// Empties a buffer whose content has been copied, and gives up a large one.
+pub(crate) fn empty(buffer: &mut Vec<u8>) {
+    if buffer.capacity() > BYTES_KEPT_MAX {
+        *buffer = Vec::new();
+    }
+    buffer.clear();
+}
+
 /// The outbound half of a connection's buffers.
 #[derive(Debug, Default)]
 pub(crate) struct Outbound {
@@ -47,6 +55,11 @@ impl Outbound {
     /// Copies output behind what there is.
     pub(crate) fn append(&mut self, bytes: &[u8]) {
         self.bytes.extend_from_slice(bytes);
+    }
+
+    /// Where output is written that comes in pieces: behind what there is.
+    pub(crate) const fn sink(&mut self) -> &mut Vec<u8> {
+        &mut self.bytes
     }
 
     /// Bytes that the socket has not taken yet.

@@ -65,6 +65,10 @@ pub struct ServerReport {
     pub run_id: String,
     /// Port for Redis clients.
     pub tcp_port: u16,
+    /// Port for Redis clients that speak TLS; 0: none.
+    pub tls_port: u16,
+    /// When the certificate of the process is no longer valid, in seconds since 1970; `None` without TLS.
+    pub certificate_expires: Option<i64>,
     /// Seconds since the process started.
     pub uptime_seconds: u64,
     /// It reads back what its disk holds, and takes no commands yet.
@@ -387,6 +391,9 @@ fn syros(report: &ServerReport, _: &Statistics, _: WallTime, text: &mut String) 
         None => line(text, "leader", "none"),
     }
     line(text, "quorum_silent_ms", report.silent_ms);
+    if let Some(expires) = report.certificate_expires {
+        line(text, "tls_certificate_expires", expires);
+    }
     if !report.disk.is_empty() {
         line(text, "disk", report.disk);
         line(text, "disk_free_inodes", report.disk_free_inodes);

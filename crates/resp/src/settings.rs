@@ -278,6 +278,7 @@ pub(crate) fn settings(shared: &Shared, report: &ServerReport) -> Vec<(&'static 
         ("proto-max-bulk-len", VALUE_BYTES_MAX.to_string()),
         ("requirepass", String::new()),
         ("save", String::new()),
+        ("tls-port", report.tls_port.to_string()),
         ("tcp-keepalive", String::from("300")),
     ]);
     settings.extend(CHANGEABLE.iter().map(|setting| {
@@ -297,7 +298,7 @@ pub(crate) fn settings(shared: &Shared, report: &ServerReport) -> Vec<(&'static 
 /// Settings of Redis that have one value here, which says how this server behaves. Limits of Redis's encodings are among
 /// them where there is a small form here, too: it has the limits of Redis's sample configuration. Limits of buffers are
 /// not: there is nothing here that they could be true of.
-const FIXED_SETTINGS: [(&str, &str); 70] = [
+const FIXED_SETTINGS: [(&str, &str); 69] = [
     ("aclfile", ""),
     ("acllog-max-len", "0"),
     ("activedefrag", "no"),
@@ -360,7 +361,6 @@ const FIXED_SETTINGS: [(&str, &str); 70] = [
     ("supervised", "no"),
     ("syslog-enabled", "no"),
     ("tls-cluster", "no"),
-    ("tls-port", "0"),
     ("tls-replication", "no"),
     ("unixsocket", ""),
     ("unixsocketperm", "0"),

@@ -11,6 +11,8 @@ use syros_resp::DebugAccess;
 use syros_types::{Configuration, EvictionSettings, FastQuorum, Group, InvalidGroupSize, ReplicaId};
 use syros_wire::Secret;
 
+use crate::tls_config::TlsConfig;
+
 /// Where Redis clients are listened for by default: Redis's own port, and nobody outside this machine.
 pub const REDIS_ADDRESS: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 6379);
 
@@ -42,9 +44,9 @@ pub struct NodeConfig {
     /// Where each replica listens for the others and for clients, as `host:port`, in the order of
     /// their ids. Host names are resolved anew at every attempt to connect.
     pub replicas: Vec<String>,
-    /// Where this node listens for Redis clients. Not used where a state machine of somebody's own takes the place of the
-    /// store of keys.
-    pub listen_redis: SocketAddr,
+    /// Where this node listens for Redis clients that do not speak TLS; `None`: nowhere. Not used where a state machine of
+    /// somebody's own takes the place of the store of keys.
+    pub listen_redis: Option<SocketAddr>,
     /// Where this node listens for replicas and Syros clients.
     pub listen_replicas: SocketAddr,
     /// The data directory.
@@ -54,6 +56,8 @@ pub struct NodeConfig {
     /// What all nodes of the cluster know and nobody else. Without one, anybody who reaches `listen_replicas` may
     /// say that it is a replica.
     pub secret: Option<Secret>,
+    /// TLS, if the node speaks it.
+    pub tls: Option<TlsConfig>,
     /// Settings of the replica.
     pub replica: replica::Config,
     /// Settings of the front end.
@@ -86,11 +90,12 @@ impl NodeConfig {
         Ok(Self {
             cluster,
             replicas,
-            listen_redis: REDIS_ADDRESS,
+            listen_redis: Some(REDIS_ADDRESS),
             listen_replicas,
             directory,
             first_start: None,
             secret: None,
+            tls: None,
             replica: replica_config(group, replica),
             front: FrontConfig::default(),
             store: StoreConfig::default(),
@@ -263,8 +268,10 @@ pub struct GatewayConfig {
     pub cluster: u64,
     /// As in [`NodeConfig`].
     pub replicas: Vec<String>,
-    /// Where the gateway listens for Redis clients.
-    pub listen_redis: SocketAddr,
+    /// Where the gateway listens for Redis clients that do not speak TLS; `None`: nowhere.
+    pub listen_redis: Option<SocketAddr>,
+    /// TLS, if the gateway speaks it.
+    pub tls: Option<TlsConfig>,
     /// How long the first replica may take to tell what cluster this is.
     pub connect_timeout: Duration,
     /// Settings of the front end.

@@ -71,7 +71,7 @@ pub(crate) struct OpenConnection {
     pub(crate) is_closing: bool,
     /// A client that may prove that it knows the cluster's secret.
     pub(crate) transcript: Option<Box<Transcript>>,
-    /// A client that has proved it.
+    /// A client that has proved it, or whose certificate says as much.
     pub(crate) is_authenticated: bool,
 }
 

@@ -27,6 +27,10 @@ const MERGED: usize = 64;
 /// trip, and many of these last until they are closed.
 const UNIDENTIFIED_MAX: usize = 256;
 
+/// TLS handshakes at a time: at a thousand a second, as many as take a whole round trip around the earth. Beyond, the oldest
+/// one is given up, so that nobody is kept out by those who begin and do not go on.
+const HANDSHAKES_MAX: usize = 512;
+
 /// What a process wants to have open.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Demand {
@@ -36,6 +40,8 @@ pub(crate) struct Demand {
     pub(crate) redis_clients: Option<usize>,
     /// Most connections of Syros clients; `None` where none can come.
     pub(crate) peer_clients: Option<usize>,
+    /// Some of its ports speak TLS.
+    pub(crate) has_tls: bool,
 }
 
 /// What a process may have open.
@@ -47,6 +53,8 @@ pub(crate) struct Descriptors {
     pub(crate) peer_clients: usize,
     /// Connections to the port for replicas whose other end has not said who it is.
     pub(crate) unidentified: usize,
+    /// Connections whose TLS handshake is under way.
+    pub(crate) handshakes: usize,
     /// Tables of one store on disk.
     pub(crate) tables: usize,
 }
@@ -66,10 +74,14 @@ impl Demand {
         if self.peer_clients.is_some() { UNIDENTIFIED_MAX } else { 0 }
     }
 
+    const fn handshakes(self) -> usize {
+        if self.has_tls { HANDSHAKES_MAX } else { 0 }
+    }
+
     /// Everything that is wanted.
     fn all(self) -> usize {
         let clients = self.redis_clients.unwrap_or(0) + self.peer_clients.unwrap_or(0);
-        self.files() + self.stores(TABLES) + self.unidentified() + clients
+        self.files() + self.stores(TABLES) + self.unidentified() + self.handshakes() + clients
     }
 
     /// Distributes so many files and connections. An error: the least that there must be.
@@ -77,8 +89,9 @@ impl Demand {
         let left = available.saturating_sub(self.files());
         // Where there is little, half of it is for clients at least.
         let unidentified = self.unidentified().min(left / 8);
+        let handshakes = self.handshakes().min(left / 8);
         let tables = if self.has_store { TABLES.min(left / 8) } else { 0 };
-        let room = left.saturating_sub(unidentified + self.stores(tables));
+        let room = left.saturating_sub(unidentified + handshakes + self.stores(tables));
         let (redis, peer) = (self.redis_clients.unwrap_or(0), self.peer_clients.unwrap_or(0));
         // Most clients are Redis's.
         let redis_clients = redis.min(if peer > 0 { room - room / 4 } else { room });
@@ -87,7 +100,7 @@ impl Demand {
         if !is_enough {
             return Err(self.files() + self.stores(TABLES / 32) + 16);
         }
-        Ok(Descriptors { redis_clients, peer_clients, unidentified, tables })
+        Ok(Descriptors { redis_clients, peer_clients, unidentified, handshakes, tables })
     }
 }
 
@@ -162,8 +175,13 @@ fn open_now() -> usize {
 mod tests {
     use super::*;
 
-    const NODE: Demand =
-        Demand { members: 3, has_store: false, redis_clients: Some(10_000), peer_clients: Some(10_000) };
+    const NODE: Demand = Demand {
+        members: 3,
+        has_store: false,
+        redis_clients: Some(10_000),
+        peer_clients: Some(10_000),
+        has_tls: false,
+    };
 
     #[test]
     fn who_needs_no_more_than_there_is_gets_all() {
@@ -174,6 +192,7 @@ mod tests {
                 redis_clients: 10_000,
                 peer_clients: 10_000,
                 unidentified: UNIDENTIFIED_MAX,
+                handshakes: 0,
                 tables,
             };
             assert_eq!(demand.share(demand.all()), Ok(all));
@@ -186,6 +205,7 @@ mod tests {
         let demands = [
             NODE,
             Demand { has_store: true, ..NODE },
+            Demand { has_tls: true, ..NODE },
             Demand { redis_clients: None, ..NODE },
             Demand { peer_clients: None, ..NODE },
             Demand { members: 9, redis_clients: Some(7), ..NODE },
@@ -198,9 +218,13 @@ mod tests {
                     continue;
                 };
                 enough += 1;
-                let Descriptors { redis_clients, peer_clients, unidentified, tables } = share;
-                let taken =
-                    demand.files() + demand.stores(tables) + unidentified + redis_clients + peer_clients;
+                let Descriptors { redis_clients, peer_clients, unidentified, handshakes, tables } = share;
+                let taken = demand.files()
+                    + demand.stores(tables)
+                    + unidentified
+                    + handshakes
+                    + redis_clients
+                    + peer_clients;
                 assert!(taken <= available, "{share:?} of {available}");
                 assert!(redis_clients <= demand.redis_clients.unwrap_or(0));
                 assert!(peer_clients <= demand.peer_clients.unwrap_or(0));

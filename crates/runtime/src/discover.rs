@@ -6,7 +6,10 @@ use std::net::{TcpStream, ToSocketAddrs};
 use std::time::{Duration, Instant};
 
 use syros_protocol::agreement::SharedSettings;
+use syros_tls::{BlockingStream, Credentials};
 use syros_wire::{Channel, Frame, HANDSHAKE_BYTES_MAX, Hello, Member, Sender, put_frame, split_frame};
+
+use crate::tls::LinksTls;
 
 /// An answer that takes longer is given up.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(2);
@@ -34,12 +37,15 @@ pub(crate) fn discover(
     replicas: &[String],
     cluster: u64,
     timeout: Duration,
+    tls: Option<&LinksTls>,
 ) -> Result<(u64, SharedSettings), DiscoverError> {
     let deadline = Instant::now() + timeout;
     loop {
         let mut problems = Vec::new();
         for (position, address) in replicas.iter().enumerate() {
-            match ask(address, cluster) {
+            let mut attempts = LinksTls::attempts(tls).map(|credentials| ask(address, cluster, credentials));
+            let first = attempts.next().unwrap_or_else(|| Err("it cannot be asked".to_owned()));
+            match first.or_else(|problem| attempts.next().unwrap_or(Err(problem))) {
                 Ok((cluster, member)) => {
                     let (settings, replica) = (member.settings, member.declaration.replica);
                     let problem = if settings.group.size() != replicas.len() {
@@ -65,18 +71,21 @@ pub(crate) fn discover(
 }
 
 /// Asks the process that listens at `address` (`host:port`) who it is.
-fn ask(address: &str, cluster: u64) -> Result<(u64, Member), String> {
+fn ask(address: &str, cluster: u64, credentials: Option<&Credentials>) -> Result<(u64, Member), String> {
     let mut last = "it has no address".to_owned();
     for candidate in address.to_socket_addrs().map_err(|error| error.to_string())? {
         match TcpStream::connect_timeout(&candidate, ANSWER_TIMEOUT) {
-            Ok(stream) => return greet(&stream, cluster),
+            Ok(socket) => {
+                let stream = BlockingStream::new(socket, credentials).map_err(|error| error.to_string())?;
+                return greet(stream, cluster);
+            }
             Err(error) => last = error.to_string(),
         }
     }
     Err(last)
 }
 
-fn greet(mut stream: &TcpStream, cluster: u64) -> Result<(u64, Member), String> {
+fn greet(mut stream: BlockingStream, cluster: u64) -> Result<(u64, Member), String> {
     let mut out = Vec::new();
     let ours = Hello { cluster, nonce: None, sender: Sender::Client };
     put_frame(&mut out, Channel::Handshake, |out| ours.encode(out));
@@ -90,11 +99,11 @@ fn greet(mut stream: &TcpStream, cluster: u64) -> Result<(u64, Member), String> 
 }
 
 /// Sends our side of the handshake and waits for the other.
-fn exchange(stream: &mut &TcpStream, ours: &[u8]) -> Result<Vec<u8>, String> {
-    let send = || {
-        stream.set_read_timeout(Some(ANSWER_TIMEOUT))?;
-        stream.set_write_timeout(Some(ANSWER_TIMEOUT))?;
-        (&**stream).write_all(ours)
+fn exchange(stream: &mut BlockingStream, ours: &[u8]) -> Result<Vec<u8>, String> {
+    let mut send = || {
+        stream.socket().set_read_timeout(Some(ANSWER_TIMEOUT))?;
+        stream.socket().set_write_timeout(Some(ANSWER_TIMEOUT))?;
+        stream.write_all(ours)
     };
     send().map_err(|error| error.to_string())?;
     let mut received = Vec::new();

@@ -66,7 +66,10 @@ mod tests {
         let (other_end, _) = listener.accept().unwrap();
         stream.set_nonblocking(true).unwrap();
         let stream = TcpStream::from_std(stream);
-        (Connection::register(stream, Limits::CLIENT, poll.registry(), Token(token)).unwrap(), other_end)
+        (
+            Connection::register(stream, Limits::CLIENT, poll.registry(), Token(token), None).unwrap(),
+            other_end,
+        )
     }
 
     fn read(stream: &mut std::net::TcpStream) -> String {

@@ -11,12 +11,22 @@ use syros_types::{Configuration, EvictionSettings, Instant, Now, View};
 
 use crate::local_replica::LocalReplica;
 use crate::statistics::Statistics;
+use crate::tls::ProcessTls;
+
+/// Where Redis clients are listened for; 0 for nowhere.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct RedisPorts {
+    pub(crate) plain: u16,
+    /// Those that speak TLS.
+    pub(crate) tls: u16,
+}
 
 /// What about a process never changes.
 #[derive(Clone, Debug)]
 pub(crate) struct ProcessDescription {
     pub(crate) run_id: String,
-    pub(crate) redis_port: u16,
+    pub(crate) redis_ports: RedisPorts,
+    pub(crate) tls: ProcessTls,
     pub(crate) configuration: Configuration,
     /// When the cluster acknowledges updates.
     pub(crate) durability: Durability,
@@ -69,18 +79,39 @@ pub(crate) struct ProcessState<'a> {
     now: Now,
 }
 
+impl ProcessState<'_> {
+    /// How the operations of this process's clients have been answered.
+    fn answered(&self) -> Vec<(&'static str, u64)> {
+        let (reads, writes) = (self.client.read_counts(), self.client.write_counts());
+        vec![
+            ("reads_by_leader", reads.leader),
+            ("reads_by_meta", reads.meta),
+            ("reads_by_quorum", reads.quorum),
+            ("reads_rinsed", reads.rinsed),
+            ("reads_referred", reads.referred),
+            ("reads_of_several_keys", reads.several),
+            ("reads_stale", reads.stale),
+            ("writes_by_quorum", writes.fast),
+            ("writes_by_leader", writes.leader),
+            ("writes_referred", writes.ordered),
+            ("damaged_frames", self.statistics.damaged_frames.get()),
+        ]
+    }
+}
+
 impl ServerInfo for ProcessState<'_> {
     fn report(&self) -> ServerReport {
-        let ProcessDescription { run_id, redis_port, configuration, durability, replicas, clients_max } =
+        let ProcessDescription { run_id, redis_ports, tls, configuration, durability, replicas, clients_max } =
             self.description;
         let statistics = self.statistics;
-        let (mut view, reads) = (self.client.view(), self.client.read_counts());
-        let writes = self.client.write_counts();
+        let mut view = self.client.view();
         let mut report = ServerReport {
             version: env!("CARGO_PKG_VERSION").to_owned(),
             process_id: std::process::id(),
             run_id: run_id.clone(),
-            tcp_port: *redis_port,
+            tcp_port: redis_ports.plain,
+            tls_port: redis_ports.tls,
+            certificate_expires: tls.expires(),
             // The clock counts from the start of the process.
             uptime_seconds: self.now.instant.since(Instant(0)).as_secs(),
             clients: self.clients as u64,
@@ -106,19 +137,7 @@ impl ServerInfo for ProcessState<'_> {
             fast_quorum: self.client.rule().mode.to_string(),
             group_size: configuration.size() as u64,
             replica_addresses: replicas.clone(),
-            answered: vec![
-                ("reads_by_leader", reads.leader),
-                ("reads_by_meta", reads.meta),
-                ("reads_by_quorum", reads.quorum),
-                ("reads_rinsed", reads.rinsed),
-                ("reads_referred", reads.referred),
-                ("reads_of_several_keys", reads.several),
-                ("reads_stale", reads.stale),
-                ("writes_by_quorum", writes.fast),
-                ("writes_by_leader", writes.leader),
-                ("writes_referred", writes.ordered),
-                ("damaged_frames", statistics.damaged_frames.get()),
-            ],
+            answered: self.answered(),
             leader: Some(configuration.leader(view).0).filter(|_| !self.is_cut_off),
             ..ServerReport::default()
         };

@@ -40,6 +40,9 @@ mod start_error;
 mod statistics;
 mod stop;
 mod store;
+mod tls;
+mod tls_config;
+mod tls_handshakes;
 mod trace;
 mod yield_policy;
 
@@ -60,5 +63,7 @@ pub use stop::Stopper;
 pub use store::StoreError;
 pub use syros_protocol::replica::Durability;
 pub use syros_resp::DebugAccess;
+pub use syros_tls::{ClientCertificates, Files as TlsFiles};
 pub use syros_types::{FastQuorum, ReplicaId};
 pub use syros_wire::{Secret, SecretLength};
+pub use tls_config::{NodesTls, TlsConfig};

@@ -13,10 +13,12 @@ use std::thread;
 use std::time::{Duration, Instant as SystemInstant};
 
 use mio::Waker;
+use syros_client::Access;
 use syros_protocol::message::{RoleName, StatusReport};
 use syros_types::{Group, ReplicaId, WallTime};
 
 use crate::clock::Clock;
+use crate::tls::LinksTls;
 use crate::trace::COMPLAINT_INTERVAL;
 
 /// How long a member's turn to start anew is. Two clocks may differ by half of it.
@@ -35,6 +37,7 @@ pub(crate) struct OtherMembers {
     pub(crate) me: ReplicaId,
     /// Where the replicas listen, in the order of their positions.
     pub(crate) replicas: Vec<String>,
+    pub(crate) tls: Option<LinksTls>,
 }
 
 impl OtherMembers {
@@ -61,7 +64,13 @@ impl OtherMembers {
                 continue;
             }
             let resolved = address.to_socket_addrs().ok().and_then(|mut addresses| addresses.next());
-            let report = resolved.and_then(|address| syros_client::status(address, STATUS_TIMEOUT).ok());
+            let ask = |address| {
+                LinksTls::attempts(self.tls.as_ref()).find_map(|credentials| {
+                    let access = Access { credentials, secret: None };
+                    syros_client::status(address, access, STATUS_TIMEOUT).ok()
+                })
+            };
+            let report = resolved.and_then(ask);
             well += usize::from(report.is_some_and(|report| is_well(&report)));
             go_on()?;
         }
@@ -154,7 +163,7 @@ mod tests {
         let turn = u64::try_from(TURN.as_micros()).unwrap();
         let begins = [0, 1, 2].map(|position| {
             let me = ReplicaId(position);
-            let others = OtherMembers { group: Group::new(3).unwrap(), me, replicas: Vec::new() };
+            let others = OtherMembers { group: Group::new(3).unwrap(), me, replicas: Vec::new(), tls: None };
             let ours: Vec<u64> =
                 (0..6 * turn).step_by(1000).filter(|micros| others.is_our_turn(WallTime(*micros))).collect();
             assert_eq!(ours.len() as u64, turn / 1000, "two halves of turns");

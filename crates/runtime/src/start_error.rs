@@ -3,6 +3,7 @@
 use std::fmt;
 use std::io;
 
+use syros_tls::TlsError;
 use syros_types::InvalidGroupSize;
 
 use crate::config::EngineKind;
@@ -39,6 +40,8 @@ pub enum StartError {
     },
     /// A port cannot be listened on.
     Listen(ListenError),
+    /// There is no TLS.
+    Tls(TlsError),
     /// No replica tells what cluster this is.
     Discover(DiscoverError),
     /// The system lacks something that every process needs.
@@ -71,6 +74,7 @@ impl fmt::Display for StartError {
             ),
             Self::Log { directory, source } => write!(f, "directory {}: {source}", directory.display()),
             Self::Listen(error) => error.fmt(f),
+            Self::Tls(error) => write!(f, "TLS: {error}"),
             Self::Discover(error) => error.fmt(f),
             Self::System { what, source } => write!(f, "cannot get {what}: {source}"),
         }

@@ -5,8 +5,11 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use clap::Args;
+use syros_cli::tls::TlsOptions;
 use syros_cli::{check_address, signals};
-use syros_runtime::{FrontConfig, GatewayConfig, GatewayNode, REDIS_ADDRESS};
+use syros_runtime::{
+    ClientCertificates, FrontConfig, GatewayConfig, GatewayNode, NodesTls, REDIS_ADDRESS, TlsConfig,
+};
 use syros_types::{ReadPolicy, WritePolicy};
 
 use crate::config::{CONNECTIONS, listening_address};
@@ -17,15 +20,24 @@ use crate::logger;
 #[command(after_help = "Examples:
   syros gateway --cluster db1:7379,db2:7379,db3:7379 --port 6379
   redis-cli -p 6379 SET greeting hello
+  syros gateway --cluster db1:7379,db2:7379,db3:7379 --tls gateway-tls --port 0 --tls-port 6380
 
 A gateway on the host of the application saves the network hop to a node: a SET takes one round trip.")]
 pub(crate) struct Options {
     /// Where the replicas listen for each other, in the order of their ids, as host:port
     #[arg(long, value_name = "H:P,..", value_delimiter = ',', required = true, value_parser = parse_address)]
     cluster: Vec<String>,
-    /// Port for Redis clients
+    /// Port for Redis clients; 0: none, where there is --tls-port
     #[arg(long, value_name = "PORT", default_value_t = REDIS_ADDRESS.port())]
     port: u16,
+    /// Port for Redis clients that speak TLS [default: none]
+    #[arg(long, value_name = "PORT", requires = "tls", value_parser = clap::value_parser!(u16).range(1..))]
+    tls_port: Option<u16>,
+    /// Whether Redis clients that speak TLS show certificates: required, optional or none
+    #[arg(long, value_name = "WHETHER", default_value = "required", value_parser = parse_client_certificates)]
+    client_certificates: ClientCertificates,
+    #[command(flatten)]
+    tls: TlsOptions,
     /// IP address to listen on. There is no authentication: anything but loopback is open to everybody
     #[arg(long, value_name = "IP", default_value_t = REDIS_ADDRESS.ip())]
     bind: IpAddr,
@@ -55,6 +67,11 @@ fn parse_address(text: &str) -> Result<String, String> {
     check_address(text).map(|()| text.to_owned())
 }
 
+fn parse_client_certificates(text: &str) -> Result<ClientCertificates, String> {
+    let found = ClientCertificates::ALL.into_iter().find(|(name, _)| *name == text);
+    found.map(|(_, whether)| whether).ok_or_else(|| "required, optional or none is expected".to_owned())
+}
+
 fn parse_metrics(text: &str) -> Result<SocketAddr, String> {
     listening_address(text)
         .ok_or_else(|| "an IP address and port is expected, such as 127.0.0.1:9121".to_owned())
@@ -73,14 +90,23 @@ pub(crate) fn run(options: &Options) -> Result<ExitCode, String> {
     let mut front = FrontConfig { connections_max: options.connections, ..FrontConfig::default() };
     (front.client.read_policy, front.client.write_policy) = (options.reads, options.writes);
     front.listen_metrics = options.metrics;
-    let listen_redis = SocketAddr::new(options.bind, options.port);
-    if options.metrics == Some(listen_redis) {
+    let listen_redis = (options.port > 0).then(|| SocketAddr::new(options.bind, options.port));
+    if listen_redis.is_none() && options.tls_port.is_none() {
+        return Err("--port 0 leaves no port for Redis clients: give --tls-port".to_owned());
+    }
+    if let Some(listen_redis) = listen_redis.filter(|address| options.metrics == Some(*address)) {
         return Err(format!("--metrics {listen_redis} is where Redis clients are listened for, too"));
     }
     let config = GatewayConfig {
         cluster: options.cluster_id,
         replicas: options.cluster.clone(),
         listen_redis,
+        tls: options.tls.files().map(|files| TlsConfig {
+            files,
+            listen_redis: options.tls_port.map(|port| SocketAddr::new(options.bind, port)),
+            redis_clients: options.client_certificates,
+            nodes: NodesTls::Required,
+        }),
         connect_timeout: Duration::from_secs(options.connect_timeout),
         front,
     };

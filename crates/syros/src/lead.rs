@@ -5,7 +5,8 @@ use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
 use clap::Args;
-use syros_client::StatusReport;
+use syros_cli::tls::TlsOptions;
+use syros_client::{Access, StatusReport};
 use syros_protocol::message::RoleName;
 use syros_runtime::REDIS_ADDRESS;
 use syros_types::{ReplicaId, View};
@@ -37,13 +38,18 @@ pub(crate) struct Options {
     /// File with the cluster's secret, if the nodes have one (secret-file in their configuration)
     #[arg(long, value_name = "FILE")]
     secret_file: Option<PathBuf>,
+    #[command(flatten)]
+    tls: TlsOptions,
 }
 
 /// Has a replica take over, and waits until it has.
 pub(crate) fn run(options: &Options) -> Result<ExitCode, String> {
     let id = options.id;
     let secret = options.secret_file.as_deref().map(secret::read).transpose()?;
-    let replicas = replicas_of(&options.addr)?;
+    let credentials = options.tls.credentials()?;
+    let access = Access { secret: secret.as_ref(), credentials: credentials.as_ref() };
+    let query = |address: &str| query(address, access);
+    let replicas = replicas_of(&options.addr, access.credentials)?;
     let Some(next) = replicas.get(usize::from(id)) else {
         return Err(format!(
             "there is no replica {id}: the cluster has replicas 0 to {}",
@@ -58,9 +64,7 @@ pub(crate) fn run(options: &Options) -> Result<ExitCode, String> {
     let leads = |address: &&String| query(address).is_ok_and(|report| report.role == RoleName::Leader);
     let leader = replicas.iter().find(leads).ok_or("no replica leads at the moment; try again")?;
     let began = Instant::now();
-    order(leader, |address| {
-        syros_client::hand_over(address, ReplicaId(id), secret.as_ref(), ANSWER_TIMEOUT)
-    })?;
+    order(leader, |address| syros_client::hand_over(address, ReplicaId(id), access, ANSWER_TIMEOUT))?;
     let led = poll(LEAD_TIMEOUT, || match query(next) {
         Ok(StatusReport { role: RoleName::Leader, view, .. }) => Some(view),
         _ => None,

@@ -1,6 +1,7 @@
 //! The `syros` binary: subcommands and wiring, no protocol.
 #![forbid(unsafe_code)]
 
+mod certificate;
 mod config;
 mod dev;
 mod gateway;
@@ -46,6 +47,8 @@ enum Subcommands {
     Lead(lead::Options),
     /// Show or change which updates take one round trip, while the cluster serves
     Mode(mode::Options),
+    /// Make certificates, for nodes and clients that speak TLS
+    Certificate(certificate::Options),
     /// Show what a data directory holds and what is wrong with it, without changing it
     Inspect(inspect::Options),
 }
@@ -89,6 +92,7 @@ fn main() -> ExitCode {
         Subcommands::Status(options) => status::run(&options),
         Subcommands::Lead(options) => lead::run(&options),
         Subcommands::Mode(options) => mode::run(&options),
+        Subcommands::Certificate(options) => certificate::run(&options),
         Subcommands::Inspect(options) => Ok(inspect::run(&options)),
     };
     let status = result.unwrap_or_else(|problem| logger::fail(&problem));

@@ -5,7 +5,8 @@ use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
 use clap::{Args, ValueEnum};
-use syros_client::{Endpoint, StatusError, StatusReport};
+use syros_cli::tls::TlsOptions;
+use syros_client::{Access, Endpoint, StatusError, StatusReport};
 use syros_protocol::message::RoleName;
 use syros_runtime::REDIS_ADDRESS;
 use syros_types::{FastQuorum, View};
@@ -47,6 +48,8 @@ pub(crate) struct Options {
     /// File with the cluster's secret, if the nodes have one (secret-file in their configuration)
     #[arg(long, value_name = "FILE")]
     secret_file: Option<PathBuf>,
+    #[command(flatten)]
+    tls: TlsOptions,
 }
 
 /// The modes that the mode of a running cluster can be changed to.
@@ -68,9 +71,11 @@ impl From<Mode> for FastQuorum {
 /// Shows the mode, or has the leader change it and waits until it has.
 pub(crate) fn run(options: &Options) -> Result<ExitCode, String> {
     let secret = options.secret_file.as_deref().map(secret::read).transpose()?;
-    let replicas = replicas_of(&options.addr)?;
+    let credentials = options.tls.credentials()?;
+    let access = Access { secret: secret.as_ref(), credentials: credentials.as_ref() };
+    let replicas = replicas_of(&options.addr, access.credentials)?;
     // One that has just died has a successor within a second.
-    let Some((leader, report)) = poll(LEADER_TIMEOUT, || leader_of(reports_of(&replicas))) else {
+    let Some((leader, report)) = poll(LEADER_TIMEOUT, || leader_of(reports_of(&replicas, access))) else {
         return Err(format!(
             "no replica has led for {} s: too few may be there; syros status tells",
             LEADER_TIMEOUT.as_secs()
@@ -90,14 +95,14 @@ pub(crate) fn run(options: &Options) -> Result<ExitCode, String> {
             "the mode of a cluster with {present} cannot be changed: only majority and mixed become each other"
         ));
     }
-    refuse_old_builds(&replicas)?;
+    refuse_old_builds(&replicas, access)?;
     let ask = |leader: &str| {
-        order(leader, |address| syros_client::change_mode(address, mode, secret.as_ref(), ANSWER_TIMEOUT))
+        order(leader, |address| syros_client::change_mode(address, mode, access, ANSWER_TIMEOUT))
     };
     ask(leader)?;
     let mut asked_at = Instant::now();
     let changed = poll(CHANGE_TIMEOUT, || {
-        let reports = reports_of(&replicas);
+        let reports = reports_of(&replicas, access);
         if let Some(view) = view_of_majority(&reports, replicas.len(), mode) {
             return Some(Ok(view));
         }
@@ -136,8 +141,8 @@ fn view_of(report: &StatusReport, mode: FastQuorum) -> Option<u64> {
 }
 
 /// What the replicas say that answer.
-fn reports_of(replicas: &[String]) -> Vec<(&String, StatusReport)> {
-    replicas.iter().filter_map(|replica| Some((replica, query(replica).ok()?))).collect()
+fn reports_of<'a>(replicas: &'a [String], access: Access<'_>) -> Vec<(&'a String, StatusReport)> {
+    replicas.iter().filter_map(|replica| Some((replica, query(replica, access).ok()?))).collect()
 }
 
 /// The replica that leads, and what it says.
@@ -148,10 +153,11 @@ fn leader_of(reports: Vec<(&String, StatusReport)>) -> Option<(&String, StatusRe
 }
 
 /// A replica whose build knows of no such change would be left behind by it.
-fn refuse_old_builds(replicas: &[String]) -> Result<(), String> {
+fn refuse_old_builds(replicas: &[String], access: Access<'_>) -> Result<(), String> {
     for (id, replica) in replicas.iter().enumerate() {
-        let knows =
-            |endpoint: Endpoint| syros_client::knows_changes_of_mode(endpoint.current(), ANSWER_TIMEOUT);
+        let knows = |endpoint: Endpoint| {
+            syros_client::knows_changes_of_mode(endpoint.current(), access, ANSWER_TIMEOUT)
+        };
         match Endpoint::resolve(replica).map_err(StatusError::Io).and_then(knows) {
             Ok(()) => {}
             Err(error @ StatusError::TooOld { .. }) => {

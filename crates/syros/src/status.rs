@@ -8,9 +8,11 @@ use std::time::{Duration, Instant};
 
 use clap::Args;
 use syros_cli::check_address;
-use syros_client::{Endpoint, StatusError, StatusReport};
+use syros_cli::tls::TlsOptions;
+use syros_client::{Access, Credentials, Endpoint, StatusError, StatusReport};
 use syros_protocol::message::RoleName;
 use syros_runtime::REDIS_ADDRESS;
+use syros_tls::BlockingStream;
 use syros_types::View;
 
 /// A node that does not answer within this time counts as down.
@@ -28,6 +30,7 @@ const INFO_BYTES_MAX: u64 = 1 << 20;
   syros status                                   the cluster of the node at 127.0.0.1:6379
   syros status --addr db1:6379,db2:6379 --json   whichever of them answers tells about all replicas
   syros status --replicas db1:7379,db2:7379      exactly these replicas, by their own ports
+  syros status --tls ~/syros-admin               where the nodes speak TLS
 
 Exit status 0: all replicas take part, one of them leads with a majority, and all disks take writes; 1: something of
 that is not so, and a line says what.")]
@@ -41,6 +44,8 @@ pub(crate) struct Options {
     /// One JSON object per line
     #[arg(long)]
     json: bool,
+    #[command(flatten)]
+    tls: TlsOptions,
 }
 
 pub(crate) fn parse_address(text: &str) -> Result<String, String> {
@@ -49,13 +54,18 @@ pub(crate) fn parse_address(text: &str) -> Result<String, String> {
 
 /// Prints the status of all replicas of a cluster.
 pub(crate) fn run(options: &Options) -> Result<ExitCode, String> {
-    let replicas =
-        if options.replicas.is_empty() { replicas_of(&options.addr)? } else { options.replicas.clone() };
+    let credentials = options.tls.credentials()?;
+    let access = Access { credentials: credentials.as_ref(), secret: None };
+    let replicas = if options.replicas.is_empty() {
+        replicas_of(&options.addr, access.credentials)?
+    } else {
+        options.replicas.clone()
+    };
     let mut problems = Vec::new();
     let mut has_leader = false;
     let (mut without_memory, mut majority) = (0, usize::MAX);
     for address in &replicas {
-        let report = query(address);
+        let report = query(address, access);
         has_leader |= report.as_ref().is_ok_and(leads);
         if let Ok(StatusReport { role: RoleName::Recovering, replicas, .. }) = &report {
             without_memory += 1;
@@ -78,9 +88,9 @@ pub(crate) fn run(options: &Options) -> Result<ExitCode, String> {
 }
 
 /// Asks a replica, at the address where it listens for others.
-pub(crate) fn query(address: &str) -> Result<StatusReport, String> {
+pub(crate) fn query(address: &str, access: Access<'_>) -> Result<StatusReport, String> {
     let endpoint = Endpoint::resolve(address).map_err(|error| error.to_string())?;
-    syros_client::status(endpoint.current(), ANSWER_TIMEOUT).map_err(|error| error.to_string())
+    syros_client::status(endpoint.current(), access, ANSWER_TIMEOUT).map_err(|error| error.to_string())
 }
 
 /// Has the leader, at the address where it listens for others, do what only those may ask for who know the secret.
@@ -243,10 +253,19 @@ pub(crate) fn json_text(text: &str) -> String {
 }
 
 /// Where the replicas of a cluster listen, as the first node or gateway that answers says.
-pub(crate) fn replicas_of(addresses: &[String]) -> Result<Vec<String>, String> {
+pub(crate) fn replicas_of(
+    addresses: &[String],
+    credentials: Option<&Credentials>,
+) -> Result<Vec<String>, String> {
     let mut problems = Vec::new();
     for address in addresses {
-        match info(address).map(|text| replicas_in(&text)) {
+        // The port may be the one without TLS, though nodes speak TLS to each other. What is asked is no secret.
+        let answer = info(address, None);
+        let answer = match credentials {
+            Some(credentials) => answer.or_else(|_| info(address, Some(credentials))),
+            None => answer,
+        };
+        match answer.map(|text| replicas_in(&text)) {
             Ok(replicas) if !replicas.is_empty() => return Ok(replicas),
             Ok(_) => problems.push(format!("{address}: no node of Syros answers there")),
             Err(problem) => problems.push(format!("{address}: {problem}")),
@@ -265,8 +284,9 @@ fn replicas_in(info: &str) -> Vec<String> {
 }
 
 /// The Syros section of INFO, over the Redis protocol.
-fn info(address: &str) -> Result<String, String> {
-    let mut stream = connect(address)?;
+fn info(address: &str, credentials: Option<&Credentials>) -> Result<String, String> {
+    let mut stream =
+        BlockingStream::new(connect(address)?, credentials).map_err(|error| error.to_string())?;
     stream.write_all(b"INFO syros\r\n").map_err(|error| error.to_string())?;
     let mut reader = BufReader::new(stream.take(INFO_BYTES_MAX));
     let mut head = String::new();

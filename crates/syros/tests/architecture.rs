@@ -19,8 +19,9 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
     ("values", &["types", "tree"]),
     ("storage", &["types", "values", "commands"]),
     ("lsm", &["types", "storage"]),
+    ("tls", &["types"]),
     ("net", &["types", "wire"]),
-    ("client", &["types", "machine", "protocol", "wire", "net", "commands"]),
+    ("client", &["types", "machine", "protocol", "wire", "net", "tls", "commands"]),
     ("resp", &["types", "commands", "scripts"]),
     ("metrics", &["resp"]),
     ("snapshot", &["types", "protocol", "wire", "wal", "storage"]),
@@ -28,8 +29,8 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
     (
         "runtime",
         &[
-            "types", "machine", "protocol", "wire", "net", "wal", "commands", "storage", "lsm", "snapshot",
-            "node", "resp", "metrics", "client",
+            "types", "machine", "protocol", "wire", "net", "tls", "wal", "commands", "storage", "lsm",
+            "snapshot", "node", "resp", "metrics", "client",
         ],
     ),
     ("checker", &["types"]),
@@ -57,8 +58,11 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
     ("model", &["types", "protocol", "node", "storage"]),
     ("fuzz", &["types", "protocol", "wire", "values", "commands", "storage", "wal", "resp"]),
     ("bench", &["types", "protocol", "wire", "net", "client", "commands", "regions", "relay", "experiment"]),
-    ("cli", &["types", "protocol", "runtime", "regions", "settings"]),
-    ("syros", &["types", "logging", "protocol", "runtime", "client", "cli", "regions", "relay", "settings"]),
+    ("cli", &["types", "protocol", "runtime", "tls", "regions", "settings"]),
+    (
+        "syros",
+        &["types", "logging", "protocol", "runtime", "client", "tls", "cli", "regions", "relay", "settings"],
+    ),
     (
         "lab",
         &[

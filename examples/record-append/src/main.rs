@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand};
 use record_append::Files;
-use syros_client::{Options, ReadPolicy, StatusReport};
+use syros_client::{Access, Options, ReadPolicy, StatusReport};
 
 /// How long a node may take to say how it is.
 const STATUS_PATIENCE: Duration = Duration::from_secs(2);
@@ -185,7 +185,7 @@ fn run(command: Command) -> Result<(), String> {
             let address = node.to_socket_addrs().ok().and_then(|mut addresses| addresses.next());
             let address = address.ok_or_else(|| format!("{node} is no address, or nobody knows it"))?;
             print(
-                match syros_client::status(address, STATUS_PATIENCE) {
+                match syros_client::status(address, Access::default(), STATUS_PATIENCE) {
                     Ok(status) => {
                         let StatusReport { role, view, applied, .. } = status;
                         format!("{node}\t{role} of view {view}, has executed {applied} entries")

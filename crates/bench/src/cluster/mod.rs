@@ -14,7 +14,7 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::Instant;
-use syros_client::{StatusReport, status};
+use syros_client::{Access, StatusReport, status};
 use syros_protocol::message::RoleName;
 use syros_regions::Regions;
 use syros_relay::Relay;
@@ -224,7 +224,8 @@ impl Cluster {
     /// [`Error::HandOver`] if it does not answer.
     pub fn hand_over(&self, leader: usize) -> Result<(), Error> {
         let next = ReplicaId(((leader + 1) % self.addresses.len()) as u8);
-        let asked = syros_client::hand_over(self.addresses[leader], next, None, Duration::from_secs(2));
+        let asked =
+            syros_client::hand_over(self.addresses[leader], next, Access::default(), Duration::from_secs(2));
         asked.map(drop).map_err(|error| Error::HandOver(leader, error))
     }
 
@@ -288,7 +289,10 @@ impl Cluster {
     /// What every replica says of itself; `None` for those that do not answer.
     #[must_use]
     pub fn reports(&self) -> Vec<Option<StatusReport>> {
-        self.addresses.iter().map(|address| status(*address, STATUS_TIMEOUT).ok()).collect()
+        self.addresses
+            .iter()
+            .map(|address| status(*address, Access::default(), STATUS_TIMEOUT).ok())
+            .collect()
     }
 
     /// The leader of the newest view that has one.

@@ -2,7 +2,7 @@
 
 use crate::fake::{Identity, cluster, cluster_of, start};
 use std::time::Duration;
-use syros_client::{Client, ConnectError, LinkError, Options, status};
+use syros_client::{Access, Client, ConnectError, LinkError, Options, status};
 use syros_types::{FastQuorum, InvalidGroupSize, ReplicaId};
 use syros_wire::{HelloError, VERSION, VERSION_MIN};
 
@@ -74,7 +74,7 @@ fn another_version_is_refused_by_name() {
     let error = Client::connect(&cluster.addresses, impatient()).unwrap().wait().unwrap_err();
     let text = error.to_string();
     assert!(text.contains(&refusal), "{text}");
-    let error = status(cluster.addresses[0], Duration::from_secs(1)).unwrap_err();
+    let error = status(cluster.addresses[0], Access::default(), Duration::from_secs(1)).unwrap_err();
     assert_eq!(error.to_string(), refusal);
 }
 
@@ -117,6 +117,6 @@ fn replicas_must_agree_with_each_other() {
 #[test]
 fn a_status_report_can_be_had_without_a_client() {
     let cluster = cluster(3);
-    let report = status(cluster.addresses[2], Duration::from_secs(5)).unwrap();
+    let report = status(cluster.addresses[2], Access::default(), Duration::from_secs(5)).unwrap();
     assert_eq!((report.replica, report.replicas, report.applied), (2, 3, 42));
 }

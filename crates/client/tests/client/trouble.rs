@@ -4,7 +4,9 @@ use crate::fake::{Mood, cluster};
 use std::io::ErrorKind;
 use std::net::TcpListener;
 use std::time::{Duration, Instant};
-use syros_client::{Busy, Client, ConnectError, Error, LinkError, Options, Settings, StatusError, status};
+use syros_client::{
+    Access, Busy, Client, ConnectError, Error, LinkError, Options, Settings, StatusError, status,
+};
 
 fn hasty() -> Options {
     let settings = Settings { give_up_after: Duration::from_millis(300), ..Settings::default() };
@@ -83,7 +85,10 @@ fn without_replicas_everything_says_so() {
         other => panic!("{other:?}"),
     }
     assert!(started.elapsed() < Duration::from_secs(3));
-    assert!(matches!(status(cluster.addresses[0], Duration::from_secs(1)), Err(StatusError::Io(_))));
+    assert!(matches!(
+        status(cluster.addresses[0], Access::default(), Duration::from_secs(1)),
+        Err(StatusError::Io(_))
+    ));
 }
 
 #[test]
@@ -99,7 +104,7 @@ fn operations_outlive_their_handles() {
 fn a_silent_replica_has_no_status() {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();
-    match status(address, Duration::from_millis(100)) {
+    match status(address, Access::default(), Duration::from_millis(100)) {
         Err(StatusError::Io(error)) => assert_eq!(error.kind(), ErrorKind::TimedOut),
         other => panic!("{other:?}"),
     }

@@ -12,10 +12,12 @@ mod peers;
 mod progress;
 
 use std::process::ExitCode;
+use std::sync::Arc;
 use std::time::Duration;
 
 use clap::{Args, Subcommand};
 use syros_bench::Report;
+use syros_cli::tls::TlsOptions;
 use syros_cli::{check_address, parse_bytes, parse_duration};
 use syros_client::{Endpoint, ReadPolicy, Settings, WritePolicy};
 use syros_experiment::Distribution;
@@ -98,6 +100,8 @@ struct WriteOptions {
     /// Seed of the choice of keys
     #[arg(long, value_name = "N", default_value_t = 1)]
     seed: u64,
+    #[command(flatten)]
+    tls: TlsOptions,
     /// Processes on this machine whose CPU time is measured: those of the replicas
     #[arg(long, value_name = "PID,..", value_delimiter = ',')]
     replica_pids: Vec<u32>,
@@ -140,8 +144,10 @@ fn write(write: &WriteOptions) -> Result<ExitCode, String> {
         value_bytes: usize::try_from(write.value_bytes).unwrap_or(usize::MAX),
         keys: write.keys,
         distribution: write.distribution,
-        client: Settings { read_policy: write.reads, write_policy: write.writes, ..Settings::default() }
-            .into(),
+        client: syros_client::Options {
+            credentials: write.tls.credentials()?.map(Arc::new),
+            ..Settings { read_policy: write.reads, write_policy: write.writes, ..Settings::default() }.into()
+        },
         reads_percent: write.reads_percent,
         warm_up: write.warm_up,
         duration: write.duration,

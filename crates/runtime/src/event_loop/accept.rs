@@ -6,14 +6,15 @@ use std::time::Duration;
 
 use mio::net::{TcpListener, TcpStream};
 use mio::{Registry, Token};
-use syros_net::{Connection, Limits};
+use syros_net::{Connection, Limits, TlsSession};
 use syros_resp::Identity;
 use syros_types::Instant;
 
-use super::{EventLoop, REDIS_LISTENER, REPLICA_LISTENER};
+use super::{EventLoop, REDIS_LISTENER, REDIS_TLS_LISTENER, REPLICA_LISTENER};
 use crate::config::GREETING_TIMEOUT;
 use crate::connection::{ConnectionEntry, ConnectionKind, OpenConnection};
 use crate::socket::{ListenError, configure, configure_link, is_exhausted, listen};
+use crate::tls_handshakes::{Accepted, Greeted, Guard, TlsHandshakes};
 
 /// Connections accepted from one listener in one turn; those that are there already have work to do.
 const ACCEPTS_PER_TURN: usize = 64;
@@ -36,6 +37,8 @@ pub(crate) struct Listener {
     pub(crate) is_ready: bool,
     /// Accepting is pointless before this.
     again_at: Instant,
+    /// Who comes has to show itself by TLS first.
+    guard: Option<Guard>,
 }
 
 impl Listener {
@@ -44,12 +47,13 @@ impl Listener {
         purpose: &'static str,
         registry: &Registry,
         token: Token,
+        guard: Option<Guard>,
     ) -> Result<Self, ListenError> {
         let mut socket = listen(address, purpose)?;
         let failed = |source| ListenError { address, purpose, source };
         registry.register(&mut socket, token, mio::Interest::READABLE).map_err(failed)?;
         let address = socket.local_addr().map_err(failed)?;
-        Ok(Self { socket, address, is_ready: false, again_at: Instant(0) })
+        Ok(Self { socket, address, is_ready: false, again_at: Instant(0), guard })
     }
 
     /// The same socket, for a thread that accepts while no event loop does.
@@ -67,13 +71,14 @@ impl EventLoop {
     pub(super) const fn listener(&mut self, token: Token) -> Option<&mut Listener> {
         match token {
             REDIS_LISTENER => self.redis_listener.as_mut(),
+            REDIS_TLS_LISTENER => self.redis_tls_listener.as_mut(),
             _ => self.replica_listener.as_mut(),
         }
     }
 
     /// True if a connection may be waiting that can be accepted at once.
     pub(super) fn wants_to_accept(&self) -> bool {
-        [&self.redis_listener, &self.replica_listener].into_iter().flatten().any(Listener::wants_to_accept)
+        self.listeners().any(Listener::wants_to_accept)
     }
 
     /// When to try again to accept what could not be.
@@ -81,18 +86,41 @@ impl EventLoop {
         let deadline = |listener: &Listener| {
             if listener.is_ready { listener.again_at } else { Instant::NEVER }
         };
-        let listeners = [&self.redis_listener, &self.replica_listener];
-        listeners.into_iter().flatten().map(deadline).min().unwrap_or(Instant::NEVER)
+        self.listeners().map(deadline).min().unwrap_or(Instant::NEVER)
+    }
+
+    fn listeners(&self) -> impl Iterator<Item = &Listener> {
+        [&self.redis_listener, &self.redis_tls_listener, &self.replica_listener].into_iter().flatten()
     }
 
     /// Accepts connections that wait.
     pub(super) fn accept_waiting(&mut self) {
-        for token in [REDIS_LISTENER, REPLICA_LISTENER] {
+        for token in [REDIS_LISTENER, REDIS_TLS_LISTENER, REPLICA_LISTENER] {
+            let guard = self.listener(token).and_then(|listener| listener.guard);
             for _ in 0..ACCEPTS_PER_TURN {
                 let Some((stream, peer)) = self.accept(token) else { break };
-                self.admit(token, stream, peer);
+                let accepted = Accepted { listener: token, stream, peer };
+                match (guard, &self.tls_handshakes) {
+                    (None, _) => self.admit(accepted, None),
+                    (Some(guard), Some(handshakes)) => handshakes.begin(accepted, guard),
+                    // Nobody can show who he is any more.
+                    (Some(_), None) => {}
+                }
             }
         }
+        for _ in 0..ACCEPTS_PER_TURN {
+            let Some(Greeted { accepted, session }) =
+                self.tls_handshakes.as_ref().and_then(TlsHandshakes::pop)
+            else {
+                return;
+            };
+            // Not if the port was closed meanwhile.
+            if self.listener(accepted.listener).is_some() {
+                self.admit(accepted, session);
+            }
+        }
+        // There may be more, and no other event tells of them.
+        let _ = self.waker.wake();
     }
 
     /// Accepts the next connection of a listener, if there is one.
@@ -119,8 +147,9 @@ impl EventLoop {
     }
 
     /// Takes in a connection that was accepted.
-    pub(super) fn admit(&mut self, token: Token, mut stream: TcpStream, peer: SocketAddr) {
-        let is_redis = token == REDIS_LISTENER;
+    fn admit(&mut self, accepted: Accepted, session: Option<TlsSession>) {
+        let Accepted { listener, mut stream, peer } = accepted;
+        let is_redis = listener != REPLICA_LISTENER;
         // Other replicas always get in: without them there is nothing to serve clients with. Who comes to their port
         // is counted when it has said who it is.
         if is_redis && self.clients >= self.description.clients_max.get() {
@@ -129,7 +158,11 @@ impl EventLoop {
             let node = self.node();
             tracing::warn!(node, peer = %peer, limit, "refused a connection of a Redis client: as many as may be are open");
             // A courtesy; if the socket does not take it, never mind.
-            let _ = stream.write(b"-ERR max number of clients reached\r\n");
+            let refusal = b"-ERR max number of clients reached\r\n";
+            let _ = match session {
+                None => stream.write(refusal).map(drop),
+                Some(session) => session.send_last(refusal, &mut stream),
+            };
             return;
         }
         let (index, address) = self.table.reserve();
@@ -137,7 +170,7 @@ impl EventLoop {
         let local = stream.local_addr();
         let limits = if is_redis { REDIS } else { Limits::NODE };
         let opened = configured
-            .and_then(|()| Connection::register(stream, limits, self.poll.registry(), Token(index)));
+            .and_then(|()| Connection::register(stream, limits, self.poll.registry(), Token(index), session));
         let net = match opened {
             Ok(net) => net,
             Err(error) => {

@@ -6,6 +6,7 @@ use syros_node::front_end::MessagePeer;
 use syros_protocol::formation::{self, Declaration, Mismatch, Stage};
 use syros_protocol::message::{Message, Peer};
 use syros_protocol::{client, replica};
+use syros_tls::Role;
 use syros_types::{Reconfiguration, ReplicaId, Roster};
 use syros_wire::{
     Channel, HANDSHAKE_BYTES_MAX, HandshakeMessage, Hello, HelloError, Member, Proof, REPLACED_SINCE, Sender,
@@ -120,18 +121,24 @@ impl EventLoop {
             self.adopt_version(replica, Hello::version_of_answer(&payload))?;
         }
         let has_secret = hello.nonce.is_some();
+        let role = self.role_of(index)?;
         let member = match (hello.sender, dialed) {
             (Sender::Client, None) if self.peer_clients >= self.descriptors.peer_clients => {
                 return Err(format!("{} clients are connected, and that is the limit", self.peer_clients));
             }
             (Sender::Client, None) => {
-                self.admit_client(index, has_secret, payload);
+                self.admit_client(index, has_secret, role, payload);
                 return Ok(());
             }
             (Sender::Client, Some(replica)) => return Err(format!("{replica} says that it is a client")),
             (Sender::Replica(member), _) => member,
         };
         let replica = member.declaration.replica;
+        if let Some(role) = role
+            && role != Role::Node(replica)
+        {
+            return Err(format!("it says that it is {replica}, and its certificate says that it is {role}"));
+        }
         if self.introduction.member.is_none() {
             // A gateway is a client: nothing more is to be said.
             self.check_position(&member, dialed)?;
@@ -179,6 +186,15 @@ impl EventLoop {
             self.accept_member(index, &member, None)?;
         }
         Ok(())
+    }
+
+    /// What the certificate of the other end lets it do; `None` of one without TLS. An error: nothing.
+    fn role_of(&mut self, index: usize) -> Result<Option<Role>, String> {
+        let Some(open) = self.table.open_mut(index).filter(|open| open.net.is_encrypted()) else {
+            return Ok(None);
+        };
+        let certificate = open.net.peer_certificate().ok_or("it shows no certificate")?;
+        syros_tls::Identity::role_in(self.introduction.cluster, &certificate).map(Some)
     }
 
     /// True if another node has taken the place of this one.
@@ -270,12 +286,13 @@ impl EventLoop {
     }
 
     /// Takes a client. If both it and we have a secret, it may prove it.
-    pub(super) fn admit_client(&mut self, index: usize, has_secret: bool, theirs: Vec<u8>) {
+    fn admit_client(&mut self, index: usize, has_secret: bool, role: Option<Role>, theirs: Vec<u8>) {
         let has_secret = has_secret && self.introduction.secret.is_some();
         let Some(open) = self.table.open_mut(index) else { return };
         let spoken = Hello::version_of_answer(&theirs);
         let kind = std::mem::replace(&mut open.kind, ConnectionKind::Client { spoken });
         self.peer_clients += 1;
+        open.is_authenticated = role.is_some_and(Role::may_administer);
         if let (true, ConnectionKind::Greeting(greeting)) = (has_secret, kind) {
             open.transcript = Some(Box::new(Transcript { dialer: theirs, acceptor: greeting.ours }));
         }

@@ -99,6 +99,7 @@ impl EventLoop {
         let (Some(open), Some(local)) = (self.table.open_mut(index), &mut self.local) else { return Ok(()) };
         let from = Peer::Client(open.address);
         let statistics = &self.statistics;
+        let is_guarded = self.introduction.secret.is_some() || open.net.is_encrypted();
         let inbound = open.net.inbound();
         while let Some(frame) = inbound
             .next_frame(syros_wire::CLIENT_FRAME_BYTES_MAX)
@@ -127,11 +128,11 @@ impl EventLoop {
             }
             ours.check(frame.configuration).map_err(foreign)?;
             if matches!(message, Message::HandOver { .. } | Message::ChangeMode { .. })
-                && self.introduction.secret.is_some()
+                && is_guarded
                 && !open.is_authenticated
             {
                 return Err(format!(
-                    "a client that has not proved that it knows the cluster's secret sent {}",
+                    "a client that has not shown that it may administer the cluster, by the secret or its certificate, sent {}",
                     message.name()
                 ));
             }

@@ -8,7 +8,7 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::Duration;
 
 use mio::{Token, Waker};
-use syros_net::{Connection, DialSchedule, Dialing, Limits, Progress};
+use syros_net::{Connection, DialSchedule, Dialing, Limits, Progress, TlsSession};
 use syros_node::front_end::MessagePeer;
 use syros_protocol::client;
 use syros_types::{Incarnation, Instant, NodeId, ReplicaId};
@@ -32,6 +32,8 @@ struct Dialer {
     schedule: DialSchedule,
     /// Why the last attempt failed, which was logged.
     problem: Option<String>,
+    /// The next attempt goes without TLS, if it may.
+    is_plain: bool,
 }
 
 /// The connection to one replica.
@@ -62,7 +64,7 @@ impl Link {
     pub(crate) fn new(address: Option<String>, seed: u64) -> Self {
         let schedule = DialSchedule::new(DIAL_FIRST, DIAL_MAX, seed);
         Self {
-            dialer: address.map(|address| Dialer { address, schedule, problem: None }),
+            dialer: address.map(|address| Dialer { address, schedule, problem: None, is_plain: false }),
             connection: None,
             node: None,
             process: None,
@@ -227,7 +229,10 @@ impl EventLoop {
             }
         };
         let peer = stream.peer_addr().ok();
-        match configure_link(&stream).and_then(|()| Connection::adopt(stream, Limits::NODE)) {
+        let session = self.link_session(replica);
+        let adopted =
+            configure_link(&stream).and(session).and_then(|tls| Connection::adopt(stream, Limits::NODE, tls));
+        match adopted {
             Ok(mut net) => {
                 let mut greeting = Greeting { dialed: Some(replica), ..Greeting::default() };
                 match self.hello() {
@@ -248,6 +253,15 @@ impl EventLoop {
                 self.on_dial_failed(replica, &error.to_string());
             }
         }
+    }
+
+    /// The TLS session of a connection to a replica that is being made, if it has one.
+    fn link_session(&self, replica: ReplicaId) -> std::io::Result<Option<TlsSession>> {
+        let dialer = self.links[replica.index()].dialer.as_ref();
+        let is_plain = dialer.is_some_and(|dialer| dialer.is_plain);
+        let tls = self.links_tls.as_ref().filter(|tls| !(tls.is_optional && is_plain));
+        let session = tls.map(|tls| tls.credentials.connect().map_err(std::io::Error::other));
+        Ok(session.transpose()?.map(TlsSession::new))
     }
 
     /// Gives up an attempt that takes too long.
@@ -276,6 +290,8 @@ impl EventLoop {
             );
         }
         dialer.schedule.on_failure(self.now.instant);
+        // It may be one of those that have no certificates yet, or one that has got them.
+        dialer.is_plain = !dialer.is_plain;
     }
 
     /// The connection to a replica is gone.

@@ -60,6 +60,8 @@ use crate::load_meter::LoadMeter;
 use crate::local_replica::LocalReplica;
 use crate::statistics::Statistics;
 use crate::stop::StopFlag;
+use crate::tls::LinksTls;
+use crate::tls_handshakes::TlsHandshakes;
 use crate::yield_policy::{Turn, YieldPolicy};
 use redis::KeyCountRequest;
 
@@ -68,6 +70,7 @@ pub(crate) const WAKER: Token = Token(usize::MAX);
 /// Tokens of the listeners.
 pub(crate) const REDIS_LISTENER: Token = Token(usize::MAX - 1);
 pub(crate) const REPLICA_LISTENER: Token = Token(usize::MAX - 2);
+pub(crate) const REDIS_TLS_LISTENER: Token = Token(usize::MAX - 3);
 
 /// Events taken from the system at a time; the rest comes in the next turn.
 const EVENTS_PER_TURN: usize = 1024;
@@ -119,7 +122,11 @@ pub(crate) struct EventLoop {
     /// A request of the front end on its way to several connections.
     frame: FrameBuffer,
     redis_listener: Option<Listener>,
+    redis_tls_listener: Option<Listener>,
     replica_listener: Option<Listener>,
+    tls_handshakes: Option<TlsHandshakes>,
+    /// With what this process shows other nodes who it is, if it does so by TLS.
+    links_tls: Option<LinksTls>,
     greetings: Deadlines,
     /// Connections to the replicas' port whose other end has not said who it is, in the order in which they came; some
     /// have said it meanwhile, or are gone.
@@ -163,6 +170,9 @@ pub(crate) struct EventLoopParts {
     pub(crate) clock: Clock,
     pub(crate) stop: Arc<StopFlag>,
     pub(crate) redis_listener: Option<Listener>,
+    pub(crate) redis_tls_listener: Option<Listener>,
+    pub(crate) tls_handshakes: Option<TlsHandshakes>,
+    pub(crate) links_tls: Option<LinksTls>,
     pub(crate) replica_listener: Option<Listener>,
     pub(crate) links: Vec<Link>,
     pub(crate) resolver: Resolver,
@@ -197,6 +207,9 @@ impl EventLoop {
             awaiting_record: Vec::new(),
             frame: FrameBuffer::default(),
             redis_listener: parts.redis_listener,
+            redis_tls_listener: parts.redis_tls_listener,
+            tls_handshakes: parts.tls_handshakes,
+            links_tls: parts.links_tls,
             replica_listener: parts.replica_listener,
             greetings: Deadlines::default(),
             unidentified: VecDeque::new(),
@@ -383,7 +396,7 @@ impl EventLoop {
         match event.token() {
             // What it wakes for is looked at in every turn.
             WAKER => {}
-            token @ (REDIS_LISTENER | REPLICA_LISTENER) => {
+            token @ (REDIS_LISTENER | REDIS_TLS_LISTENER | REPLICA_LISTENER) => {
                 if let Some(listener) = self.listener(token) {
                     listener.is_ready = true;
                 }

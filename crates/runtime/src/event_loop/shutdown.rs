@@ -36,6 +36,7 @@ impl EventLoop {
     /// are refused; a connection without anything unanswered is closed when it has been quiet for a moment.
     pub(super) fn drain_clients(&mut self, events: &mut Events) -> io::Result<()> {
         self.redis_listener = None;
+        self.redis_tls_listener = None;
         self.now = self.clock.now();
         self.front_end.begin_drain(self.now);
         loop {

@@ -28,6 +28,7 @@ use crate::scrub::{Scrub, ScrubPlan};
 use crate::slow_reads::SlowReads;
 use crate::start_error::LogError;
 use crate::store::{self};
+use crate::tls::LinksTls;
 
 /// What a [`LocalReplica`] is made of.
 pub(crate) struct LocalReplicaParts {
@@ -35,6 +36,8 @@ pub(crate) struct LocalReplicaParts {
     pub(crate) cluster: u64,
     /// Where the replicas listen, in the order of their ids.
     pub(crate) replicas: Vec<String>,
+    /// With what this node shows them by TLS who it is.
+    pub(crate) links_tls: Option<LinksTls>,
     pub(crate) directory: DataDirectory,
     pub(crate) store: StoreConfig,
     /// The engine on disk, if that is where it is.
@@ -57,6 +60,7 @@ impl LocalReplica {
             mut config,
             cluster,
             replicas,
+            links_tls,
             mut directory,
             store: settings,
             on_disk,
@@ -91,7 +95,7 @@ impl LocalReplica {
             );
         }
         let promises_end = begin_promises(&mut directory, &mut config, clock).map_err(LogError::Claim)?;
-        let others = OtherMembers { group: config.configuration.group(), me, replicas };
+        let others = OtherMembers { group: config.configuration.group(), me, replicas, tls: links_tls };
         let plan = settings.scrub_interval.map(|interval| ScrubPlan {
             directory: directory.open_directory().clone(),
             owner: Owner { cluster, replica: me },

@@ -18,7 +18,7 @@ use crate::descriptors::{self, Demand, Descriptors};
 use crate::directory::{DataDirectory, Identity};
 use crate::discover::discover;
 use crate::disk_engine;
-use crate::event_loop::{EndReason, Forming, Listener, REDIS_LISTENER, REPLICA_LISTENER};
+use crate::event_loop::{EndReason, Forming, Listener, REPLICA_LISTENER};
 use crate::handshake::{Introduction, OwnMember};
 use crate::inquiries::Inquiries;
 use crate::loading::Loading;
@@ -28,8 +28,10 @@ use crate::memory_engine::MemoryEngineFiles;
 use crate::socket::ListenError;
 use crate::start_error::{StartError, system};
 use crate::stop::Stopper;
+use crate::tls::ProcessTls;
+use crate::tls_handshakes::Guard;
 use ports::{log_address, warn_if_exposed, warn_without_secret};
-use process::{ClusterSettings, NodeState, Process, ProcessBase};
+use process::{ClusterSettings, NodeState, Process, ProcessBase, RedisListeners};
 
 /// Log entries that an engine on disk may be given before the ones before them are executed: a fraction of a
 /// second's worth, so that one slow lane does not stop the others.
@@ -39,16 +41,47 @@ const APPLY_AHEAD: u64 = 65_536;
 pub struct Node {
     process: Process,
     config: NodeConfig,
+    resources: Resources,
+    metrics: Option<Server>,
+}
+
+/// What a node has as long as its process lives, however often it starts anew in it.
+#[derive(Clone)]
+struct Resources {
     machine: Option<MachineKind>,
     descriptors: Descriptors,
+    tls: ProcessTls,
     inquiries: Arc<Inquiries>,
-    metrics: Option<Server>,
 }
 
 /// A Redis front end without a replica, ready to run.
 pub struct GatewayNode {
     process: Process,
     metrics: Option<Server>,
+}
+
+/// What the data directory of this node says of it.
+fn identity_of(config: &NodeConfig, machine: Option<MachineKind>) -> Result<Identity, StartError> {
+    let group = Group::new(config.replicas.len()).map_err(StartError::Group)?;
+    let (listed, configured) = (group.size(), config.replica.configuration.size());
+    if listed != configured {
+        return Err(StartError::GroupMismatch { listed, configured });
+    }
+    let is_machine = matches!(config.engine.kind, EngineKind::Machine(_));
+    if !config.engine.kind.is_built_in() || is_machine != machine.is_some() {
+        return Err(StartError::NoSuchEngine(config.engine.kind));
+    }
+    if config.first_start == Some(FirstStart::Replace) && group.size() == 1 {
+        return Err(StartError::NothingToReplace);
+    }
+    Ok(Identity {
+        cluster: config.cluster,
+        replica: config.replica.replica,
+        group,
+        fast_quorum: config.replica.configuration.mode,
+        durability: config.replica.durability,
+        engine: config.engine.kind,
+    })
 }
 
 /// What the node will say of itself.
@@ -155,45 +188,27 @@ impl Node {
             has_store: config.engine.kind.is_on_disk(),
             redis_clients: machine.is_none().then_some(config.front.connections_max),
             peer_clients: Some(config.front.connections_max),
+            has_tls: config.tls.is_some(),
         };
         let descriptors = descriptors::claim(demand, "limits.connections").map_err(system("enough files"))?;
         let inquiries = Arc::<Inquiries>::default();
         let metrics = start_metrics(&config.front, &inquiries)?;
-        let rest = (None, Arc::clone(&inquiries));
-        let process = Self::start_process(config.clone(), machine, descriptors, rest, None)?;
+        let tls = ProcessTls::load(config.tls.as_ref(), config.cluster, Some(config.replica.replica));
+        let resources = Resources { machine, descriptors, tls: tls.map_err(StartError::Tls)?, inquiries };
+        let process = Self::start_process(config.clone(), resources.clone(), None, None)?;
         log_metrics(metrics.as_ref());
         let config = NodeConfig { first_start: None, ..config };
-        Ok(Self { process, config, machine, descriptors, inquiries, metrics })
+        Ok(Self { process, config, resources, metrics })
     }
 
     fn start_process(
         mut config: NodeConfig,
-        machine: Option<MachineKind>,
-        descriptors: Descriptors,
-        (stopper, inquiries): (Option<Stopper>, Arc<Inquiries>),
+        Resources { machine, descriptors, tls, inquiries }: Resources,
+        stopper: Option<Stopper>,
         formed: Option<Reconfiguration>,
     ) -> Result<Process, StartError> {
-        let group = Group::new(config.replicas.len()).map_err(StartError::Group)?;
-        let (listed, configured) = (group.size(), config.replica.configuration.size());
-        if listed != configured {
-            return Err(StartError::GroupMismatch { listed, configured });
-        }
-        let identity = Identity {
-            cluster: config.cluster,
-            replica: config.replica.replica,
-            group,
-            fast_quorum: config.replica.configuration.mode,
-            durability: config.replica.durability,
-            engine: config.engine.kind,
-        };
-        if !config.engine.kind.is_built_in()
-            || matches!(config.engine.kind, EngineKind::Machine(_)) != machine.is_some()
-        {
-            return Err(StartError::NoSuchEngine(config.engine.kind));
-        }
-        if config.first_start == Some(FirstStart::Replace) && group.size() == 1 {
-            return Err(StartError::NothingToReplace);
-        }
+        let identity = identity_of(&config, machine)?;
+        let group = identity.group;
         let mut directory = DataDirectory::open(&config.directory, identity, config.first_start)?;
         let identity = take_mode(&mut config.replica, identity, &directory);
         let mut base = ProcessBase::new()?;
@@ -202,13 +217,14 @@ impl Node {
         // The ports before the log: a node that cannot have them leaves everything as it was.
         let registry = base.poll.registry();
         let redis = match machine {
-            None => Some(Listener::open(config.listen_redis, "Redis clients", registry, REDIS_LISTENER)?),
-            Some(_) => None,
+            None => RedisListeners::open(config.listen_redis, &tls, registry)?,
+            Some(_) => RedisListeners::default(),
         };
-        let replicas = Listener::open(config.listen_replicas, "replicas", registry, REPLICA_LISTENER)?;
+        let guard = tls.nodes_guard();
+        let replicas = Listener::open(config.listen_replicas, "replicas", registry, REPLICA_LISTENER, guard)?;
         let engine = engine_name(config.engine.kind);
         let member = own_member(&config.replica, directory.incarnation(), engine)?;
-        if config.secret.is_none() && group.size() > 1 {
+        if config.secret.is_none() && group.size() > 1 && guard != Some(Guard::Nodes) {
             warn_without_secret(identity.replica.0, replicas.address);
         }
         let introduction =
@@ -220,6 +236,7 @@ impl Node {
             replicas: config.replicas.clone(),
             connects_below: identity.replica.index(),
             descriptors,
+            tls,
         };
         if let Some(formation) = formation {
             log_address(&identity, replicas.address, "the other nodes, to form the cluster");
@@ -227,15 +244,13 @@ impl Node {
             drop(redis);
             let forming = NodeState::Forming(Box::new(Forming::new(formation, directory)));
             let rest = (stopper, inquiries);
-            return base.into_process(cluster, &config.front, None, Some((replicas, forming)), rest);
+            let none = RedisListeners::default();
+            return base.into_process(cluster, &config.front, none, Some((replicas, forming)), rest);
         }
-        match &redis {
-            Some(redis) => {
-                log_address(&identity, redis.address, "Redis clients");
-                warn_if_exposed(redis.address, "listen.redis");
-            }
-            None => log_address(&identity, replicas.address, "the other nodes and Syros clients"),
+        if machine.is_some() {
+            log_address(&identity, replicas.address, "the other nodes and Syros clients");
         }
+        redis.log(&identity);
 
         let hash_seed = base.prng.next_u64();
         let mut replica = Config { seed: base.prng.next_u64(), ..config.replica.clone() };
@@ -256,13 +271,15 @@ impl Node {
                 "memory.maxmemory is 0: the data may take more memory than there is, which ends the node"
             );
         }
-        let duplicate = redis.as_ref().map(Listener::duplicate).transpose().map_err(system("a socket"))?;
+        let duplicate =
+            redis.plain.as_ref().map(Listener::duplicate).transpose().map_err(system("a socket"))?;
         let loading = duplicate.map(|listener| Loading::start(listener, base.clock));
         let loading = loading.transpose().map_err(system("a thread"))?;
         let local = LocalReplica::start(LocalReplicaParts {
             config: replica,
             cluster: config.cluster,
             replicas: config.replicas,
+            links_tls: cluster.tls.links(),
             directory,
             store: config.store,
             on_disk,
@@ -312,7 +329,7 @@ impl Node {
     /// # Errors
     /// When the system does not let it wait for events any more, or when it cannot start anew.
     pub fn run(self) -> io::Result<()> {
-        let Self { mut process, config, machine, descriptors, inquiries, metrics } = self;
+        let Self { mut process, config, resources, metrics } = self;
         let node = config.replica.replica.0;
         loop {
             let mut formed = None;
@@ -337,8 +354,7 @@ impl Node {
                 }
                 EndReason::Refused(problem) => return Err(io::Error::other(problem)),
             }
-            let rest = (Some(stopper), Arc::clone(&inquiries));
-            let started = Self::start_process(config.clone(), machine, descriptors, rest, formed);
+            let started = Self::start_process(config.clone(), resources.clone(), Some(stopper), formed);
             process = started.map_err(io::Error::other)?;
         }
     }
@@ -362,22 +378,30 @@ impl GatewayNode {
             has_store: false,
             redis_clients: Some(config.front.connections_max),
             peer_clients: None,
+            has_tls: config.tls.is_some(),
         };
         let descriptors = descriptors::claim(demand, "--connections").map_err(system("enough files"))?;
         let base = ProcessBase::new()?;
         let registry = base.poll.registry();
-        let redis = Listener::open(config.listen_redis, "Redis clients", registry, REDIS_LISTENER)?;
-        warn_if_exposed(redis.address, "--bind");
+        let tls = ProcessTls::load(config.tls.as_ref(), config.cluster, None).map_err(StartError::Tls)?;
+        let redis = RedisListeners::open(config.listen_redis, &tls, registry)?;
+        if let Some(plain) = &redis.plain {
+            warn_if_exposed(plain.address, "--bind");
+        }
         // It lives while it looks for the cluster.
         let inquiries = Arc::<Inquiries>::default();
         let metrics = start_metrics(&config.front, &inquiries)?;
-        let (cluster, settings) = discover(&config.replicas, config.cluster, config.connect_timeout)
-            .map_err(StartError::Discover)?;
+        let links = tls.links();
+        let (cluster, settings) =
+            discover(&config.replicas, config.cluster, config.connect_timeout, links.as_ref())
+                .map_err(StartError::Discover)?;
+        let addresses = [&redis.plain, &redis.tls].into_iter().flatten().map(|listener| listener.address);
+        let addresses: Vec<String> = addresses.map(|address| address.to_string()).collect();
         tracing::info!(
             cluster = %format_args!("{cluster:016x}"),
             replicas = group.size(),
             fast_quorum = %settings.fast_quorum,
-            address = %redis.address,
+            address = addresses.join(", "),
             "this gateway listens for Redis clients"
         );
         // The cluster ends sessions that nobody has used for so long: this process takes a new one before that.
@@ -390,8 +414,9 @@ impl GatewayNode {
             connects_below: config.replicas.len(),
             descriptors,
             replicas: config.replicas,
+            tls,
         };
-        let process = base.into_process(cluster, &config.front, Some(redis), None, (None, inquiries))?;
+        let process = base.into_process(cluster, &config.front, redis, None, (None, inquiries))?;
         log_metrics(metrics.as_ref());
         Ok(Self { process, metrics })
     }

@@ -2,30 +2,73 @@
 
 use std::cell::Cell;
 use std::hash::{BuildHasher, RandomState};
+use std::net::SocketAddr;
 use std::sync::Arc;
 
-use mio::{Poll, Waker};
+use mio::{Poll, Registry, Waker};
 use syros_node::front_end::{FrontEndSettings, RedisFrontEnd};
 use syros_protocol::client;
 use syros_protocol::replica::Durability;
 use syros_types::{Configuration, Prng};
 
+use super::ports::{log_address, warn_if_exposed};
 use crate::clock::Clock;
 use crate::config::FrontConfig;
 use crate::descriptors::Descriptors;
-use crate::event_loop::{EventLoop, EventLoopParts, Forming, Link, Listener, Resolver, WAKER};
+use crate::directory::Identity;
+use crate::event_loop::{
+    EventLoop, EventLoopParts, Forming, Link, Listener, REDIS_LISTENER, REDIS_TLS_LISTENER, Resolver, WAKER,
+};
 use crate::handshake::Introduction;
-use crate::info::ProcessDescription;
+use crate::info::{ProcessDescription, RedisPorts};
 use crate::inquiries::Inquiries;
 use crate::local_replica::LocalReplica;
 use crate::machine_memory::machine_memory;
+use crate::socket::ListenError;
 use crate::start_error::{StartError, system};
 use crate::stop::Stopper;
+use crate::tls::ProcessTls;
+use crate::tls_handshakes::Guard;
 
 /// A node or a gateway, ready to run.
 pub(super) struct Process {
     pub(super) event_loop: EventLoop,
     pub(super) stopper: Stopper,
+}
+
+/// Where a process listens for Redis clients.
+#[derive(Default)]
+pub(super) struct RedisListeners {
+    pub(super) plain: Option<Listener>,
+    /// For those that speak TLS.
+    pub(super) tls: Option<Listener>,
+}
+
+impl RedisListeners {
+    /// Opens the ports.
+    pub(super) fn open(
+        plain: Option<SocketAddr>,
+        tls: &ProcessTls,
+        registry: &Registry,
+    ) -> Result<Self, ListenError> {
+        let open = |address, purpose, token, guard| Listener::open(address, purpose, registry, token, guard);
+        let plain = plain.map(|address| open(address, "Redis clients", REDIS_LISTENER, None));
+        let tls = tls.listen_redis();
+        let tls = tls
+            .map(|address| open(address, "Redis clients with TLS", REDIS_TLS_LISTENER, Some(Guard::Redis)));
+        Ok(Self { plain: plain.transpose()?, tls: tls.transpose()? })
+    }
+
+    /// Says where a node listens.
+    pub(super) fn log(&self, identity: &Identity) {
+        if let Some(plain) = &self.plain {
+            log_address(identity, plain.address, "Redis clients");
+            warn_if_exposed(plain.address, "listen.redis");
+        }
+        if let Some(tls) = &self.tls {
+            log_address(identity, tls.address, "Redis clients with TLS");
+        }
+    }
 }
 
 /// What a process is in its cluster.
@@ -37,6 +80,7 @@ pub(super) struct ClusterSettings {
     /// It connects to the replicas with ids below this.
     pub(super) connects_below: usize,
     pub(super) descriptors: Descriptors,
+    pub(super) tls: ProcessTls,
 }
 
 /// How far a node has come.
@@ -71,7 +115,7 @@ impl ProcessBase {
         mut self,
         cluster: ClusterSettings,
         front: &FrontConfig,
-        redis_listener: Option<Listener>,
+        redis: RedisListeners,
         node: Option<(Listener, NodeState)>,
         (stopper, inquiries): (Option<Stopper>, Arc<Inquiries>),
     ) -> Result<Process, StartError> {
@@ -82,6 +126,7 @@ impl ProcessBase {
             replicas,
             connects_below,
             descriptors,
+            tls,
         } = cluster;
         let mut config = client::Config::new(configuration, self.prng.next_u64());
         config.settings = front.client.clone();
@@ -90,12 +135,20 @@ impl ProcessBase {
             Link::new(dials, self.prng.next_u64())
         };
         let links = replicas.iter().enumerate().map(link).collect();
+        let position = introduction.member.as_ref().map(|member| member.replica.0);
         let run_id =
             format!("{:016x}{:016x}{:08x}", self.prng.next_u64(), self.prng.next_u64(), std::process::id());
-        let redis_port = redis_listener.as_ref().map_or(0, |listener| listener.address.port());
+        let port =
+            |listener: &Option<Listener>| listener.as_ref().map_or(0, |listener| listener.address.port());
+        let redis_ports = RedisPorts { plain: port(&redis.plain), tls: port(&redis.tls) };
+        let (tls_handshakes, links_tls) = (
+            tls.start_handshakes(position, &self.waker, descriptors.handshakes)
+                .map_err(system("a thread"))?,
+            tls.links(),
+        );
         let clients_max = Cell::new(descriptors.redis_clients);
         let description =
-            ProcessDescription { run_id, redis_port, configuration, durability, replicas, clients_max };
+            ProcessDescription { run_id, redis_ports, tls, configuration, durability, replicas, clients_max };
         let (replica_listener, state) = node.unzip();
         let (local, forming) = match state {
             None => (None, None),
@@ -125,7 +178,10 @@ impl ProcessBase {
             poll: self.poll,
             clock: self.clock,
             stop: Arc::clone(&stopper.flag),
-            redis_listener,
+            redis_listener: redis.plain,
+            redis_tls_listener: redis.tls,
+            tls_handshakes,
+            links_tls,
             replica_listener,
             links,
             resolver,

@@ -9,7 +9,8 @@ use syros_cli::check_address;
 use syros_logging::{FilterError, Format};
 use syros_protocol::replica::Durability;
 use syros_runtime::{
-    DebugAccess, EngineConfig, EngineKind, FirstStart, FrontConfig, NodeConfig, REDIS_ADDRESS, StoreConfig,
+    ClientCertificates, DebugAccess, EngineConfig, EngineKind, FirstStart, FrontConfig, NodeConfig, NodesTls,
+    REDIS_ADDRESS, StoreConfig, TlsConfig, TlsFiles,
 };
 use syros_settings::{ConfigError, Reader};
 use syros_types::{
@@ -86,17 +87,14 @@ pub(crate) fn parse(
     front.client.write_policy = root.choice("writes", &policies, protocol.writes)?;
 
     let mut listen = root.section("listen")?;
-    let listen_redis = address(&mut listen, "redis", || Some(REDIS_ADDRESS))?;
-    let own = &replicas[replica.index()];
-    let listen_replicas = address(&mut listen, "replicas", || own.parse().ok())?;
-    front.listen_metrics = optional_address(&mut listen, "metrics")?;
-    let others = [("listen.redis", listen_redis), ("listen.replicas", listen_replicas)];
-    if let Some((other, address)) = others.into_iter().find(|(_, other)| front.listen_metrics == Some(*other))
-    {
-        return Err(listen.error("metrics", format!("{address} is {other}, too")));
-    }
+    let ports = read_ports(&mut listen, &replicas[replica.index()])?;
+    front.listen_metrics = ports.metrics;
     front.debug = listen.choice("enable-debug-command", &DebugAccess::ALL, front.debug)?;
     keys.extend(listen.finish()?);
+
+    let mut section = root.section("tls")?;
+    let tls = read_tls(&mut section, base, ports.redis_tls)?;
+    keys.extend(section.finish()?);
 
     let mut timing = root.section("timing")?;
     read_timing(&mut timing, &mut core.settings, &mut front)?;
@@ -133,11 +131,12 @@ pub(crate) fn parse(
     let node = NodeConfig {
         cluster,
         replicas,
-        listen_redis,
-        listen_replicas,
+        listen_redis: ports.redis,
+        listen_replicas: ports.replicas,
         directory,
         first_start,
         secret,
+        tls,
         replica: core,
         front,
         store,
@@ -146,6 +145,70 @@ pub(crate) fn parse(
         eviction,
     };
     Ok(ServerConfig { node, log, keys })
+}
+
+/// Where a node listens.
+struct Ports {
+    redis: Option<SocketAddr>,
+    redis_tls: Option<SocketAddr>,
+    replicas: SocketAddr,
+    metrics: Option<SocketAddr>,
+}
+
+/// Reads where a node listens; `own` is its entry in the list of replicas.
+fn read_ports(listen: &mut Reader, own: &str) -> Result<Ports, ConfigError> {
+    let redis_tls = optional_address(listen, "redis-tls")?;
+    let redis = match listen.text("redis")? {
+        Some(text) if text.is_empty() && redis_tls.is_some() => None,
+        Some(text) => Some(parse_address(listen, "redis", &text)?),
+        None => Some(REDIS_ADDRESS),
+    };
+    let replicas = address(listen, "replicas", || own.parse().ok())?;
+    let metrics = optional_address(listen, "metrics")?;
+    let all =
+        [("replicas", Some(replicas)), ("redis", redis), ("redis-tls", redis_tls), ("metrics", metrics)];
+    for (position, (key, address)) in all.iter().enumerate() {
+        let same = |(_, other): &&(&str, Option<SocketAddr>)| address.is_some() && other == address;
+        if let (Some((other, _)), Some(address)) = (all[..position].iter().find(same), address) {
+            return Err(listen.error(key, format!("{address} is listen.{other}, too")));
+        }
+    }
+    Ok(Ports { redis, redis_tls, replicas, metrics })
+}
+
+/// Reads where the certificate is, and who has to show one.
+fn read_tls(
+    section: &mut Reader,
+    base: &Path,
+    listen_redis: Option<SocketAddr>,
+) -> Result<Option<TlsConfig>, ConfigError> {
+    let mut file = |key| -> Result<Option<PathBuf>, ConfigError> {
+        let text = section.text(key)?.filter(|text| !text.is_empty());
+        Ok(text.map(|text| base.join(text)))
+    };
+    let files = [file("certificate")?, file("key")?, file("authorities")?];
+    let nodes = section.choice("nodes", &NodesTls::ALL, NodesTls::default())?;
+    let redis_clients =
+        section.choice("client-certificates", &ClientCertificates::ALL, ClientCertificates::default())?;
+    match files {
+        [Some(certificate), Some(key), Some(authorities)] => {
+            let files = TlsFiles { certificate, key, authorities };
+            Ok(Some(TlsConfig { files, listen_redis, redis_clients, nodes }))
+        }
+        [None, None, None] if listen_redis.is_none() => Ok(None),
+        [None, None, None] => {
+            let problem = "missing; listen.redis-tls needs certificate, key and authorities";
+            Err(section.error("certificate", problem))
+        }
+        [certificate, key, _] => {
+            let missing = match (certificate, key) {
+                (None, _) => "certificate",
+                (_, None) => "key",
+                _ => "authorities",
+            };
+            Err(section.error(missing, "missing; certificate, key and authorities belong together"))
+        }
+    }
 }
 
 /// Reads what happens when the data has reached its limit.

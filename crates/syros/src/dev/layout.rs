@@ -4,6 +4,8 @@
 //! DIR/dev.toml      what the cluster is; made by syros dev, and how it knows its own directories
 //! DIR/lock          locked while syros dev runs
 //! DIR/secret        what the nodes know and nobody else
+//! DIR/tls/          certificates, if the cluster speaks TLS: of the authority, and in directories of their own of
+//!                   the nodes, of a client and of an administrator
 //! DIR/node-I.toml   configuration of node I, written anew at every start
 //! DIR/node-I.log    what node I logged
 //! DIR/node-I/       data of node I
@@ -16,13 +18,15 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 
 use rustix::fs::{FlockOperation, flock};
+use syros_cli::tls::files_in;
 use syros_protocol::replica::Durability;
 use syros_relay::Relay;
-use syros_runtime::{EngineKind, durability_name, read_formation, read_identity};
+use syros_runtime::{EngineKind, TlsFiles, durability_name, read_formation, read_identity};
 use syros_settings::Reader;
+use syros_tls::{Identity, Role, ValidityDays};
 use syros_types::{FastQuorum, Group, ReadPolicy, WritePolicy};
 
-use crate::{config, logger, secret};
+use crate::{certificate, config, logger, secret};
 
 /// Version of `dev.toml`.
 const FORMAT: u64 = 1;
@@ -52,6 +56,8 @@ pub(super) struct Settings<'a> {
     pub(super) emulate_reads: Option<u32>,
     /// Port of node 0 for metrics; node i has the i-th after it.
     pub(super) metrics: Option<u16>,
+    /// Port of node 0 for Redis clients that speak TLS, if nodes do; node i has the i-th after it.
+    pub(super) tls: Option<u16>,
     pub(super) limits: &'a [(String, String)],
     /// Keys of the table `disk-engine`.
     pub(super) disk_engine: &'a [(String, String)],
@@ -208,6 +214,12 @@ impl Layout {
             }
         }
         let _ = fs::remove_file(self.secret());
+        match fs::remove_dir_all(self.path.join("tls")) {
+            Err(error) if error.kind() != ErrorKind::NotFound => {
+                return Err(failed(&self.path.join("tls"), error));
+            }
+            _ => {}
+        }
         let marker = self.path.join("dev.toml");
         fs::remove_file(&marker).map_err(|error| failed(&marker, error))
     }
@@ -257,6 +269,7 @@ impl Layout {
             writes,
             emulate_reads,
             metrics,
+            tls,
             limits,
             disk_engine,
             timing,
@@ -264,6 +277,9 @@ impl Layout {
             log,
         } = settings;
         secret::make(&self.secret())?;
+        if tls.is_some() {
+            self.make_certificates(cluster)?;
+        }
         let secret_file = toml::Value::String(self.secret().display().to_string());
         for node in 0..cluster.group.size() {
             let replicas = match relay {
@@ -287,6 +303,10 @@ impl Layout {
             if let Some(first) = metrics {
                 text += &format!("metrics = \"127.0.0.1:{}\"\n", usize::from(*first) + node);
             }
+            if let Some(first) = tls {
+                text += &format!("redis-tls = \"127.0.0.1:{}\"\n", usize::from(*first) + node);
+                text += &self.tls_table(node);
+            }
             text += &table("limits", limits);
             text += &table("disk-engine", disk_engine);
             text += &table("log", &log_keys(log));
@@ -300,6 +320,54 @@ impl Layout {
             fs::write(&file, text).map_err(|error| format!("cannot write {}: {error}", file.display()))?;
         }
         Ok(())
+    }
+}
+
+impl Layout {
+    /// Directory with the certificate of an administrator.
+    pub(super) fn administrator(&self) -> PathBuf {
+        self.path.join("tls").join("admin")
+    }
+
+    /// Directory with the certificate of a client.
+    pub(super) fn client(&self) -> PathBuf {
+        self.path.join("tls").join("client")
+    }
+
+    /// Directory with the certificate of a node.
+    fn node_certificate(&self, node: usize) -> PathBuf {
+        self.path.join("tls").join(format!("node-{node}"))
+    }
+
+    /// The file with the certificate of the authority.
+    pub(super) fn authority(&self) -> PathBuf {
+        self.path.join("tls").join(certificate::AUTHORITY)
+    }
+
+    /// Makes certificates for everybody, and the authority if there is none yet.
+    fn make_certificates(&self, cluster: &Cluster) -> Result<(), String> {
+        let directory = self.path.join("tls");
+        if !self.authority().exists() {
+            certificate::make_authority(&directory, "syros dev", ValidityDays::AUTHORITY)?;
+        }
+        let hosts = ["localhost", "127.0.0.1", "::1"].map(str::to_owned);
+        let issue = |role, to: &Path| {
+            let identity = Identity { cluster: cluster.id, role };
+            certificate::issue(&directory, identity, &hosts, ValidityDays::HOLDER, to)
+        };
+        for node in cluster.group.members() {
+            issue(Role::Node(node), &self.node_certificate(node.index()))?;
+        }
+        issue(Role::Client, &self.client())?;
+        issue(Role::Administrator, &self.administrator())
+    }
+
+    /// The table `tls` of a node. Redis clients show no certificate: that is to try things out.
+    fn tls_table(&self, node: usize) -> String {
+        let TlsFiles { certificate, key, authorities } = files_in(&self.node_certificate(node));
+        let keys = [("certificate", certificate), ("key", key), ("authorities", authorities)];
+        let keys = keys.map(|(key, path)| (key.to_owned(), path.display().to_string()));
+        table("tls", &keys) + "client-certificates = \"optional\"\n"
     }
 }
 

@@ -11,7 +11,9 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::time::{Duration, Instant};
 
 use clap::{Args, ValueEnum};
+use syros_cli::tls::credentials_in;
 use syros_cli::{BytesText, DurabilityName, EngineName, parse_bytes, regions, signals};
+use syros_client::{Access, Credentials};
 use syros_logging::Format;
 use syros_protocol::message::RoleName;
 use syros_protocol::replica::Durability;
@@ -45,6 +47,7 @@ const DEFAULT_PORT: u16 = REDIS_ADDRESS.port();
   syros dev --durability replicated --fresh     in memory, starting empty
   syros dev --protocol vr --fresh               as Viewstamped Replication does it, to compare
   syros dev --metrics 9121                      with http://127.0.0.1:9121/metrics
+  syros dev --tls 6479                          nodes speak TLS, and Redis clients at ports 6479, 6480, 6481 do
   syros dev --engine disk --fresh               data on disk, which may exceed the memory
   syros dev --exec 'redis-benchmark -p {port} -t set,get -q'
   syros dev --regions far-leader --fresh        five nodes, one of them on another continent
@@ -98,6 +101,10 @@ pub(crate) struct Options {
     /// Port of node 0 for HTTP clients: /metrics, /livez, /readyz; node i has the i-th after it [default: none]
     #[arg(long, value_name = "PORT", value_parser = clap::value_parser!(u16).range(1..))]
     metrics: Option<u16>,
+    /// Have the nodes speak TLS, with certificates that are made in DIR/tls. Port of node 0 for Redis clients with TLS; node i
+    /// has the i-th after it [default: no TLS]
+    #[arg(long, value_name = "PORT", value_parser = clap::value_parser!(u16).range(1..))]
+    tls: Option<u16>,
     /// Emulate storage that answers N random reads a second on each node, to measure where it is the limit
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     emulate_reads: Option<u32>,
@@ -174,12 +181,12 @@ pub(crate) fn run(options: &Options) -> Result<ExitCode, String> {
     let layout = Layout::open(&options.dir)?;
     let mut cluster = prepare(options, replicas, &layout)?;
     let count = cluster.group.size();
-    ports::check("--port", cluster.redis_port, count)?;
-    if let Some(first) = options.metrics {
-        ports::check_metrics(first, cluster.redis_port, count)?;
-    }
-    let taken = (cluster.redis_port, options.metrics);
-    cluster.replica_ports = ports::for_replicas(&cluster.replica_ports, taken, count)?;
+    let others = [("--metrics", options.metrics), ("--tls", options.tls)];
+    let others = others.into_iter().filter_map(|(option, first)| Some((option, first?)));
+    let ports: Vec<_> = [("--port", cluster.redis_port)].into_iter().chain(others).collect();
+    ports::check_all(&ports, count)?;
+    let taken: Vec<u16> = ports.iter().map(|(_, first)| *first).collect();
+    cluster.replica_ports = ports::for_replicas(&cluster.replica_ports, &taken, count)?;
     layout.store(&cluster)?;
     let mut limits = options.limit.clone();
     if let Some(bytes) = options.log_memory {
@@ -194,6 +201,7 @@ pub(crate) fn run(options: &Options) -> Result<ExitCode, String> {
         writes: options.writes.unwrap_or(options.protocol.writes),
         emulate_reads: options.emulate_reads,
         metrics: options.metrics,
+        tls: options.tls,
         limits: &limits,
         disk_engine: &options.disk_engine,
         timing: regions::timing_table(&timing),
@@ -201,6 +209,7 @@ pub(crate) fn run(options: &Options) -> Result<ExitCode, String> {
         log: &options.log,
     };
     layout.write_configs(&cluster, &settings)?;
+    let credentials = options.tls.map(|_| credentials_in(&layout.administrator())).transpose()?;
 
     let shown = match options.log.log_format.unwrap_or_default() {
         _ if options.quiet || options.exec.is_some() => ShownLogs::None,
@@ -209,7 +218,7 @@ pub(crate) fn run(options: &Options) -> Result<ExitCode, String> {
     };
     let mut children = Children::new(&layout, cluster.clone(), shown);
     children.start_all()?;
-    let leader = match wait_until_ready(&mut children, &cluster, &layout, &ended_by)? {
+    let leader = match wait_until_ready(&mut children, &cluster, &layout, credentials.as_ref(), &ended_by)? {
         Ready::Leader(leader) => leader,
         Ready::Interrupted(signal) => return Ok(exit_by_signal(signal)),
     };
@@ -225,6 +234,8 @@ pub(crate) fn run(options: &Options) -> Result<ExitCode, String> {
         }
         None => {
             print_how_to_connect(&layout, &cluster, &children, leader, places.as_ref());
+            options.tls.into_iter().for_each(|port| print_how_to_connect_by_tls(&layout, port));
+            println!("Ctrl-C stops all nodes.");
             let signal = watch(&mut children, !options.no_restart, &ended_by, || None)?;
             eprintln!("syros dev: stopping the nodes");
             drop(children);
@@ -324,6 +335,7 @@ fn wait_until_ready(
     children: &mut Children<'_>,
     cluster: &Cluster,
     layout: &Layout,
+    credentials: Option<&Credentials>,
     ended_by: &Receiver<i32>,
 ) -> Result<Ready, String> {
     let deadline = Instant::now() + READY_WITHIN;
@@ -337,7 +349,7 @@ fn wait_until_ready(
             let words = last_lines.join("\n  ");
             return Err(format!("node {node} did not start ({status}); its last words:\n  {words}"));
         }
-        let problem = match leader_of(cluster) {
+        let problem = match leader_of(cluster, credentials) {
             Ok(leader) => return Ok(Ready::Leader(leader)),
             Err(problem) => problem,
         };
@@ -352,12 +364,13 @@ fn wait_until_ready(
 }
 
 /// The leader, if the cluster is ready; else what is missing.
-fn leader_of(cluster: &Cluster) -> Result<usize, String> {
+fn leader_of(cluster: &Cluster, credentials: Option<&Credentials>) -> Result<usize, String> {
+    let access = Access { credentials, secret: None };
     let mut leader = None;
     let mut views = Vec::new();
     for (node, address) in replica_addresses(cluster).iter().enumerate() {
-        let report =
-            status::query(&address.to_string()).map_err(|problem| format!("node {node}: {problem}"))?;
+        let report = status::query(&address.to_string(), access);
+        let report = report.map_err(|problem| format!("node {node}: {problem}"))?;
         match report.role {
             RoleName::Leader => leader = Some(node),
             RoleName::Follower => {}
@@ -404,7 +417,17 @@ fn print_how_to_connect(
     println!("  connect  redis-cli -p {}", cluster.redis_port);
     println!("  status   syros status --addr 127.0.0.1:{}", cluster.redis_port);
     println!("  secret   {} (for syros lead --secret-file)", layout.secret().display());
-    println!("Ctrl-C stops all nodes.");
+}
+
+/// How to connect where nodes speak TLS.
+fn print_how_to_connect_by_tls(layout: &Layout, port: u16) {
+    let (authority, administrator) = (layout.authority(), layout.administrator());
+    println!("  TLS      redis-cli --tls --cacert {} -p {port}", authority.display());
+    println!(
+        "           syros status --tls {}; native clients and gateways: {}",
+        administrator.display(),
+        layout.client().display()
+    );
 }
 
 /// Why watching ended.

@@ -8,7 +8,7 @@ use std::ops::Range;
 const REPLICA_PORT_DISTANCE: u16 = 100;
 
 /// Checks that the `count` ports from `first` on can be listened on, which `option` has chosen.
-pub(super) fn check(option: &str, first: u16, count: usize) -> Result<(), String> {
+fn check(option: &str, first: u16, count: usize) -> Result<(), String> {
     for offset in 0..count {
         let port = u16::try_from(offset).ok().and_then(|offset| first.checked_add(offset));
         let port =
@@ -24,14 +24,18 @@ pub(super) fn check(option: &str, first: u16, count: usize) -> Result<(), String
     Ok(())
 }
 
-/// Checks the `count` ports from `first` on for metrics: as [`check`], and none of them is a Redis port.
-pub(super) fn check_metrics(first: u16, redis: u16, count: usize) -> Result<(), String> {
-    if usize::from(first.abs_diff(redis)) < count {
-        return Err(format!(
-            "--metrics {first} and --port {redis}: {count} ports from each of them on overlap"
-        ));
+/// Checks the `count` ports from the first one of each option on: as [`check`], and no two options have the same.
+pub(super) fn check_all(options: &[(&str, u16)], count: usize) -> Result<(), String> {
+    for (position, (option, first)) in options.iter().enumerate() {
+        let overlaps = |(_, other): &&(&str, u16)| usize::from(first.abs_diff(*other)) < count;
+        if let Some((other_option, other)) = options[..position].iter().find(overlaps) {
+            return Err(format!(
+                "{option} {first} and {other_option} {other}: {count} ports from each of them on overlap"
+            ));
+        }
+        check(option, *first, count)?;
     }
-    check("--metrics", first, count)
+    Ok(())
 }
 
 /// The `count` ports from `first` on.
@@ -40,20 +44,15 @@ fn ports_from(first: u16, count: usize) -> Range<u16> {
 }
 
 /// Ports for the replicas: those they had if they are free, else the first free ones above the Redis
-/// ports. None is a Redis port or, from `metrics` on, one for metrics. Not ones the system picks: those are
+/// ports, the first of `taken`. None is in a range that begins with one of those. Not ones the system picks: those are
 /// also given to outgoing connections, and a node that restarts could find its port taken.
-pub(super) fn for_replicas(
-    stored: &[u16],
-    (redis, metrics): (u16, Option<u16>),
-    count: usize,
-) -> Result<Vec<u16>, String> {
-    let taken = [Some(redis), metrics].map(|first| first.map(|first| ports_from(first, count)));
-    let is_taken = |port: &u16| taken.iter().flatten().any(|ports| ports.contains(port));
+pub(super) fn for_replicas(stored: &[u16], taken: &[u16], count: usize) -> Result<Vec<u16>, String> {
+    let is_taken = |port: &u16| taken.iter().any(|first| ports_from(*first, count).contains(port));
     let usable = |port: &u16| !is_taken(port) && is_free(*port);
     if stored.len() == count && stored.iter().all(usable) {
         return Ok(stored.to_vec());
     }
-    let first = redis.saturating_add(REPLICA_PORT_DISTANCE);
+    let first = taken[0].saturating_add(REPLICA_PORT_DISTANCE);
     let found: Vec<u16> = (first..u16::MAX).chain(1024..first).filter(usable).take(count).collect();
     if found.len() < count {
         return Err("there are not enough free ports for the replicas".to_owned());
@@ -76,16 +75,17 @@ mod tests {
         let error = check("--port", port, 1).unwrap_err();
         assert!(error.contains(&format!("port {port} is in use already")), "{error}");
         assert!(check("--port", 65_535, 3).unwrap_err().contains("no room"));
-        let error = check_metrics(65_534, 20_000, 3).unwrap_err();
+        let with_metrics = |metrics| check_all(&[("--port", 20_000), ("--metrics", metrics)], 3);
+        let error = with_metrics(65_534).unwrap_err();
         assert!(error.contains("--metrics 65534 leaves no room"), "{error}");
-        assert!(check_metrics(20_002, 20_000, 3).unwrap_err().contains("overlap"));
-        assert!(check_metrics(19_998, 20_000, 3).unwrap_err().contains("overlap"));
+        assert!(with_metrics(20_002).unwrap_err().contains("overlap"));
+        assert!(with_metrics(19_998).unwrap_err().contains("overlap"));
 
-        let chosen = for_replicas(&[port, port - 1, port - 2], (20_000, None), 3).unwrap();
+        let chosen = for_replicas(&[port, port - 1, port - 2], &[20_000], 3).unwrap();
         assert!(!chosen.contains(&port) && chosen.len() == 3);
-        assert_eq!(for_replicas(&chosen, (20_000, None), 3), Ok(chosen.clone()));
-        for (redis, metrics) in [(chosen[0], None), (20_000, Some(chosen[0]))] {
-            let moved = for_replicas(&chosen, (redis, metrics), 3).unwrap();
+        assert_eq!(for_replicas(&chosen, &[20_000], 3), Ok(chosen.clone()));
+        for taken in [vec![chosen[0]], vec![20_000, chosen[0]]] {
+            let moved = for_replicas(&chosen, &taken, 3).unwrap();
             assert!(moved.iter().all(|port| !(chosen[0]..chosen[0] + 3).contains(port)));
         }
     }

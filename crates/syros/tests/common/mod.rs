@@ -2,6 +2,7 @@
 //! Everything that waits has a deadline, and every process is ended by its own id.
 #![allow(dead_code, reason = "every test file uses a part of it")]
 
+pub(crate) mod nodes;
 mod support;
 
 use std::io::{BufRead, BufReader, Read, Write};
@@ -11,6 +12,7 @@ use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::Duration;
 
 use rustix::process::Signal;
+use syros_tls::{BlockingStream, Credentials};
 
 pub(crate) use support::*;
 
@@ -98,8 +100,7 @@ fn parse_node(line: &str) -> Option<DevNode> {
 
 /// A blocking Redis client.
 pub(crate) struct Redis {
-    stream: TcpStream,
-    reader: BufReader<TcpStream>,
+    stream: BufReader<BlockingStream>,
 }
 
 impl Redis {
@@ -116,8 +117,15 @@ impl Redis {
         let stream = TcpStream::connect_timeout(&address, patience)?;
         stream.set_nodelay(true)?;
         stream.set_read_timeout(Some(patience))?;
-        let reader = BufReader::new(stream.try_clone()?);
-        Ok(Self { stream, reader })
+        Ok(Self { stream: BufReader::new(BlockingStream::new(stream, None)?) })
+    }
+
+    /// By TLS, to a node.
+    pub(crate) fn connect_by_tls(port: u16, credentials: &Credentials) -> std::io::Result<Self> {
+        let stream = TcpStream::connect((Ipv4Addr::LOCALHOST, port))?;
+        stream.set_nodelay(true)?;
+        stream.set_read_timeout(Some(PATIENCE))?;
+        Ok(Self { stream: BufReader::new(BlockingStream::new(stream, Some(credentials))?) })
     }
 
     /// One command, and its reply: `+OK`, `-ERR ..`, `:7`, the text of a bulk string, or `nil`.
@@ -136,12 +144,12 @@ impl Redis {
         for word in words {
             request += &format!("${}\r\n{word}\r\n", word.len());
         }
-        self.stream.write_all(request.as_bytes())
+        self.stream.get_mut().write_all(request.as_bytes())
     }
 
     pub(crate) fn reply(&mut self) -> std::io::Result<String> {
         let mut line = String::new();
-        if self.reader.read_line(&mut line)? == 0 {
+        if self.stream.read_line(&mut line)? == 0 {
             return Err(std::io::ErrorKind::UnexpectedEof.into());
         }
         let line = line.trim_end();
@@ -149,7 +157,7 @@ impl Redis {
             Some("-1") => Ok("nil".to_owned()),
             Some(length) => {
                 let mut bytes = vec![0; length.parse::<usize>().unwrap() + 2];
-                self.reader.read_exact(&mut bytes)?;
+                self.stream.read_exact(&mut bytes)?;
                 bytes.truncate(bytes.len() - 2);
                 Ok(String::from_utf8_lossy(&bytes).into_owned())
             }

@@ -1,0 +1,115 @@
+//! The files with a certificate, its key, and the authorities that are believed.
+
+use core::fmt;
+use rustls::RootCertStore;
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use std::fs::{self, Metadata};
+use std::io::{self, ErrorKind};
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+
+/// Largest file that is read, in bytes: a file with all authorities of the web has a fifth of it.
+const FILE_BYTES_MAX: u64 = 1 << 20;
+
+/// Bits of a file's mode that let everybody read it. (That of a group may: distributions keep keys so.)
+const EVERYBODY: u32 = 0o007;
+
+/// Where the certificate, its key and the authorities are, in PEM.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Files {
+    /// The certificate, and those between it and an authority after it.
+    pub certificate: PathBuf,
+    /// Its private key, which only its owner and group may read.
+    pub key: PathBuf,
+    /// The certificates of the authorities that are believed.
+    pub authorities: PathBuf,
+}
+
+/// Why there is no TLS.
+#[derive(Debug)]
+pub struct TlsError {
+    /// The file that it concerns.
+    pub file: PathBuf,
+    /// What is wrong.
+    pub problem: String,
+}
+
+impl fmt::Display for TlsError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.file.display(), self.problem)
+    }
+}
+
+impl std::error::Error for TlsError {}
+
+impl TlsError {
+    pub(crate) fn new(file: &Path, problem: impl fmt::Display) -> Self {
+        Self { file: file.to_owned(), problem: problem.to_string() }
+    }
+}
+
+/// What the files have.
+pub(crate) struct Content {
+    pub(crate) chain: Vec<CertificateDer<'static>>,
+    pub(crate) key: PrivateKeyDer<'static>,
+    pub(crate) authorities: RootCertStore,
+}
+
+/// What shows that a file has been written again.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Stamp([(u64, i64, i64, u64); 3]);
+
+impl Files {
+    /// What the files look like at present; a file that is not there looks like none.
+    pub(crate) fn stamp(&self) -> Stamp {
+        let of = |found: &Metadata| (found.ino(), found.mtime(), found.mtime_nsec(), found.len());
+        Stamp(
+            [&self.certificate, &self.key, &self.authorities]
+                .map(|path| fs::metadata(path).map(|found| of(&found)).unwrap_or_default()),
+        )
+    }
+
+    /// Reads them.
+    pub(crate) fn read(&self) -> Result<Content, TlsError> {
+        let chain = certificates(&self.certificate)?;
+        let authorities_der = certificates(&self.authorities)?;
+        let mut authorities = RootCertStore::empty();
+        for authority in authorities_der {
+            authorities.add(authority).map_err(|error| TlsError::new(&self.authorities, error))?;
+        }
+        let text = text(&self.key, true)?;
+        let key = PrivateKeyDer::from_pem_slice(&text)
+            .map_err(|error| TlsError::new(&self.key, format!("it has no private key in PEM: {error}")))?;
+        Ok(Content { chain, key, authorities })
+    }
+}
+
+/// The certificates in a file, at least one.
+fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, TlsError> {
+    let text = text(path, false)?;
+    let found: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(&text).collect();
+    let found = found.map_err(|error| TlsError::new(path, format!("it is not in PEM: {error}")))?;
+    if found.is_empty() {
+        return Err(TlsError::new(path, "it has no certificate in PEM"));
+    }
+    Ok(found)
+}
+
+fn text(path: &Path, is_secret: bool) -> Result<Vec<u8>, TlsError> {
+    let failed = |error: io::Error| TlsError::new(path, error);
+    let found = fs::metadata(path).map_err(failed)?;
+    if !found.is_file() {
+        return Err(failed(io::Error::new(ErrorKind::InvalidInput, "it is not a file")));
+    }
+    if found.len() > FILE_BYTES_MAX {
+        let problem = format!("it has {} bytes, and {FILE_BYTES_MAX} is the most that is read", found.len());
+        return Err(TlsError::new(path, problem));
+    }
+    let mode = found.permissions().mode();
+    if is_secret && mode & EVERYBODY != 0 {
+        let problem = format!("everybody can read this private key (mode {:o}): chmod o= it", mode & 0o777);
+        return Err(TlsError::new(path, problem));
+    }
+    fs::read(path).map_err(failed)
+}

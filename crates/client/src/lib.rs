@@ -50,6 +50,7 @@ mod handle;
 mod link;
 mod options;
 mod pending;
+mod snapshot_copy;
 mod status;
 mod thread;
 
@@ -61,6 +62,7 @@ pub use handle::{Client, Connecting};
 pub use link::LinkStatus;
 pub use options::Options;
 pub use pending::{Pending, block_on};
+pub use snapshot_copy::{SnapshotCopy, SnapshotFile};
 pub use status::{Access, StatusError, change_mode, hand_over, knows_changes_of_mode, status};
 pub use syros_commands::Reply;
 pub use syros_protocol::client::{Busy, Outcome, ReadCounts, Settings, WriteCounts};

@@ -132,7 +132,11 @@ impl Link {
             State::Dialing { dialing, until } if signalled => match dialing.progress() {
                 Progress::Pending(dialing) => State::Dialing { dialing, until },
                 Progress::Connected(stream) => {
-                    let session = self.credentials.as_ref().map(|credentials| credentials.connect());
+                    let session = self.credentials.as_ref().map(|credentials| {
+                        // If they have been renewed, and else what was read before counts.
+                        let _ = credentials.refresh();
+                        credentials.connect()
+                    });
                     let session =
                         session.transpose().map_err(|error| LinkError::Tls(TlsProblem::of(&error)))?;
                     let mut connection =

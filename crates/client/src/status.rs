@@ -10,12 +10,13 @@ use syros_protocol::message::{Message, StatusReport};
 use syros_tls::{BlockingStream, Credentials};
 use syros_types::{ConfigurationId, FastQuorum, ReplicaId};
 use syros_wire::{
-    ANY_CLUSTER, Channel, FrameError, HandshakeMessage, Hello, HelloError, Malformed, Nonce, Secret, Sender,
-    Side, decode_client_message, put_frame, put_message_frame, split_frame, version_of,
+    ANY_CLUSTER, CLIENT_FRAME_BYTES_MAX, Channel, FrameError, HandshakeMessage, Hello, HelloError, Malformed,
+    Nonce, Secret, Sender, Side, decode_client_message, put_frame, put_message_frame, split_frame,
+    version_of,
 };
 
-/// Longest frame expected, in bytes: a status report has fewer than 200.
-const FRAME_BYTES_MAX: usize = 4096;
+/// So many bytes are read at a time.
+const READ_BYTES: usize = 64 << 10;
 
 /// Why there is no status report.
 #[derive(Debug)]
@@ -34,6 +35,8 @@ pub enum StatusError {
     SecretNeeded,
     /// The nodes have another secret, or none.
     OtherSecret,
+    /// The node does not take the connection, for this reason.
+    Refused(String),
     /// The certificate is not that of an administrator or a node: the node closed the connection.
     NotAdministrator,
     /// The node speaks an older version of the wire format than what it is asked for needs.
@@ -61,6 +64,7 @@ impl fmt::Display for StatusError {
             Self::OtherSecret => {
                 f.write_str("it does not prove that it knows the secret: it has another, or none")
             }
+            Self::Refused(reason) => write!(f, "it refuses the connection: {reason}"),
             Self::NotAdministrator => f.write_str(
                 "it closed the connection: only administrators and nodes may ask for that, as their certificates say",
             ),
@@ -83,6 +87,7 @@ impl core::error::Error for StatusError {
             | Self::SecretNeeded
             | Self::OtherSecret
             | Self::NotAdministrator
+            | Self::Refused(_)
             | Self::TooOld { .. } => None,
         }
     }
@@ -181,9 +186,7 @@ fn order(
     timeout: Duration,
 ) -> Result<StatusReport, StatusError> {
     let conversation = StatusConnection::begin(&message, address, timeout, access)?;
-    if conversation.needs_secret && access.secret.is_none() && access.credentials.is_none() {
-        return Err(StatusError::SecretNeeded);
-    }
+    conversation.check_access(access)?;
     match conversation.ask(&[message, Message::StatusRequest]) {
         Err(StatusError::Io(error))
             if error.kind() == ErrorKind::UnexpectedEof && access.credentials.is_some() =>
@@ -195,10 +198,12 @@ fn order(
 }
 
 /// A connection to one replica, used by one thread that waits.
-struct StatusConnection {
+pub(crate) struct StatusConnection {
     stream: BlockingStream,
     received: Vec<u8>,
     until: Instant,
+    /// The cluster of the replica.
+    cluster: u64,
     /// The group of the replica, as frames name it.
     configuration: ConfigurationId,
     /// The replica has a secret.
@@ -208,7 +213,7 @@ struct StatusConnection {
 impl StatusConnection {
     /// Connects, and speaks the oldest version of the wire format that knows `message`. With a secret, both sides prove that
     /// they know it.
-    fn begin(
+    pub(crate) fn begin(
         message: &Message,
         address: SocketAddr,
         timeout: Duration,
@@ -221,6 +226,7 @@ impl StatusConnection {
             stream,
             received: Vec::new(),
             until,
+            cluster: ANY_CLUSTER,
             configuration: ConfigurationId::FIRST,
             needs_secret: false,
         };
@@ -237,6 +243,7 @@ impl StatusConnection {
             }
         })?;
         let hello = Hello::decode(&theirs).map_err(StatusError::Hello)?;
+        this.cluster = hello.cluster;
         let spoken = Hello::version_of_answer(&theirs);
         if spoken < version {
             return Err(StatusError::TooOld { version: spoken, needed: version });
@@ -275,8 +282,37 @@ impl StatusConnection {
         }
     }
 
+    /// The cluster of the replica.
+    pub(crate) const fn cluster(&self) -> u64 {
+        self.cluster
+    }
+
+    /// Fails if only those may ask for more who know the secret, and this is not one of them. Whether a certificate is enough, the
+    /// replica says.
+    pub(crate) const fn check_access(&self, access: Access<'_>) -> Result<(), StatusError> {
+        let shows_something = access.secret.is_some() || access.credentials.is_some();
+        if self.needs_secret && !shows_something { Err(StatusError::SecretNeeded) } else { Ok(()) }
+    }
+
+    /// Whoever waits has so much time from now on.
+    pub(crate) fn allow(&mut self, timeout: Duration) {
+        self.until = Instant::now() + timeout;
+    }
+
     /// Sends some messages and waits for a status report.
     fn ask(mut self, messages: &[Message]) -> Result<StatusReport, StatusError> {
+        self.converse(messages, |message| match message {
+            Message::Status(report) => Some(*report),
+            _ => None,
+        })
+    }
+
+    /// Sends some messages and waits until `wanted` makes something of an answer.
+    pub(crate) fn converse<T>(
+        &mut self,
+        messages: &[Message],
+        mut wanted: impl FnMut(Message) -> Option<T>,
+    ) -> Result<T, StatusError> {
         let configuration = self.configuration;
         self.send(|out| {
             let put = |message| put_message_frame(out, Channel::Client, configuration, message);
@@ -284,11 +320,13 @@ impl StatusConnection {
         })?;
         self.receive(|channel, payload| {
             if channel == Channel::Handshake {
-                return None;
+                let HandshakeMessage::Refused(reason) = HandshakeMessage::decode(payload).ok()? else {
+                    return None;
+                };
+                return Some(Err(StatusError::Refused(reason)));
             }
             match decode_client_message(payload) {
-                Ok(Message::Status(report)) => Some(Ok(*report)),
-                Ok(_) => None,
+                Ok(message) => wanted(message).map(Ok),
                 Err(error) => Some(Err(StatusError::Malformed(error))),
             }
         })
@@ -315,10 +353,10 @@ impl StatusConnection {
         &mut self,
         mut wanted: impl FnMut(Channel, &[u8]) -> Option<Result<T, StatusError>>,
     ) -> Result<T, StatusError> {
-        let mut piece = [0; FRAME_BYTES_MAX];
+        let mut piece = vec![0; READ_BYTES];
         loop {
             while let Some((frame, length)) =
-                split_frame(&self.received, FRAME_BYTES_MAX).map_err(StatusError::Frame)?
+                split_frame(&self.received, CLIENT_FRAME_BYTES_MAX).map_err(StatusError::Frame)?
             {
                 let found = wanted(frame.channel, frame.payload);
                 self.received.drain(..length);

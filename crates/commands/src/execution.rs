@@ -10,6 +10,7 @@ use crate::operation::Operation;
 use crate::primitive::Malformed;
 use crate::reply::{put_error, put_ok};
 use crate::script_execution;
+use crate::user_execution;
 use syros_types::WallTime;
 use syros_types::limits::BODY_BYTES_MAX;
 
@@ -80,7 +81,7 @@ fn apply_one<D: DatabasesMut>(databases: &mut D, view: View, operation: &Operati
     let outcome = if start > view.reply_end && !operation.class().is_nilext() {
         Err(ExecutionError::ReplyTooLong)
     } else {
-        script_execution::apply(databases, view.now, operation, reply)
+        apply_above(databases, view, operation, reply)
             .unwrap_or_else(|| command.apply(databases, operation.database, view, reply))
     };
     if operation.blind {
@@ -98,13 +99,45 @@ fn apply_one<D: DatabasesMut>(databases: &mut D, view: View, operation: &Operati
     }
 }
 
+/// Executes what stands above the families of commands; `None` of all other operations.
+#[inline]
+fn apply_above<D: DatabasesMut>(
+    databases: &mut D,
+    view: View,
+    operation: &Operation<'_>,
+    reply: &mut Vec<u8>,
+) -> Option<ExecutionResult> {
+    match &operation.command {
+        Command::UserSet(set) => user_execution::set(databases, set, reply),
+        Command::UserDelete(delete) => user_execution::delete(databases, delete, reply),
+        Command::UserLook(look) => user_execution::look(databases, look, reply),
+        _ => return script_execution::apply(databases, view.now, operation, reply),
+    }
+    Some(Ok(()))
+}
+
+/// The same of what must only read.
+#[inline]
+fn read_above<D: Databases>(
+    databases: &D,
+    view: View,
+    operation: &Operation<'_>,
+    reply: &mut Vec<u8>,
+) -> Option<ExecutionResult> {
+    let Command::UserLook(look) = &operation.command else {
+        return script_execution::read(databases, view, operation, reply);
+    };
+    user_execution::look(databases, look, reply);
+    Some(Ok(()))
+}
+
 /// Executes one operation that must only read and appends its reply.
 fn read_one<D: Databases>(databases: &D, view: View, operation: &Operation<'_>, reply: &mut Vec<u8>) {
     let start = reply.len();
     let outcome = if start > view.reply_end {
         Err(ExecutionError::ReplyTooLong)
     } else {
-        script_execution::read(databases, view, operation, reply)
+        read_above(databases, view, operation, reply)
             .unwrap_or_else(|| operation.command.read(databases, operation.database, view, reply))
     };
     replace_error(outcome, start, reply);

@@ -23,11 +23,13 @@ pub enum Generation {
     ScriptTerms,
     /// Scripts in which what goes through a whole value counts as its length, or that may call DEBUG; and DEBUG OBJECT.
     WholeValues,
+    /// Users, and scripts that need the rights of one.
+    Users,
 }
 
 impl Generation {
     /// The newest one.
-    pub const NEWEST: Self = Self::WholeValues;
+    pub const NEWEST: Self = Self::Users;
 
     /// The newest generation that a node knows which speaks this version of the wire format.
     #[must_use]
@@ -38,18 +40,26 @@ impl Generation {
             12 => Self::Programs,
             13 => Self::StreamPayloads,
             14 | 15 => Self::ScriptTerms,
-            _ => Self::WholeValues,
+            16 | 17 => Self::WholeValues,
+            _ => Self::Users,
         }
     }
 
     /// The generation that has this operation. Older builds know one database.
     fn of_operation(operation: Operation<'_>) -> Self {
-        if operation.database.is_first() { Self::of_command(&operation.command) } else { Self::Programs }
+        if operation.user().number().is_some() {
+            Self::Users
+        } else if operation.database.is_first() {
+            Self::of_command(&operation.command)
+        } else {
+            Self::Programs
+        }
     }
 
     /// The generation that has this command.
     fn of_command(command: &Command<'_>) -> Self {
         match command {
+            Command::UserSet(_) | Command::UserDelete(_) | Command::UserLook(_) => Self::Users,
             Command::Set(set) if matches!(set.parts().condition, Condition::IfEqual(_)) => Self::Collections,
             Command::Object(object) if object.aspect == ObjectAspect::Everything => Self::WholeValues,
             other if other.terms().is_some_and(RunTerms::is_newest) => Self::WholeValues,

@@ -11,7 +11,9 @@
 #![forbid(unsafe_code)]
 
 pub mod access;
+pub mod acl;
 mod arguments;
+mod calling_user;
 mod database_key;
 mod deadline;
 mod describe;
@@ -27,6 +29,7 @@ mod field_error;
 mod generation;
 mod glob;
 mod hexadecimal;
+mod key_access;
 mod number;
 mod operation;
 mod parse;
@@ -38,6 +41,7 @@ mod reply;
 mod script_execution;
 mod stream_error;
 mod table;
+mod user_execution;
 mod words;
 
 pub use arguments::{Arguments, ArgumentsIter};
@@ -59,6 +63,7 @@ pub use families::{Command, Condition, ConnectionCommand, ExpireCondition, Lifet
 pub use field_error::FieldError;
 pub use generation::Generation;
 pub use glob::{glob_matches, glob_matches_in_any_case};
+pub use key_access::{AccessedKey, accessed_keys, first_word_specification, key_flags, subcommand_key_flags};
 pub use number::{parse_integer, write_integer};
 pub use operation::{Operation, ScriptUse};
 pub use parse::{Parsed, parse, parse_numbered};

@@ -1,6 +1,7 @@
 //! An operation: a command, and whether its reply is wanted.
 
 use crate::access::{Databases, Keys as _};
+use crate::calling_user::CallingUser;
 use crate::database_key::DatabaseKey;
 use crate::encoding::{IN_DATABASE, put_head, take_opcode};
 use crate::families::definition::KeyNames;
@@ -267,6 +268,32 @@ impl<'a> Operation<'a> {
             | Command::FCall(FCall { terms, .. }) => Some(terms),
             _ => None,
         }
+    }
+
+    /// The user who runs the script or function that it runs, to be changed by whoever knows; `None` if it runs none.
+    pub const fn user_mut(&mut self) -> Option<&mut CallingUser> {
+        match &mut self.command {
+            Command::Eval(Eval { terms, .. })
+            | Command::EvalSha(EvalSha { terms, .. })
+            | Command::FCall(FCall { terms, .. }) => Some(&mut terms.user),
+            Command::EvalRo(EvalRo { user, .. })
+            | Command::EvalShaRo(EvalShaRo { user, .. })
+            | Command::FCallRo(FCallRo { user, .. }) => Some(user),
+            _ => None,
+        }
+    }
+
+    /// The same.
+    #[must_use]
+    pub fn user(&self) -> CallingUser {
+        let mut operation = *self;
+        operation.user_mut().copied().unwrap_or_default()
+    }
+
+    /// True if it changes users, unless it fails.
+    #[must_use]
+    pub const fn changes_users(&self) -> bool {
+        matches!(self.command, Command::UserSet(_) | Command::UserDelete(_))
     }
 
     /// True if it runs a script with a line of flags that allows it to make the data grow, and not to do without memory. What is

@@ -1,4 +1,5 @@
-//! What is loaded: scripts by their SHA-1, and libraries of functions. A part of the replicated state.
+//! What is loaded: scripts by their SHA-1, and libraries of functions; and the users who may run them. A part of the replicated
+//! state.
 
 use crate::primitive::{Malformed, put_bytes, take_bytes_up_to, take_u8};
 use std::collections::BTreeMap;
@@ -33,7 +34,7 @@ pub struct Library {
     pub functions: Vec<LibraryFunction>,
 }
 
-/// All that is loaded. A clone costs little, and does not see what is done to the other.
+/// All that is loaded, and the users. A clone costs little, and does not see what is done to the other.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Programs(Option<Arc<Loaded>>);
 
@@ -44,20 +45,36 @@ struct Loaded {
     order: BTreeMap<u64, ScriptName>,
     script_bytes: usize,
     libraries: BTreeMap<String, Library>,
+    /// The users, in an encoding that nobody looks at here; `None`: those of a new cluster.
+    users: Option<Arc<[u8]>>,
 }
 
 /// The tags of records.
 const SCRIPT: u8 = 1;
 const LIBRARY: u8 = 2;
+const USERS: u8 = 3;
 
 impl Programs {
     /// Nothing.
     pub const NONE: Self = Self(None);
 
-    /// True if nothing is loaded.
+    /// True if nothing is loaded, and the users are those of a new cluster.
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        self.0.as_ref().is_none_or(|loaded| loaded.scripts.is_empty() && loaded.libraries.is_empty())
+        self.0.as_ref().is_none_or(|loaded| {
+            loaded.scripts.is_empty() && loaded.libraries.is_empty() && loaded.users.is_none()
+        })
+    }
+
+    /// The users, as [`Users`](crate::acl::Users) writes them; `None`: those of a new cluster.
+    #[must_use]
+    pub fn users(&self) -> Option<Arc<[u8]>> {
+        self.0.as_ref()?.users.clone()
+    }
+
+    /// Has other users in the place of those that there are.
+    pub fn set_users(&mut self, users: &[u8]) {
+        self.loaded().users = Some(users.into());
     }
 
     /// The text of the script with this name.
@@ -147,7 +164,8 @@ impl Programs {
             put_bytes(&mut record, &script.text);
             record
         });
-        scripts.chain(self.libraries().map(|(name, library)| library_record(name, library)))
+        let users = self.users().map(|users| [&[USERS], &users[..]].concat());
+        scripts.chain(self.libraries().map(|(name, library)| library_record(name, library))).chain(users)
     }
 
     /// Adds what a record says.
@@ -171,6 +189,13 @@ impl Programs {
                 if self.loaded().libraries.insert(name, library).is_some() {
                     return Err(Malformed::Count(0));
                 }
+            }
+            USERS => {
+                let users = std::mem::take(input);
+                if users.is_empty() || self.users().is_some() {
+                    return Err(Malformed::Count(users.len() as u64));
+                }
+                self.set_users(users);
             }
             other => return Err(Malformed::Tag(other)),
         }
@@ -265,13 +290,14 @@ mod tests {
             flags: vec!["no-writes".into()],
         };
         programs.set_library("l", Library { text: (*b"code").into(), functions: vec![function] });
+        programs.set_users(b"users");
         let mut restored = Programs::NONE;
         for record in programs.records() {
             restored.add_record(&record).expect("a record");
             assert!(restored.add_record(&record).is_err(), "nothing is there twice");
         }
         assert_eq!(restored, programs);
-        for bad in [&[][..], &[3], &[1, 0, 2, 1], &[2, 1, b'x', 0, 1]] {
+        for bad in [&[][..], &[3], &[4], &[1, 0, 2, 1], &[2, 1, b'x', 0, 1]] {
             assert!(Programs::NONE.clone().add_record(bad).is_err());
         }
     }

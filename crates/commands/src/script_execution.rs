@@ -4,6 +4,7 @@
 //! databases that the script runs on. Scripts do not run scripts.
 
 use crate::access::{Databases, DatabasesMut, Keys as _, KeysMut as _};
+use crate::acl::{CallingUser, NamedUser, Users};
 use crate::error::{ExecutionError, NO_MEMORY};
 use crate::example::put_example;
 use crate::families::definition::{ExecutionResult, View};
@@ -158,6 +159,8 @@ struct Run<'a> {
     fuel: u64,
     seed: u64,
     terms: RunTerms,
+    /// Whose rights it needs; `None` if nothing is to be checked.
+    caller: Option<NamedUser>,
 }
 
 /// Executes an operation that runs something, at all members; `None` of all other operations.
@@ -175,7 +178,7 @@ pub(crate) fn apply<D: DatabasesMut>(
                 let owns_everything = terms.owns_everything || flags.undeclared_keys;
                 let terms = RunTerms { owns_everything, ..terms };
                 let (program, input) = (Program::Text(text), call.input());
-                Run { program, called: b"", flags, input, fuel, seed, terms }
+                Run { program, called: b"", flags, input, fuel, seed, terms, caller: None }
             });
             if loads && run.is_ok() && syros_scripts::check(text).is_ok() {
                 let mut programs = databases.programs();
@@ -193,6 +196,7 @@ pub(crate) fn apply<D: DatabasesMut>(
         // Among updates, what only reads is executed by all members, too.
         _ => return read(databases, view, operation, reply),
     };
+    let run = run.and_then(|run| called_by(run, &databases.programs(), operation));
     Some(match run {
         Ok(run) => {
             let database = operation.database;
@@ -215,7 +219,7 @@ pub(crate) fn read<D: Databases>(
 ) -> Option<ExecutionResult> {
     let seed = view.draw;
     let run = match operation.command {
-        Command::EvalRo(EvalRo { call, fuel }) => flags_of(call.subject()).map(|flags| Run {
+        Command::EvalRo(EvalRo { call, fuel, .. }) => flags_of(call.subject()).map(|flags| Run {
             program: Program::Text(call.subject()),
             called: b"",
             flags,
@@ -223,15 +227,17 @@ pub(crate) fn read<D: Databases>(
             fuel,
             seed,
             terms: reading(flags.undeclared_keys),
+            caller: None,
         }),
-        Command::EvalShaRo(EvalShaRo { call, fuel, owns_everything }) => {
+        Command::EvalShaRo(EvalShaRo { call, fuel, owns_everything, .. }) => {
             loaded_script(&databases.programs(), call, (fuel, seed), reading(owns_everything))
         }
-        Command::FCallRo(FCallRo { call, fuel, owns_everything }) => {
+        Command::FCallRo(FCallRo { call, fuel, owns_everything, .. }) => {
             loaded_function(&databases.programs(), call, (fuel, seed), reading(owns_everything))
         }
         _ => return None,
     };
+    let run = run.and_then(|run| called_by(run, &databases.programs(), operation));
     Some(match run {
         Ok(run) if run.flags.has_line && !run.flags.no_writes => {
             put_error(reply, b"ERR Can not execute a script with write flag using *_ro command.");
@@ -258,6 +264,16 @@ const fn reading(owns_everything: bool) -> RunTerms {
         lacks_memory: false,
         debugs: false,
         counts_whole_values: true,
+        user: CallingUser::NOBODY,
+    }
+}
+
+/// The same for the user that the operation names; the text of an error if there is no such user any more.
+fn called_by<'a>(run: Run<'a>, programs: &Programs, operation: &Operation<'_>) -> Result<Run<'a>, String> {
+    let Some(number) = operation.user().number() else { return Ok(run) };
+    match Users::one_of(programs, number) {
+        Some(caller) => Ok(Run { caller: Some(caller), ..run }),
+        None => Err("NOPERM The user who calls the script does not exist any more".to_owned()),
     }
 }
 
@@ -278,7 +294,7 @@ fn loaded_script<'a>(
     let text = text.ok_or_else(|| "NOSCRIPT No matching script. Please use EVAL.".to_owned())?;
     let flags = flags_of(&text)?;
     let program = Program::Script(text);
-    Ok(Run { program, called, flags, input: call.input(), fuel, seed, terms })
+    Ok(Run { program, called, flags, input: call.input(), fuel, seed, terms, caller: None })
 }
 
 /// The function that a client calls so; the text of an error if it has not been loaded.
@@ -293,7 +309,7 @@ fn loaded_function<'a>(
     let (library, function) = found.ok_or_else(|| "ERR Function not found".to_owned())?;
     let program = Program::Function(Arc::clone(&library.text), function.name.clone());
     let flags = function.flags();
-    Ok(Run { program, called, flags, input: call.input(), fuel, seed, terms })
+    Ok(Run { program, called, flags, input: call.input(), fuel, seed, terms, caller: None })
 }
 
 fn start<T: Target>(
@@ -329,6 +345,7 @@ fn start<T: Target>(
         declared: (!run.terms.owns_everything).then(|| keys.iter().copied().collect()),
         is_read: is_read || run.flags.no_writes,
         lacks_memory,
+        caller: run.caller.as_ref(),
         debugs: run.terms.debugs,
         counts_whole_values: run.terms.counts_whole_values,
         seed: run.seed,
@@ -381,6 +398,8 @@ struct Runner<'a, T> {
     is_read: bool,
     /// The data may not grow.
     lacks_memory: bool,
+    /// Who needs the right to run what is called.
+    caller: Option<&'a NamedUser>,
     /// It may call DEBUG.
     debugs: bool,
     /// See [`RunTerms`].
@@ -410,8 +429,15 @@ impl<T: Target> Host for Runner<'_, T> {
         let is_debug = spec.local == Some(ConnectionCommand::Debug);
         let is_allowed = spec.flags.contains(&"blocking") || is_wait(spec) || (self.debugs && is_debug);
         let is_refused = spec.flags.contains(&"noscript") && !is_allowed;
-        if is_refused || spec.group == "scripting" || spec.kind == CommandKind::Blind {
+        let is_of_users = spec.local == Some(ConnectionCommand::Acl);
+        if is_refused || is_of_users || spec.group == "scripting" || spec.kind == CommandKind::Blind {
             return refused(NOT_ALLOWED);
+        }
+        if let Some(caller) = self.caller
+            && let Err(denial) = caller.user().check(words)
+        {
+            let sentence = denial.sentence(caller.name(), false);
+            return refused(&[b"ERR ACL failure in script: ", &sentence[..]].concat());
         }
         match parse(words) {
             Err(error) => refused(&error.text()),

@@ -5,7 +5,7 @@ mod golden;
 use syros_commands::access::Version;
 use syros_commands::families::{
     Append, Evict, FlushAll, Get, Keys, Leave, Persist, RecordVersions, Rename, SetRange, Turns, Unchanged,
-    Versions, WaiterId, XNews,
+    UserDelete, UserLook, UserQuestion, UserSet, Versions, WaiterId, XNews,
 };
 use syros_commands::limits::{SCRIPT_FUEL, SCRIPTS_FUEL_MAX, SCRIPTS_PER_BODY_MAX};
 use syros_commands::{
@@ -101,6 +101,24 @@ fn conditions_have_golden_bytes_and_classes() {
             Class::Update,
             both.clone(),
             vec![127, 248, 0xac, 2, 1, 2, 1, b'k', 1, b'l'],
+        ),
+        (
+            encoded(UserSet { name: b"u", rules: Arguments::new(&[b"on", b"~k"]), if_untouched: true }),
+            Class::Update,
+            Footprint::All,
+            vec![127, 249, 1, b'u', 2, 2, b'o', b'n', 2, b'~', b'k', 1],
+        ),
+        (
+            encoded(UserDelete { names: Arguments::new(&[b"u"]) }),
+            Class::Update,
+            Footprint::All,
+            vec![127, 250, 1, 1, b'u'],
+        ),
+        (
+            encoded(UserLook { question: UserQuestion::Table, name: b"", known: 300 }),
+            Class::Read,
+            Footprint::One(key_hash(b"")),
+            vec![127, 251, 3, 0, 0xac, 2],
         ),
         (encoded(RecordVersions), Class::Merge, Footprint::All, vec![127, 164]),
         (

@@ -292,6 +292,7 @@ fn the_table_knows_the_classes() {
             "copy" => &["k", "l"],
             "georadius" => &["k", "1", "2", "3", "m", "STORE", "d"],
             "georadiusbymember" => &["k", "m", "3", "m", "STORE", "d"],
+            "acl" => &["SETUSER", "u"],
             "debug" => &["OBJECT", "k"],
             "memory" => &["USAGE", "k"],
             "object" => &["ENCODING", "k"],

@@ -7,6 +7,7 @@ mod random;
 use core::num::NonZeroU64;
 use core::time::Duration;
 use random::{MESSAGE_KINDS, RECORD_KINDS};
+use syros_commands::acl::{UserChange, Users};
 use syros_commands::rdb;
 use syros_protocol::agreement::{EngineName, SharedSettings};
 use syros_protocol::formation::{Declaration, Stage};
@@ -215,6 +216,22 @@ pub(crate) fn replies(prng: &mut Prng) -> Vec<Vec<u8>> {
         replies.push(reply);
     }
     replies
+}
+
+/// Users that rules have made.
+pub(crate) fn users(_prng: &mut Prng) -> Vec<Vec<u8>> {
+    let rules: [&[&[u8]]; 3] = [
+        &[b"on", b">secret", b"~a*", b"%R~b", b"&c*", b"+@all", b"-@dangerous", b"+select|0"],
+        &[b"on", b"nopass", b"(+get ~a)", b"(+@write %W~b)"],
+        &[b"+client|id", b"-client"],
+    ];
+    let with = |rules: &&[&[u8]]| {
+        let mut users = Users::default();
+        // The rules are good.
+        let _ = users.set(b"u", rules, UserChange::Always);
+        users.encode()
+    };
+    rules.iter().map(with).chain([Users::default().encode()]).collect()
 }
 
 /// Collections of every kind and of both forms.

@@ -3,6 +3,7 @@
 use crate::seeds::{self, describe};
 use core::time::Duration;
 use std::convert::Infallible;
+use syros_commands::acl::Users;
 use syros_commands::{ReplyRef, rdb};
 use syros_resp::{
     Completion, Connection, Context, Identity, MessageAnswer, MessageRequest, ProcessAnswer, Protocol,
@@ -29,12 +30,13 @@ pub struct Target {
 }
 
 /// Every target.
-pub const TARGETS: [Target; 11] = [
+pub const TARGETS: [Target; 12] = [
     Target { name: "encoded_reply", run: encoded_reply, seeds: seeds::replies },
     Target { name: "operation_body", run: operation_body, seeds: seeds::bodies },
     Target { name: "rdb_payload", run: rdb_payload, seeds: seeds::payloads },
     Target { name: "resp_connection", run: resp_connection, seeds: seeds::requests },
     Target { name: "stored_value", run: stored_value, seeds: seeds::values },
+    Target { name: "users", run: users, seeds: seeds::users },
     Target { name: "wal_segment", run: wal_segment, seeds: seeds::segments },
     Target { name: "wire_front_end", run: wire_front_end, seeds: seeds::front_end_messages },
     Target { name: "wire_hello", run: wire_hello, seeds: seeds::hellos },
@@ -196,6 +198,21 @@ pub fn stored_value(bytes: &[u8]) -> bool {
             builder.part(&part).expect("a part");
         }
         assert_eq!(builder.finish().fingerprint(), value.fingerprint());
+    }
+    true
+}
+
+/// Users as a front end gets them from a replica: what is read is written as it was, or as the same users.
+///
+/// # Panics
+/// If it is not so.
+#[must_use]
+pub fn users(bytes: &[u8]) -> bool {
+    let Ok(users) = Users::decode(bytes) else { return false };
+    assert_eq!(Users::decode(&users.encode()).as_ref(), Ok(&users));
+    for user in users.iter() {
+        let _ = user.user().check(&[b"mget", b"k", b"l"]);
+        let _ = user.user().accepts(b"password");
     }
     true
 }

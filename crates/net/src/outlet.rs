@@ -65,7 +65,10 @@ impl WayOut {
     }
 
     const fn unsent(&self) -> UnsentBytes {
-        let tls = if self.tls.is_some() { TlsSession::MEMORY_BYTES } else { 0 };
+        let tls = match &self.tls {
+            Some(tls) => tls.memory_bytes(),
+            None => 0,
+        };
         UnsentBytes { bytes: self.outbound.backlog(), memory_bytes: self.outbound.memory_bytes() + tls }
     }
 }

@@ -451,6 +451,12 @@ pub enum Message {
         /// The mode.
         mode: FastQuorum,
     },
+    /// Client to replica, for a backup: tell of your snapshot file if it goes at least up to this entry; otherwise take one
+    /// as soon as that is executed. The replica answers with a `SnapshotOffer`, of no bytes if there is no such file yet.
+    WantSnapshot {
+        /// The least last op number.
+        op_number: OpNumber,
+    },
     /// Anyone to the leader: let this member lead.
     HandOver {
         /// The next leader.
@@ -746,7 +752,8 @@ pub enum Message {
         /// The view.
         view: View,
     },
-    /// Replica to replica: the log you asked for is gone; I have this snapshot, and the log after it.
+    /// Replica to replica: the log you asked for is gone; I have this snapshot, and the log after it. Replica to client: I
+    /// have this snapshot; without bytes: not the one that you want.
     SnapshotOffer {
         /// The sender's view.
         view: View,
@@ -755,7 +762,7 @@ pub enum Message {
         /// Its length in bytes.
         bytes: u64,
     },
-    /// Replica to replica: send me the part of that snapshot that begins here. An `offset` at its end
+    /// Replica or client to replica: send me the part of that snapshot that begins here. An `offset` at its end
     /// asks for nothing: it says that the sender will need the log after it.
     GetSnapshot {
         /// Last op number in the snapshot.
@@ -763,7 +770,7 @@ pub enum Message {
         /// First byte wanted.
         offset: u64,
     },
-    /// Replica to replica: a part of a snapshot.
+    /// Replica to replica or client: a part of a snapshot.
     SnapshotPart {
         /// Last op number in the snapshot.
         op_number: OpNumber,
@@ -820,6 +827,7 @@ impl Message {
             | Self::Status(_)
             | Self::AnswerDirectly { .. }
             | Self::HandOver { .. }
+            | Self::WantSnapshot { .. }
             | Self::ChangeMode { .. }
             | Self::GetSnapshot { .. }
             | Self::SnapshotPart { .. }
@@ -840,6 +848,7 @@ impl Message {
             Self::AnswerDirectly { .. } => "AnswerDirectly",
             Self::HandOver { .. } => "HandOver",
             Self::ChangeMode { .. } => "ChangeMode",
+            Self::WantSnapshot { .. } => "WantSnapshot",
             Self::Registered { .. } => "Registered",
             Self::Ok { .. } => "Ok",
             Self::Conflict { .. } => "Conflict",

@@ -5,8 +5,9 @@
 use std::hint::black_box;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
+use syros_commands::acl::{UserChange, Users};
 use syros_commands::{put_bulk, put_integer};
-use syros_resp::{Completion, Connection, Context, Identity, ServerInfo, ServerReport, Submission};
+use syros_resp::{Completion, Connection, Context, Identity, ServerInfo, ServerReport, Shared, Submission};
 use syros_types::{Class, WallTime};
 
 struct Nobody;
@@ -31,13 +32,32 @@ fn request(words: &[&str]) -> Vec<u8> {
     bytes
 }
 
-/// Runs a pipeline of requests through many connections; prints what a command costs each way.
+/// Runs a pipeline of requests through many connections of the default user, who may do everything; prints what a command
+/// costs each way.
 fn measure(name: &str, reply: &[u8], request_of: impl Fn(usize) -> Vec<u8>) {
+    measure_as(name, None, reply, request_of);
+}
+
+/// The same for a user whom these rules have made.
+fn measure_as(name: &str, rules: Option<&str>, reply: &[u8], request_of: impl Fn(usize) -> Vec<u8>) {
+    let shared = Arc::<Shared>::default();
+    if let Some(rules) = rules {
+        let rules: Vec<&[u8]> = rules.split(' ').map(str::as_bytes).collect();
+        let mut users = Users::default();
+        users.set(b"u", &rules, UserChange::Always).expect("rules");
+        shared.learn_users(users);
+    }
     let context = Context { now: WallTime(0), info: &Nobody, unavailable: None };
     let mut connections: Vec<Connection> = (0..CONNECTIONS)
         .map(|id| {
             let identity = Identity { id: id as u64, address: String::new(), local_address: String::new() };
-            Connection::new(identity, WallTime(0))
+            let mut connection = Connection::with_shared(identity, WallTime(0), Arc::clone(&shared));
+            if rules.is_some() {
+                connection.receive(&request(&["AUTH", "u", ""]), &context);
+                assert_eq!(connection.output(), b"+OK\r\n");
+                connection.sent(5);
+            }
+            connection
         })
         .collect();
     let inputs: Vec<Vec<u8>> = (0..CONNECTIONS)
@@ -70,7 +90,7 @@ fn measure(name: &str, reply: &[u8], request_of: impl Fn(usize) -> Vec<u8>) {
         }
         for connection in &mut connections {
             output += black_box(connection.output()).len();
-            connection.sent(usize::MAX / 2);
+            connection.sent(connection.output().len());
             assert_eq!(connection.outstanding(), 0);
         }
         backward.push(start.elapsed());
@@ -108,4 +128,12 @@ fn main() {
         request(&words)
     });
     measure("PING", &[], |_| request(&["PING"]));
+    for rules in [
+        "on nopass ~key:* +@all -@dangerous",
+        "on nopass ~a:* ~b:* ~c:* ~key:*0* ~k* +get +set (~key:* +del)",
+    ] {
+        println!("as a user with the rules {rules}:");
+        measure_as("SET, different keys", Some(rules), &[], |number| request(&["SET", &key(number), value]));
+        measure_as("GET, different keys", Some(rules), &bulk, |number| request(&["GET", &key(number)]));
+    }
 }

@@ -41,6 +41,11 @@ pub trait ServerInfo {
         Err("this server has a fixed number of clients")
     }
 
+    /// Fills bytes with what nobody can guess, for ACL GENPASS. False if the server has no source of that.
+    fn fill_with_chance(&self, _bytes: &mut [u8]) -> bool {
+        false
+    }
+
     /// CONFIG RESETSTAT: starts the counters of [`ServerReport`] again from zero.
     fn reset_statistics(&self);
 }

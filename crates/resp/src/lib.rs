@@ -6,6 +6,7 @@
 //! Whoever drives it owns the sockets, the clock and the client of the group.
 #![forbid(unsafe_code)]
 
+mod access;
 mod bytes;
 mod connection;
 mod connection_commands;

@@ -48,6 +48,14 @@ pub(crate) struct Queue {
     scripts: usize,
     /// Bytes of what the connection answers by itself.
     local_bytes: usize,
+    /// What the users were when it was begun.
+    pub(crate) users_epoch: u64,
+    /// The words of those commands that the user had to have a right for, which it is asked for once more at EXEC.
+    pub(crate) checked: Vec<Vec<Vec<u8>>>,
+    /// Bytes that those words take.
+    checked_bytes: usize,
+    /// One of them changes users.
+    pub(crate) changes_users: bool,
     /// A command was refused: EXEC will execute none of them.
     pub(crate) is_doomed: bool,
 }
@@ -86,12 +94,22 @@ impl fmt::Display for TransactionTooLarge {
 impl Queue {
     /// Bytes of memory that it takes.
     pub(crate) const fn memory_bytes(&self) -> usize {
-        self.body.capacity() + self.local_bytes + self.commands.capacity() * size_of::<Queued>()
+        self.body.capacity()
+            + self.local_bytes
+            + self.checked_bytes
+            + self.commands.capacity() * size_of::<Queued>()
     }
 
     /// A transaction that begins in this database and depends on so many keys, which take so many bytes.
     pub(crate) fn watching(database: Database, keys: usize, bytes: usize) -> Self {
         Self { database, keys, watched_bytes: bytes, ..Self::default() }
+    }
+
+    /// Keeps the words of the next command until EXEC.
+    pub(crate) fn keep_words(&mut self, words: &[&[u8]]) {
+        let words: Vec<Vec<u8>> = words.iter().map(|word| word.to_vec()).collect();
+        self.checked_bytes += words.iter().map(|word| word.len() + size_of::<Vec<u8>>()).sum::<usize>();
+        self.checked.push(words);
     }
 
     /// A command was refused. What was queued is never executed, so it need not be kept.
@@ -112,6 +130,7 @@ impl Queue {
         let blind = operation.blind || gives_up_count;
         let operation = Operation { blind, ..*operation }.in_database(self.database);
         operation.encode(&mut self.body);
+        self.changes_users |= operation.changes_users();
         self.load.add(&operation);
         operation.each_key(|_| self.keys += 1);
         if operation.fuel().is_some() {

@@ -99,6 +99,8 @@ pub struct ClientFilter {
     pub address: Option<Vec<u8>>,
     /// The server's address of their connection.
     pub local_address: Option<Vec<u8>>,
+    /// The name of their user.
+    pub user: Option<Vec<u8>>,
     /// Not the client with this number.
     pub skipped: Option<u64>,
     /// They have been connected for so long.

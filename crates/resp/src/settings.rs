@@ -1,5 +1,6 @@
 //! The settings that CONFIG knows.
 
+use crate::access::ACL_LOG_LENGTH_MAX;
 use crate::info::{ServerInfo, ServerReport};
 use crate::keyspace_events::KeyspaceEvents;
 use crate::shared::{SLOW_LOG_LENGTH_MAX, Shared};
@@ -34,7 +35,16 @@ struct Changeable {
 }
 
 /// The settings that may change while the process runs, in the order of their names.
-const CHANGEABLE: [Changeable; 14] = [
+const CHANGEABLE: [Changeable; 15] = [
+    Changeable {
+        name: "acllog-max-len",
+        kind: Kind::Integer(0, ACL_LOG_LENGTH_MAX as i64),
+        get: |shared, _| shared.settings.acl_log_length.load(Ordering::Relaxed).cast_signed(),
+        set: |shared, _, value| {
+            shared.settings.acl_log_length.store(value.cast_unsigned(), Ordering::Relaxed);
+            Ok(())
+        },
+    },
     Changeable {
         name: "latency-monitor-threshold",
         kind: Kind::Integer(0, i64::MAX),
@@ -276,7 +286,8 @@ pub(crate) fn settings(shared: &Shared, report: &ServerReport) -> Vec<(&'static 
         ("maxmemory-clients", report.client_memory_max.to_string()),
         ("port", report.tcp_port.to_string()),
         ("proto-max-bulk-len", VALUE_BYTES_MAX.to_string()),
-        ("requirepass", String::new()),
+        ("protected-mode", String::from(if shared.users.is_protected() { "yes" } else { "no" })),
+        ("requirepass", default_password(shared)),
         ("save", String::new()),
         ("tls-port", report.tls_port.to_string()),
         ("tcp-keepalive", String::from("300")),
@@ -295,12 +306,21 @@ pub(crate) fn settings(shared: &Shared, report: &ServerReport) -> Vec<(&'static 
     settings
 }
 
+/// What is known of the password of the default user: its hash, as in ACL LIST; nothing, if it needs none.
+fn default_password(shared: &Shared) -> String {
+    let users = shared.known_users();
+    let hash = users.and_then(|users| {
+        let password = users.default_user().user().passwords().first().copied();
+        password.map(|password| format!("#{}", password.hexadecimal()))
+    });
+    hash.unwrap_or_default()
+}
+
 /// Settings of Redis that have one value here, which says how this server behaves. Limits of Redis's encodings are among
 /// them where there is a small form here, too: it has the limits of Redis's sample configuration. Limits of buffers are
 /// not: there is nothing here that they could be true of.
-const FIXED_SETTINGS: [(&str, &str); 69] = [
+const FIXED_SETTINGS: [(&str, &str); 67] = [
     ("aclfile", ""),
-    ("acllog-max-len", "0"),
     ("activedefrag", "no"),
     ("activerehashing", "no"),
     ("always-show-logo", "no"),
@@ -340,7 +360,6 @@ const FIXED_SETTINGS: [(&str, &str); 69] = [
     ("no-appendfsync-on-rewrite", "no"),
     ("oom-score-adj", "no"),
     ("pidfile", ""),
-    ("protected-mode", "no"),
     ("rdbcompression", "no"),
     ("repl-diskless-load", "disabled"),
     ("repl-diskless-sync", "no"),

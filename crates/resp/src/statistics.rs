@@ -215,6 +215,10 @@ impl RateWindow {
     }
 }
 
+/// Why ACLs refuse something, as ACL LOG says it, and the end of the name of its counter in INFO.
+const REFUSED: [(&str, &str); 4] =
+    [("auth", "auth"), ("command", "cmd"), ("key", "key"), ("channel", "channel")];
+
 /// Counters of all connections of a process, since the start or the last CONFIG RESETSTAT. Connections share it; all
 /// of them belong to one thread.
 #[derive(Debug)]
@@ -228,6 +232,8 @@ pub struct Statistics {
     errors: Mutex<BTreeMap<Vec<u8>, u64>>,
     /// Errors whose codes are not counted apart.
     other_errors: Counter,
+    /// What ACLs have refused, by the places of [`REFUSED`].
+    refused: [Counter; REFUSED.len()],
     /// Clients whose commands wait for elements.
     blocked: AtomicU64,
     /// What is known of clients that keep copies.
@@ -257,6 +263,7 @@ impl Default for Statistics {
             output_bytes: Counter::default(),
             errors: Mutex::default(),
             other_errors: Counter::default(),
+            refused: Default::default(),
             blocked: AtomicU64::new(0),
             tracking: Mutex::default(),
             scripts: KnownScripts::default(),
@@ -349,7 +356,7 @@ impl Statistics {
             &self.input_bytes,
             &self.output_bytes,
         ];
-        others.iter().for_each(|counter| counter.set(0));
+        others.into_iter().chain(&self.refused).for_each(|counter| counter.set(0));
         self.windows.iter().for_each(|window| window.set(window.begun.get(), [0; 3]));
         self.errors.lock().unwrap_or_else(PoisonError::into_inner).clear();
     }
@@ -444,6 +451,13 @@ impl Statistics {
         self.misses.add(misses);
     }
 
+    /// ACLs have refused something, for this reason of ACL LOG.
+    pub(crate) fn on_refused(&self, reason: &str) {
+        if let Some(place) = REFUSED.iter().position(|(known, _)| *known == reason) {
+            self.refused[place].add(1);
+        }
+    }
+
     /// An error reply, whose code is its first word.
     fn on_error(&self, error: &[u8]) {
         self.scripts.on_error(error);
@@ -480,6 +494,9 @@ impl Statistics {
             self.hits.get(),
             self.misses.get(),
         );
+        for ((_, name), count) in REFUSED.iter().zip(&self.refused) {
+            let _ = write!(text, "acl_access_denied_{name}:{}\r\n", count.get());
+        }
     }
 
     /// The lines of INFO's section `Commandstats`: of the commands that have been asked for. Times are those from the

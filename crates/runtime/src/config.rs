@@ -297,6 +297,10 @@ pub struct FrontConfig {
     pub drain_timeout: Duration,
     /// Which Redis clients may use DEBUG.
     pub debug: DebugAccess,
+    /// Rules of ACL SETUSER for the default user of a cluster whose users have never been changed, without passwords in clear.
+    pub first_rules: Vec<Vec<u8>>,
+    /// While the default user needs no password, only Redis clients on the same machine are served.
+    pub protected: bool,
     /// Where HTTP clients get metrics, and learn whether the process lives and is ready; `None`: nowhere.
     pub listen_metrics: Option<SocketAddr>,
     /// The session that carries the operations of all Redis clients of this process. Beyond its `in_flight_max`, further
@@ -326,6 +330,8 @@ impl Default for FrontConfig {
             quorum_timeout: Duration::from_secs(2),
             drain_timeout: Duration::from_secs(5),
             debug: DebugAccess::default(),
+            first_rules: Vec::new(),
+            protected: true,
             listen_metrics: None,
             client: client::Settings { resend: RESEND, ..client::Settings::new() },
         }

@@ -34,6 +34,17 @@ pub(crate) struct StoreFiles {
 }
 
 impl StoreFiles {
+    /// Those of the engine in this data directory.
+    pub(crate) fn new(directory: &OpenDirectory, config: &EngineConfig, open_files: usize) -> Self {
+        let options = StoreOptions {
+            use_rocksdb: config.kind == EngineKind::RocksDb,
+            cache_bytes: config.cache_bytes,
+            memtable_bytes: config.memtable_bytes,
+            open_files,
+        };
+        Self { data: directory.clone(), options }
+    }
+
     /// Where the stores are, for messages.
     fn path(&self) -> PathBuf {
         self.data.path().join(ENGINE)
@@ -163,16 +174,10 @@ pub(crate) struct DiskEngineSettings {
 }
 
 impl DiskEngineSettings {
-    /// For the engine in this directory.
+    /// For the engine in this data directory.
     pub(crate) fn new(directory: &DataDirectory, config: &EngineConfig, open_files: usize) -> Self {
-        let options = StoreOptions {
-            use_rocksdb: config.kind == EngineKind::RocksDb,
-            cache_bytes: config.cache_bytes,
-            memtable_bytes: config.memtable_bytes,
-            open_files,
-        };
         Self {
-            files: StoreFiles { data: directory.open_directory().clone(), options },
+            files: StoreFiles::new(directory.open_directory(), config, open_files),
             threads: ThreadCounts { lanes: config.execution_threads, readers: config.read_threads },
             // A checkpoint under way, one that follows, and the same again for bursts.
             limits: PressureLimits {

@@ -100,6 +100,10 @@ impl ProcessState<'_> {
 }
 
 impl ServerInfo for ProcessState<'_> {
+    fn fill_with_chance(&self, bytes: &mut [u8]) -> bool {
+        getrandom::fill(bytes).is_ok()
+    }
+
     fn report(&self) -> ServerReport {
         let ProcessDescription { run_id, redis_ports, tls, configuration, durability, replicas, clients_max } =
             self.description;

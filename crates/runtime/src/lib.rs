@@ -31,7 +31,9 @@ mod memory_engine;
 mod node;
 
 mod other_members;
+mod recover;
 mod reserve;
+mod restore;
 mod scrub;
 mod slow_reads;
 mod snapshots;
@@ -57,10 +59,13 @@ pub use directory::{
 pub use discover::DiscoverError;
 pub use inspect::{Inspection, Records, SetAside, Usage, inspect};
 pub use node::{GatewayNode, Node};
+pub use recover::{RecoverError, RecoveryPlan, Stamp, Survivor};
+pub use restore::{RestoreError, restore};
 pub use socket::ListenError;
 pub use start_error::{LogError, StartError};
 pub use stop::Stopper;
 pub use store::StoreError;
+pub use syros_commands::acl::hide_passwords;
 pub use syros_protocol::replica::Durability;
 pub use syros_resp::DebugAccess;
 pub use syros_tls::{ClientCertificates, Files as TlsFiles};

@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use syros_resp::{Connection, Context, Identity, ServerInfo, ServerReport, Unavailable};
+use syros_resp::{Connection, Context, Identity, ServerInfo, ServerReport, Shared, Unavailable};
 
 use crate::clock::Clock;
 
@@ -34,12 +34,13 @@ pub(crate) struct Loading {
 }
 
 impl Loading {
-    /// Accepts connections of `listener`, which nobody else does meanwhile and which does not block.
-    pub(crate) fn start(listener: TcpListener, clock: Clock) -> io::Result<Self> {
+    /// Accepts connections of these listeners, which nobody else does meanwhile and which do not block. Those of the second one
+    /// speak TLS, and are closed at once: their clients find a node that is ready sooner than by waiting for this one.
+    pub(crate) fn start(listeners: [Option<TcpListener>; 2], clock: Clock) -> io::Result<Self> {
         let is_over = Arc::<AtomicBool>::default();
         let theirs = Arc::clone(&is_over);
         let thread = std::thread::Builder::new().name("syros-loading".to_owned());
-        let thread = thread.spawn(move || serve(&listener, clock, &theirs))?;
+        let thread = thread.spawn(move || serve(&listeners, clock, &theirs))?;
         Ok(Self { is_over, thread: Some(thread) })
     }
 }
@@ -78,23 +79,31 @@ struct Client {
     input: Vec<u8>,
 }
 
-fn serve(listener: &TcpListener, clock: Clock, is_over: &AtomicBool) {
-    let info = NotReady(listener.local_addr().map_or(0, |address| address.port()));
+fn serve([plain, tls]: &[Option<TcpListener>; 2], clock: Clock, is_over: &AtomicBool) {
+    let port =
+        plain.as_ref().and_then(|listener| listener.local_addr().ok()).map_or(0, |address| address.port());
+    let info = NotReady(port);
     let mut clients: Vec<Client> = Vec::new();
+    // Who may come in is not known yet.
+    let shared = Arc::<Shared>::default();
+    shared.forget_users();
     let mut accepted = 0;
     loop {
         let is_last = is_over.load(Ordering::Relaxed);
         while !is_last
             && clients.len() < CLIENTS_MAX
-            && let Ok((stream, peer)) = listener.accept()
+            && let Some(Ok((stream, peer))) = plain.as_ref().map(TcpListener::accept)
         {
             accepted += 1;
             let local_address = stream.local_addr().map(|local| local.to_string()).unwrap_or_default();
             let identity = Identity { id: accepted, address: peer.to_string(), local_address };
             if stream.set_nonblocking(true).is_ok() {
-                let redis = Connection::new(identity, clock.now().wall);
+                let redis = Connection::with_shared(identity, clock.now().wall, Arc::clone(&shared));
                 clients.push(Client { stream, redis, input: Vec::new() });
             }
+        }
+        while !is_last && let Some(Ok((refused, _))) = tls.as_ref().map(TcpListener::accept) {
+            drop(refused);
         }
         let context = Context { now: clock.now().wall, info: &info, unavailable: Some(Unavailable::Loading) };
         clients.retain_mut(|client| client.serve(&context).is_ok_and(|goes_on| goes_on));
@@ -148,7 +157,7 @@ mod tests {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         listener.set_nonblocking(true).unwrap();
         let address = listener.local_addr().unwrap();
-        let loading = Loading::start(listener, Clock::start()).unwrap();
+        let loading = Loading::start([Some(listener), None], Clock::start()).unwrap();
         let mut stream = TcpStream::connect(address).unwrap();
         stream.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
         stream.write_all(b"PING\r\nSET k v\r\nSELECT 0\r\nQUIT\r\n").unwrap();

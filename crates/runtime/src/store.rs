@@ -202,7 +202,7 @@ impl ReplicaFiles for DirectoryFiles<'_> {
     type Error = StoreError;
 
     fn is_new(&self) -> bool {
-        self.directory.is_new()
+        !self.directory.holds_state()
     }
 
     fn view(&mut self) -> Result<FileDisk, StoreError> {

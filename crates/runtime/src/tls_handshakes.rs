@@ -31,6 +31,9 @@ const EXPIRY_REMINDER: Duration = Duration::from_secs(86_400);
 
 const WAKER: Token = Token(0);
 
+/// Kinds of ports: for Redis clients, and for nodes.
+const PORTS: usize = 2;
+
 /// First byte of a connection that begins with a TLS handshake (RFC 8446, 5.1: the type of its record).
 const HANDSHAKE_RECORD: u8 = 0x16;
 
@@ -43,6 +46,16 @@ pub(crate) enum Guard {
     Nodes,
     /// Nodes and Syros clients, with TLS or without.
     NodesOrPlain,
+}
+
+impl Guard {
+    /// Handshakes at one port never keep those at the other one waiting: each has half of the places.
+    const fn port(self) -> usize {
+        match self {
+            Self::Redis => 0,
+            Self::Nodes | Self::NodesOrPlain => 1,
+        }
+    }
 }
 
 /// A connection that was accepted.
@@ -65,7 +78,8 @@ pub(crate) struct Greeted {
 /// The way to the thread. It ends when this is dropped.
 #[derive(Debug)]
 pub(crate) struct TlsHandshakes {
-    begun: SyncSender<(Accepted, Guard)>,
+    /// By port.
+    begun: [SyncSender<(Accepted, Guard)>; PORTS],
     ended: Receiver<Greeted>,
     waker: Waker,
 }
@@ -80,28 +94,33 @@ impl TlsHandshakes {
     ) -> io::Result<Self> {
         let poll = Poll::new()?;
         let waker = Waker::new(poll.registry(), WAKER)?;
-        let ((begun, incoming), (outgoing, ended)) = (sync_channel(WAITING_MAX), channel());
+        let (begun_by_clients, from_clients) = sync_channel(WAITING_MAX);
+        let (begun_by_nodes, from_nodes) = sync_channel(WAITING_MAX);
+        let (outgoing, ended) = channel();
         let mut worker = Worker {
             node,
             credentials,
             poll,
             event_loop,
-            incoming,
+            incoming: [from_clients, from_nodes],
             outgoing,
-            handshakes_max,
+            handshakes_max: (handshakes_max / PORTS).max(1),
             pending: HashMap::new(),
-            order: VecDeque::new(),
+            counts: [0; PORTS],
+            order: Default::default(),
             last_token: WAKER.0,
             refresh_at: Instant::now(),
             remind_at: Instant::now(),
         };
         std::thread::Builder::new().name("tls".to_owned()).spawn(move || worker.run())?;
-        Ok(Self { begun, ended, waker })
+        Ok(Self { begun: [begun_by_clients, begun_by_nodes], ended, waker })
     }
 
     /// Leaves a connection with the thread; closes it if too many wait there.
     pub(crate) fn begin(&self, accepted: Accepted, guard: Guard) {
-        if let Err(TrySendError::Full((Accepted { peer, .. }, _))) = self.begun.try_send((accepted, guard)) {
+        if let Err(TrySendError::Full((Accepted { peer, .. }, _))) =
+            self.begun[guard.port()].try_send((accepted, guard))
+        {
             tracing::warn!(peer = %peer, limit = WAITING_MAX, "closed a connection: too many wait to begin a TLS handshake");
         }
         // The thread ends only with us.
@@ -116,8 +135,7 @@ impl TlsHandshakes {
 
 impl Drop for TlsHandshakes {
     fn drop(&mut self) {
-        let (closed, _) = sync_channel(0);
-        self.begun = closed;
+        self.begun = std::array::from_fn(|_| sync_channel(0).0);
         let _ = self.waker.wake();
     }
 }
@@ -143,13 +161,15 @@ struct Worker {
     credentials: Arc<Credentials>,
     poll: Poll,
     event_loop: Arc<Waker>,
-    incoming: Receiver<(Accepted, Guard)>,
+    incoming: [Receiver<(Accepted, Guard)>; PORTS],
     outgoing: Sender<Greeted>,
-    /// At a time. Beyond, the oldest one is given up.
+    /// At a time, of each port. Beyond, the oldest one is given up.
     handshakes_max: usize,
     pending: HashMap<usize, Pending>,
-    /// In the order in which they began; some have ended.
-    order: VecDeque<usize>,
+    /// How many are pending, by port.
+    counts: [usize; PORTS],
+    /// By port, in the order in which they began; some have ended.
+    order: [VecDeque<usize>; PORTS],
     last_token: usize,
     refresh_at: Instant,
     remind_at: Instant,
@@ -159,19 +179,25 @@ impl Worker {
     fn run(&mut self) {
         let mut events = Events::with_capacity(256);
         loop {
-            let deadline =
-                self.order.front().and_then(|token| self.pending.get(token)).map(|oldest| oldest.until);
-            let wake_at = deadline.map_or(self.refresh_at, |until| until.min(self.refresh_at));
+            let deadlines: [_; PORTS] = std::array::from_fn(|port| self.deadline(port));
+            let wake_at = deadlines.into_iter().flatten().fold(self.refresh_at, Instant::min);
             let timeout = wake_at.saturating_duration_since(Instant::now());
             match self.poll.poll(&mut events, Some(timeout)) {
                 Err(error) if error.kind() != ErrorKind::Interrupted => return,
                 _ => {}
             }
+            // As many of the one port as of the other.
             loop {
-                match self.incoming.try_recv() {
-                    Ok((accepted, guard)) => self.begin(accepted, guard),
-                    Err(TryRecvError::Empty) => break,
-                    Err(TryRecvError::Disconnected) => return,
+                let taken: [_; PORTS] = std::array::from_fn(|port| self.incoming[port].try_recv());
+                if taken.iter().all(|taken| matches!(taken, Err(TryRecvError::Empty))) {
+                    break;
+                }
+                for taken in taken {
+                    match taken {
+                        Ok((accepted, guard)) => self.begin(accepted, guard),
+                        Err(TryRecvError::Empty) => {}
+                        Err(TryRecvError::Disconnected) => return,
+                    }
                 }
             }
             for event in &events {
@@ -183,8 +209,9 @@ impl Worker {
     }
 
     fn begin(&mut self, mut accepted: Accepted, guard: Guard) {
-        if self.pending.len() >= self.handshakes_max
-            && let Some(oldest) = self.pop_oldest()
+        let port = guard.port();
+        if self.counts[port] >= self.handshakes_max
+            && let Some(oldest) = self.pop_oldest(port)
         {
             self.log_failure(
                 oldest.accepted.peer,
@@ -199,7 +226,8 @@ impl Worker {
         }
         let until = Instant::now() + GREETING_TIMEOUT;
         self.pending.insert(token, Pending { accepted, guard, session: None, until });
-        self.order.push_back(token);
+        self.counts[port] += 1;
+        self.order[port].push_back(token);
         // Its first bytes may have come before it was registered.
         self.go_on(token);
     }
@@ -209,12 +237,12 @@ impl Worker {
         match pending.step(&self.credentials) {
             Step::Waits => {}
             Step::Failed(problem) => {
-                let peer = pending.accepted.peer;
-                self.pending.remove(&token);
-                self.log_failure(peer, &problem);
+                if let Some(failed) = self.remove(token) {
+                    self.log_failure(failed.accepted.peer, &problem);
+                }
             }
             Step::Over => {
-                let Some(Pending { mut accepted, session, .. }) = self.pending.remove(&token) else { return };
+                let Some(Pending { mut accepted, session, .. }) = self.remove(token) else { return };
                 if let Err(error) = self.poll.registry().deregister(&mut accepted.stream) {
                     return self.log_failure(accepted.peer, &error.to_string());
                 }
@@ -227,29 +255,38 @@ impl Worker {
         }
     }
 
+    fn remove(&mut self, token: usize) -> Option<Pending> {
+        let removed = self.pending.remove(&token)?;
+        self.counts[removed.guard.port()] -= 1;
+        Some(removed)
+    }
+
+    /// Until when the oldest one of a port has to end.
+    fn deadline(&mut self, port: usize) -> Option<Instant> {
+        while let Some(token) = self.order[port].front() {
+            if let Some(oldest) = self.pending.get(token) {
+                return Some(oldest.until);
+            }
+            self.order[port].pop_front();
+        }
+        None
+    }
+
     fn give_up_late(&mut self) {
         let now = Instant::now();
-        while let Some(token) = self.order.front() {
-            match self.pending.get(token) {
-                Some(oldest) if oldest.until > now => return,
-                Some(_) => {
-                    if let Some(late) = self.pop_oldest() {
-                        self.log_failure(late.accepted.peer, "it has not ended its TLS handshake in time");
-                    }
+        for port in 0..PORTS {
+            while self.deadline(port).is_some_and(|until| until <= now) {
+                if let Some(late) = self.pop_oldest(port) {
+                    self.log_failure(late.accepted.peer, "it has not ended its TLS handshake in time");
                 }
-                None => drop(self.order.pop_front()),
             }
         }
     }
 
-    fn pop_oldest(&mut self) -> Option<Pending> {
-        while let Some(token) = self.order.pop_front() {
-            let oldest = self.pending.remove(&token);
-            if oldest.is_some() {
-                return oldest;
-            }
-        }
-        None
+    fn pop_oldest(&mut self, port: usize) -> Option<Pending> {
+        self.deadline(port)?;
+        let token = self.order[port].pop_front()?;
+        self.remove(token)
     }
 
     fn log_failure(&self, peer: SocketAddr, problem: &str) {

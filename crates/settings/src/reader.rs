@@ -107,6 +107,12 @@ impl Reader {
         Ok(self.known.iter().map(|key| self.full_name(key)).collect())
     }
 
+    /// True if the key is there, and has not been taken yet.
+    #[must_use]
+    pub fn has(&self, key: &str) -> bool {
+        self.table.contains_key(key)
+    }
+
     /// A whole number in `range`.
     ///
     /// # Errors

@@ -24,6 +24,7 @@ mod removals;
 mod snapshot;
 mod stamp;
 mod store;
+mod survey;
 mod undo;
 mod uses;
 mod victims;
@@ -36,6 +37,7 @@ pub use memory::{ListedKeys, Loader, LongRead, MemoryEngine};
 pub use memory_store::MemoryStore;
 pub use snapshot::DamagedSnapshot;
 pub use store::{Change, Pressure, Store, StoreCause, StoreError};
+pub use survey::{SnapshotContents, SnapshotSurvey};
 pub use victims::Victim;
 
 use syros_commands::access::Announcement;

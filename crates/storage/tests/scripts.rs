@@ -1,6 +1,7 @@
 //! Scripts and functions on both engines: what they answer, what is left of them, and that equal bodies leave equal states.
 
 use syros_commands::access::{Announcement, Notification, ScriptMessage};
+use syros_commands::acl::{CallingUser, UserNumber};
 use syros_commands::families::RecordVersions;
 use syros_commands::rdb::{dump_libraries, restore_libraries};
 use syros_commands::{Operation, Parsed, Reply, describe, parse, without_memory};
@@ -274,6 +275,66 @@ fn a_script_stays_in_its_database_and_removes_no_other_keys_than_it_names() {
         assert_eq!(both(&["set|a|1", &script]), refused, "{call}");
         assert_eq!(both(&["set|a|1", &script, "get|a"]), "1", "{call}");
     }
+}
+
+/// A user is replicated: both engines come to the same ones, and check a script alike by those that there are at its place.
+#[test]
+fn a_script_needs_the_rights_of_its_user_at_every_replica() {
+    let as_user = |words: &[&str], number: u16| {
+        let words: Vec<&[u8]> = words.iter().map(|word| word.as_bytes()).collect();
+        let Ok(Parsed::Data(mut operation)) = parse(&words) else { panic!("a script") };
+        *operation.user_mut().expect("a script") = CallingUser::new(UserNumber(number));
+        let mut body = Vec::new();
+        operation.encode(&mut body);
+        assert_eq!(
+            Operation::decode(&mut &body[..]).expect("it is decoded").user().number(),
+            Some(UserNumber(number))
+        );
+        body
+    };
+    let (mut memory, mut disk) = (MemoryEngine::new(), disk());
+    let mut number = 0;
+    let mut run = |body: &[u8]| {
+        number += 1;
+        let answer = apply(&mut memory, number, body);
+        assert_eq!(apply(&mut disk, number, body), answer);
+        assert_eq!(memory.digest(), disk.digest());
+        assert_eq!(memory.take_effects(), disk.take_effects());
+        answer
+    };
+    let get = "return redis.pcall('get', KEYS[1])";
+    let refused_key = "-ERR ACL failure in script: No permissions to access a key";
+    let refused_get = "-ERR ACL failure in script: User u has no permissions to run the 'get' command";
+    assert_eq!(run(&body(&["acl", "setuser", "u", "+@all", "~a"], 0)), "OK");
+    assert_eq!(
+        run(&body(&["acl", "setuser", "u", "bogus"], 0)),
+        "-ERR Error in ACL SETUSER modifier 'bogus': Syntax error"
+    );
+    assert_eq!(run(&body(&["acl", "users"], 0)), "[default u]");
+    assert_eq!(run(&body(&["set", "a", "1"], 0)), "OK");
+    let calls = |command: &'static str, key: &'static str| as_user(&[command, get, "1", key], 2);
+    for command in ["eval", "eval_ro"] {
+        assert_eq!(run(&calls(command, "a")), "1");
+        assert_eq!(run(&calls(command, "b")), refused_key);
+    }
+    let writes = "redis.call('set', 'a', '2') return redis.call('set', 'b', '2')";
+    assert!(run(&as_user(&["eval", writes, "2", "a", "b"], 2)).starts_with(refused_key));
+    assert_eq!(run(&body(&["get", "a"], 0)), "2", "as in Redis, what it had done before stays");
+    assert_eq!(run(&body(&["script", "load", get], 0)).len(), 40);
+    let name = run(&body(&["script", "load", get], 0));
+    assert_eq!(run(&as_user(&["evalsha", &name, "1", "b"], 2)), refused_key);
+    assert_eq!(run(&as_user(&["evalsha_ro", &name, "1", "b"], 2)), refused_key);
+    assert_eq!(run(&body(&["acl", "setuser", "u", "-get"], 0)), "OK");
+    assert_eq!(run(&calls("eval", "a")), refused_get);
+    assert_eq!(run(&body(&["eval", get, "1", "a"], 0)), "2", "without a user nothing is checked");
+    let acl = "return redis.pcall('acl', 'users')";
+    assert_eq!(run(&body(&["eval", acl, "0"], 0)), "-ERR This Redis command is not allowed from script");
+    assert_eq!(run(&body(&["acl", "deluser", "u", "nobody"], 0)), "1");
+    assert_eq!(run(&calls("eval", "a")), "-NOPERM The user who calls the script does not exist any more");
+    // One of the same name is another one.
+    assert_eq!(run(&body(&["acl", "setuser", "u", "+@all", "~*"], 0)), "OK");
+    assert_eq!(run(&calls("eval", "a")), "-NOPERM The user who calls the script does not exist any more");
+    assert_eq!(run(&as_user(&["eval", get, "1", "a"], 3)), "2");
 }
 
 /// DEBUG SET-DISABLE-DENY-SCRIPTS is a term of the call, so that all members execute it alike.

@@ -2,7 +2,7 @@
 
 use std::fs::{self, File};
 use std::io::Write;
-use std::os::unix::fs::OpenOptionsExt;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -77,7 +77,7 @@ struct Holder {
     #[arg(long, value_name = "NUMBER", value_parser = parse_cluster)]
     cluster: u64,
     /// Host names and IP addresses under which Redis clients reach it
-    #[arg(long, value_name = "HOST,..", value_delimiter = ',')]
+    #[arg(long, value_name = "HOST,..", value_delimiter = ',', value_parser = parse_host)]
     host: Vec<String>,
     /// Directory for certificate.pem, key.pem and authorities.pem: a new one, or one whose files are to be renewed
     #[arg(long, value_name = "DIR")]
@@ -87,15 +87,28 @@ struct Holder {
     days: u32,
 }
 
-fn parse_cluster(text: &str) -> Result<u64, String> {
+pub(crate) fn parse_cluster(text: &str) -> Result<u64, String> {
     let parsed = match text.strip_prefix("0x") {
         Some(digits) => u64::from_str_radix(digits, 16),
         None => text.parse(),
     };
     parsed
         .ok()
-        .filter(|number| *number > 0)
+        .filter(|number| (1..=i64::MAX as u64).contains(number))
         .ok_or_else(|| "a number above 0 is expected, such as 0x4711".to_owned())
+}
+
+fn parse_host(text: &str) -> Result<String, String> {
+    let host = text.trim();
+    let is_name = |host: &str| {
+        let is_part = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.*".contains(&byte);
+        !host.is_empty() && host.bytes().all(is_part)
+    };
+    if host.parse::<std::net::IpAddr>().is_ok() || is_name(host) {
+        return Ok(host.to_owned());
+    }
+    Err("a host name or an IP address is expected, without a port, such as db1.example.com or 10.0.0.1"
+        .to_owned())
 }
 
 /// Makes certificates.
@@ -141,12 +154,25 @@ pub(crate) fn issue(
     let issued = issuer
         .issue(identity, hosts, days)
         .map_err(|error| format!("there is no certificate for {identity}: {error}"))?;
+    if to.join(AUTHORITY_KEY).exists() {
+        return Err(format!("{} is the directory of an authority: choose another one", to.display()));
+    }
     make_directory(to)?;
     let Files { certificate, key, authorities } = files_in(to);
     // Whoever reads in between finds a pair that does not fit, and keeps what it has.
     write(&key, &issued.key, 0o600)?;
     write(&certificate, &issued.certificate, 0o644)?;
-    write(&authorities, &authority_certificate, 0o644)
+    // Those that are believed already stay: while another authority takes the place of one, both are.
+    let believed = match fs::read_to_string(&authorities) {
+        Ok(text) => text,
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => String::new(),
+        Err(error) => return Err(format!("cannot read {}: {error}", authorities.display())),
+    };
+    if believed.contains(authority_certificate.trim_end()) {
+        return Ok(());
+    }
+    let separator = if believed.is_empty() || believed.ends_with('\n') { "" } else { "\n" };
+    write(&authorities, &format!("{believed}{separator}{authority_certificate}"), 0o644)
 }
 
 /// Makes an authority in a directory that has none.
@@ -182,5 +208,10 @@ fn write(path: &Path, text: &str, mode: u32) -> Result<(), String> {
     }
     let mut file = File::options().create_new(true).write(true).mode(mode).open(&new).map_err(failed)?;
     file.write_all(text.as_bytes()).and_then(|()| file.sync_all()).map_err(failed)?;
+    // A node that runs as another user has to be able to read what is renewed for it.
+    if let Ok(before) = fs::metadata(path) {
+        let owner = (Some(before.uid()), Some(before.gid()));
+        let _ = std::os::unix::fs::chown(&new, owner.0, owner.1);
+    }
     fs::rename(&new, path).map_err(failed)
 }

@@ -1,6 +1,7 @@
 //! `syros gateway`: the Redis front end without a replica.
 
 use std::net::{IpAddr, SocketAddr};
+use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
 
@@ -12,8 +13,10 @@ use syros_runtime::{
 };
 use syros_types::{ReadPolicy, WritePolicy};
 
+use crate::certificate::parse_cluster;
 use crate::config::{CONNECTIONS, listening_address};
 use crate::logger;
+use crate::secret::read_password;
 
 /// Options of `syros gateway`.
 #[derive(Args, Debug)]
@@ -38,14 +41,20 @@ pub(crate) struct Options {
     client_certificates: ClientCertificates,
     #[command(flatten)]
     tls: TlsOptions,
-    /// IP address to listen on. There is no authentication: anything but loopback is open to everybody
+    /// IP address to listen on. Clients of other machines need a password, or --no-protected-mode
     #[arg(long, value_name = "IP", default_value_t = REDIS_ADDRESS.ip())]
     bind: IpAddr,
+    /// A file with the first password of the default user of a new cluster, as on its nodes [default: none]
+    #[arg(long, value_name = "FILE")]
+    password_file: Option<PathBuf>,
+    /// Serve clients of other machines, too, while the default user of the cluster needs no password
+    #[arg(long)]
+    no_protected_mode: bool,
     /// Where HTTP clients get /metrics, /livez and /readyz, as IP:PORT [default: nowhere]
     #[arg(long, value_name = "IP:PORT", value_parser = parse_metrics)]
     metrics: Option<SocketAddr>,
     /// Only talk to the cluster with this id, as the nodes' configuration says it [default: any]
-    #[arg(long, value_name = "ID", default_value_t = 0, hide_default_value = true)]
+    #[arg(long, value_name = "ID", default_value = "0", hide_default_value = true, value_parser = parse_cluster_id)]
     cluster_id: u64,
     /// How long the first replica may take to answer, in seconds
     #[arg(long, value_name = "S", default_value_t = 30)]
@@ -65,6 +74,10 @@ pub(crate) struct Options {
 
 fn parse_address(text: &str) -> Result<String, String> {
     check_address(text).map(|()| text.to_owned())
+}
+
+fn parse_cluster_id(text: &str) -> Result<u64, String> {
+    if text == "0" { Ok(0) } else { parse_cluster(text) }
 }
 
 fn parse_client_certificates(text: &str) -> Result<ClientCertificates, String> {
@@ -90,6 +103,8 @@ pub(crate) fn run(options: &Options) -> Result<ExitCode, String> {
     let mut front = FrontConfig { connections_max: options.connections, ..FrontConfig::default() };
     (front.client.read_policy, front.client.write_policy) = (options.reads, options.writes);
     front.listen_metrics = options.metrics;
+    front.protected = !options.no_protected_mode;
+    front.first_rules = options.password_file.as_deref().map(read_password).transpose()?.unwrap_or_default();
     let listen_redis = (options.port > 0).then(|| SocketAddr::new(options.bind, options.port));
     if listen_redis.is_none() && options.tls_port.is_none() {
         return Err("--port 0 leaves no port for Redis clients: give --tls-port".to_owned());

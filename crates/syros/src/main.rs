@@ -1,6 +1,7 @@
 //! The `syros` binary: subcommands and wiring, no protocol.
 #![forbid(unsafe_code)]
 
+mod backup;
 mod certificate;
 mod config;
 mod dev;
@@ -9,6 +10,9 @@ mod inspect;
 mod lead;
 mod logger;
 mod mode;
+mod progress;
+mod recover;
+mod restore;
 mod secret;
 mod server;
 mod status;
@@ -47,6 +51,12 @@ enum Subcommands {
     Lead(lead::Options),
     /// Show or change which updates take one round trip, while the cluster serves
     Mode(mode::Options),
+    /// Make a backup of a cluster while it serves, or verify one
+    Backup(backup::Options),
+    /// Make the data directory of a node of a new cluster from a backup
+    Restore(restore::Options),
+    /// Tell what is left of a cluster that has lost its majority for good, and make a backup of it
+    Recover(recover::Options),
     /// Make certificates, for nodes and clients that speak TLS
     Certificate(certificate::Options),
     /// Show what a data directory holds and what is wrong with it, without changing it
@@ -92,6 +102,9 @@ fn main() -> ExitCode {
         Subcommands::Status(options) => status::run(&options),
         Subcommands::Lead(options) => lead::run(&options),
         Subcommands::Mode(options) => mode::run(&options),
+        Subcommands::Backup(options) => backup::run(&options),
+        Subcommands::Restore(options) => restore::run(&options),
+        Subcommands::Recover(options) => recover::run(&options),
         Subcommands::Certificate(options) => certificate::run(&options),
         Subcommands::Inspect(options) => Ok(inspect::run(&options)),
     };

@@ -12,7 +12,7 @@ use syros_runtime::REDIS_ADDRESS;
 use syros_types::{FastQuorum, View};
 
 use crate::secret;
-use crate::status::{order, parse_address, poll, query, replicas_of};
+use crate::status::{order, parse_address, poll, replicas_of, reports_of};
 
 /// How long a replica may take to answer.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(2);
@@ -138,11 +138,6 @@ fn view_of_majority(reports: &[(&String, StatusReport)], replicas: usize, mode: 
 fn view_of(report: &StatusReport, mode: FastQuorum) -> Option<u64> {
     let takes_part = matches!(report.role, RoleName::Leader | RoleName::Follower);
     (takes_part && report.fast_quorum == mode).then_some(report.view)
-}
-
-/// What the replicas say that answer.
-fn reports_of<'a>(replicas: &'a [String], access: Access<'_>) -> Vec<(&'a String, StatusReport)> {
-    replicas.iter().filter_map(|replica| Some((replica, query(replica, access).ok()?))).collect()
 }
 
 /// The replica that leads, and what it says.

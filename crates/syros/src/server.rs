@@ -1,7 +1,7 @@
 //! `syros server`: one node.
 
 use std::io::Read;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::Args;
@@ -38,16 +38,12 @@ pub(crate) struct Options {
 
 /// Runs the node until it is asked to end.
 pub(crate) fn run(options: &Options) -> Result<ExitCode, String> {
-    let file = options.config.display();
-    let text =
-        std::fs::read_to_string(&options.config).map_err(|error| format!("cannot read {file}: {error}"))?;
-    let base = options.config.parent().unwrap_or(Path::new(""));
     let first_start = match (options.bootstrap, options.replace) {
         (true, _) => Some(FirstStart::Bootstrap),
         (_, true) => Some(FirstStart::Replace),
         _ => None,
     };
-    let config = config::parse(&text, base, first_start).map_err(|error| format!("{file}: {error}"))?;
+    let config = config::read(&options.config, first_start)?;
     syros_logging::install(&options.log.or(config.log))?;
     let node = Node::start(config.node).map_err(|error| error.to_string())?;
     let stopper = node.stopper();

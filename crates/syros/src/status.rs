@@ -24,6 +24,9 @@ const POLL_INTERVAL: Duration = Duration::from_millis(1);
 /// Longest INFO that is read: it is a few kilobytes.
 const INFO_BYTES_MAX: u64 = 1 << 20;
 
+/// The password of the default user: redis-cli reads the same variable.
+const PASSWORD_VARIABLE: &str = "REDISCLI_AUTH";
+
 /// Options of `syros status`.
 #[derive(Args, Debug)]
 #[command(after_help = "Examples:
@@ -31,6 +34,8 @@ const INFO_BYTES_MAX: u64 = 1 << 20;
   syros status --addr db1:6379,db2:6379 --json   whichever of them answers tells about all replicas
   syros status --replicas db1:7379,db2:7379      exactly these replicas, by their own ports
   syros status --tls ~/syros-admin               where the nodes speak TLS
+
+Where the default user has a password, --addr needs it in the environment variable REDISCLI_AUTH.
 
 Exit status 0: all replicas take part, one of them leads with a majority, and all disks take writes; 1: something of
 that is not so, and a line says what.")]
@@ -91,6 +96,11 @@ pub(crate) fn run(options: &Options) -> Result<ExitCode, String> {
 pub(crate) fn query(address: &str, access: Access<'_>) -> Result<StatusReport, String> {
     let endpoint = Endpoint::resolve(address).map_err(|error| error.to_string())?;
     syros_client::status(endpoint.current(), access, ANSWER_TIMEOUT).map_err(|error| error.to_string())
+}
+
+/// What the replicas say that answer.
+pub(crate) fn reports_of<'a>(replicas: &'a [String], access: Access<'_>) -> Vec<(&'a String, StatusReport)> {
+    replicas.iter().filter_map(|replica| Some((replica, query(replica, access).ok()?))).collect()
 }
 
 /// Has the leader, at the address where it listens for others, do what only those may ask for who know the secret.
@@ -257,13 +267,16 @@ pub(crate) fn replicas_of(
     addresses: &[String],
     credentials: Option<&Credentials>,
 ) -> Result<Vec<String>, String> {
+    let password = std::env::var(PASSWORD_VARIABLE).ok();
+    let password = password.as_deref();
     let mut problems = Vec::new();
     for address in addresses {
-        // The port may be the one without TLS, though nodes speak TLS to each other. What is asked is no secret.
-        let answer = info(address, None);
-        let answer = match credentials {
-            Some(credentials) => answer.or_else(|_| info(address, Some(credentials))),
-            None => answer,
+        let answer = match (credentials, password) {
+            // A password is not for those who read along.
+            (Some(_), Some(_)) => info(address, password, credentials),
+            // The port may be the one without TLS, though nodes speak TLS to each other. What is asked is no secret.
+            (Some(_), None) => info(address, None, None).or_else(|_| info(address, None, credentials)),
+            (None, _) => info(address, password, None),
         };
         match answer.map(|text| replicas_in(&text)) {
             Ok(replicas) if !replicas.is_empty() => return Ok(replicas),
@@ -284,13 +297,26 @@ fn replicas_in(info: &str) -> Vec<String> {
 }
 
 /// The Syros section of INFO, over the Redis protocol.
-fn info(address: &str, credentials: Option<&Credentials>) -> Result<String, String> {
+fn info(address: &str, password: Option<&str>, credentials: Option<&Credentials>) -> Result<String, String> {
     let mut stream =
-        BlockingStream::new(connect(address)?, credentials).map_err(|error| error.to_string())?;
-    stream.write_all(b"INFO syros\r\n").map_err(|error| error.to_string())?;
+        BlockingStream::to_front_end(connect(address)?, credentials).map_err(|error| error.to_string())?;
+    let request =
+        password.map(|password| format!("*2\r\n$4\r\nAUTH\r\n${}\r\n{password}\r\n", password.len()));
+    let request = request.unwrap_or_default() + "INFO syros\r\n";
+    stream.write_all(request.as_bytes()).map_err(|error| error.to_string())?;
     let mut reader = BufReader::new(stream.take(INFO_BYTES_MAX));
     let mut head = String::new();
+    if password.is_some() {
+        // That a node needs no password is no reason to give up.
+        reader.read_line(&mut head).map_err(|error| error.to_string())?;
+        head.clear();
+    }
     reader.read_line(&mut head).map_err(|error| error.to_string())?;
+    if head.starts_with("-NOAUTH") {
+        return Err(format!(
+            "it asks for a password: set the environment variable {PASSWORD_VARIABLE}, as for redis-cli"
+        ));
+    }
     let length = head.trim_end().strip_prefix('$').and_then(|length| length.parse::<usize>().ok());
     let length = length.filter(|length| *length as u64 <= INFO_BYTES_MAX);
     let length = length.ok_or_else(|| format!("unexpected answer {:?}", head.trim_end()))?;
@@ -307,7 +333,9 @@ pub(crate) fn ping(port: u16) -> Result<(), String> {
         .write_all(b"PING\r\n")
         .and_then(|()| stream.read_exact(&mut answer))
         .map_err(|error| format!("no answer to PING on port {port}: {error}"))?;
-    if &answer == b"+PONG\r\n" { Ok(()) } else { Err(format!("a strange answer to PING on port {port}")) }
+    // One that asks for a password first knows its users, and serves those who have one.
+    let is_up = &answer == b"+PONG\r\n" || &answer == b"-NOAUTH";
+    if is_up { Ok(()) } else { Err(format!("a strange answer to PING on port {port}")) }
 }
 
 fn connect(address: &str) -> Result<TcpStream, String> {

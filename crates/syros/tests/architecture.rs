@@ -25,12 +25,13 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
     ("resp", &["types", "commands", "scripts"]),
     ("metrics", &["resp"]),
     ("snapshot", &["types", "protocol", "wire", "wal", "storage"]),
+    ("backup", &["types", "protocol", "wire", "wal", "storage", "snapshot"]),
     ("node", &["types", "protocol", "commands", "wire", "wal", "storage", "snapshot", "resp"]),
     (
         "runtime",
         &[
             "types", "machine", "protocol", "wire", "net", "tls", "wal", "commands", "storage", "lsm",
-            "snapshot", "node", "resp", "metrics", "client",
+            "snapshot", "backup", "node", "resp", "metrics", "client",
         ],
     ),
     ("checker", &["types"]),
@@ -61,7 +62,10 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
     ("cli", &["types", "protocol", "runtime", "tls", "regions", "settings"]),
     (
         "syros",
-        &["types", "logging", "protocol", "runtime", "client", "tls", "cli", "regions", "relay", "settings"],
+        &[
+            "types", "logging", "protocol", "backup", "runtime", "client", "tls", "cli", "regions", "relay",
+            "settings",
+        ],
     ),
     (
         "lab",

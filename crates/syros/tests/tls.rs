@@ -31,7 +31,7 @@ struct Certificates {
 impl Certificates {
     fn new(dir: &Path) -> Self {
         std::fs::create_dir_all(dir).unwrap();
-        let (authority, issued) = Authority::make(&dir.display().to_string(), ValidityDays(1)).unwrap();
+        let (authority, issued) = Authority::make(&dir.display().to_string(), ValidityDays(100)).unwrap();
         Self { dir: dir.to_owned(), authority, certificate: issued.certificate }
     }
 
@@ -355,7 +355,55 @@ fn what_is_wrong_with_the_files_is_named() {
     std::fs::set_permissions(&files.key, std::fs::Permissions::from_mode(0o644)).unwrap();
     refused(&files, "", "everybody can read this private key (mode 644)");
     refused(&files, "nodes = \"maybe\"\n", "key 'tls.nodes'");
+    // Whoever asks for TLS and has no certificate does not get a node without it.
+    nodes.configure(0, 0, "", "[tls]\nnodes = \"required\"\n");
+    nodes.start(0, &["--bootstrap"]);
+    let log = nodes.refused(0);
+    assert!(log.contains("key 'tls.certificate': missing"), "{log}");
     assert!(!scratch.0.join("data-0").exists(), "nothing was made");
+}
+
+#[test]
+fn certificates_from_the_command_line() {
+    let scratch = Scratch::new("tls-command");
+    let path = |name: &str| scratch.0.join(name);
+    let certificate = |words: &[&str]| run(syros().arg("certificate").args(words).current_dir(&scratch.0));
+    assert!(certificate(&["authority", "old"]).status.success());
+    assert!(!certificate(&["authority", "old"]).status.success(), "it is not written over");
+    assert!(certificate(&["authority", "new"]).status.success());
+    let node = |more: &[&str]| {
+        let words: Vec<_> = ["node", "0", "--cluster", "0x7", "--host", "db1, 10.0.0.1"]
+            .into_iter()
+            .chain(more.iter().copied())
+            .collect();
+        certificate(&words)
+    };
+    assert!(node(&["--authority", "old", "--to", "n"]).status.success());
+    let before = std::fs::read_to_string(path("n/authorities.pem")).unwrap();
+    // Another authority takes the place of the old one, which goes on to be believed.
+    assert!(node(&["--authority", "new", "--to", "n"]).status.success());
+    assert!(node(&["--authority", "new", "--to", "n"]).status.success());
+    let after = std::fs::read_to_string(path("n/authorities.pem")).unwrap();
+    assert!(after.starts_with(&before) && after.matches("BEGIN CERTIFICATE").count() == 2, "{after}");
+    assert_eq!(std::fs::metadata(path("n/key.pem")).unwrap().permissions().mode() & 0o777, 0o600);
+    let refused = |words: &[&str], why: &str| {
+        let output = certificate(words);
+        let said = text(&output);
+        assert!(!output.status.success() && said.contains(why), "{why}: {said}");
+    };
+    let of = |extra: &[&'static str]| -> Vec<&'static str> {
+        ["client", "--authority", "old", "--cluster", "7"].into_iter().chain(extra.iter().copied()).collect()
+    };
+    refused(&of(&["--to", "old"]), "is the directory of an authority");
+    refused(&of(&["--to", "c", "--host", "db1:6379"]), "without a port");
+    refused(&of(&["--to", "c", "--host", ""]), "a host name or an IP address is expected");
+    refused(&of(&["--to", "c", "--days", "36500"]), "days are more than the authority itself has left");
+    refused(&["node", "9", "--authority", "old", "--cluster", "7", "--to", "c"], "from 0 to 8");
+    refused(
+        &["client", "--authority", "none", "--cluster", "7", "--to", "c"],
+        "cannot read none/authority.pem",
+    );
+    assert!(!path("c").exists());
 }
 
 #[test]
@@ -383,14 +431,19 @@ fn a_development_cluster_and_a_gateway_speak_tls() {
     let cluster =
         dev.nodes.iter().map(|node| format!("127.0.0.1:{}", node.replica)).collect::<Vec<_>>().join(",");
     let mut gateway = syros()
-        .args(["gateway", "--cluster", &cluster, "--port", &(port + 60).to_string(), "--tls"])
+        .args(["gateway", "--cluster", &cluster, "--port", &(port + 60).to_string()])
+        .args(["--tls-port", &(port + 61).to_string(), "--tls"])
         .arg(tls("client"))
         .spawn()
         .unwrap();
+    let by_tls = format!("127.0.0.1:{}", port + 61);
     wait_for("the gateway", || {
         let mut redis = Redis::try_connect(port + 60).ok()?;
         (redis.try_ask(&["GET", "k"]).ok()? == "v").then_some(())
     });
+    // Any node or gateway tells about the replicas.
+    let status = run(syros().args(["status", "--addr", &by_tls, "--tls"]).arg(tls("admin")));
+    assert!(status.status.success(), "{status:?}");
     gateway.kill().unwrap();
     gateway.wait().unwrap();
     assert!(dev.stop().success());

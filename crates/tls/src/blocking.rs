@@ -26,6 +26,16 @@ impl BlockingStream {
         Ok(Self::Encrypted(Box::new(StreamOwned::new(session, socket))))
     }
 
+    /// As [`Self::new`], to where a node or a gateway listens for Redis clients.
+    ///
+    /// # Errors
+    /// None is expected.
+    pub fn to_front_end(socket: TcpStream, credentials: Option<&Credentials>) -> Result<Self> {
+        let Some(credentials) = credentials else { return Ok(Self::Plain(socket)) };
+        let session = credentials.connect_to_front_end().map_err(Error::other)?;
+        Ok(Self::Encrypted(Box::new(StreamOwned::new(session, socket))))
+    }
+
     /// The socket, to set its timeouts.
     #[must_use]
     pub fn socket(&self) -> &TcpStream {

@@ -1,6 +1,6 @@
 //! What TLS sessions are made from.
 
-use crate::files::{Files, TlsError};
+use crate::files::{Content, Files, TlsError};
 use crate::identity::{Identity, Role};
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
 use rustls::client::{Resumption, verify_server_cert_signed_by_trust_anchor};
@@ -50,7 +50,8 @@ pub struct Purpose {
 pub(crate) struct Configs {
     redis: Arc<ServerConfig>,
     nodes: Arc<ServerConfig>,
-    client: Arc<ClientConfig>,
+    to_nodes: Arc<ClientConfig>,
+    to_front_ends: Arc<ClientConfig>,
     /// When the certificate is no longer valid, in seconds since 1970.
     pub(crate) expires: i64,
 }
@@ -76,7 +77,7 @@ impl Configs {
                 return Err(of_certificate(problem));
             }
         }
-        let authorities = Arc::new(content.authorities);
+        let authorities = Arc::new(content.authorities.clone());
         let of_authorities = |error: &dyn std::fmt::Display| TlsError::new(&files.authorities, error);
         let of_key = |error: Error| TlsError::new(&files.key, error);
         let server = || {
@@ -98,26 +99,37 @@ impl Configs {
             let config = server()?.with_client_cert_verifier(verifier);
             config.with_single_cert(chain, content.key.clone_key()).map_err(of_key)
         };
-        let redis = single(clients)?;
-        let mut nodes = single(required)?;
-        // Nodes connect anew seldom, and then show what they have now.
-        nodes.session_storage = Arc::new(NoServerSessionStorage {});
-        nodes.send_tls13_tickets = 0;
-        let verifier = NodeVerifier {
-            authorities,
-            algorithms: provider().signature_verification_algorithms,
-            cluster: purpose.cluster,
+        let (mut redis, mut nodes) = (single(clients)?, single(required)?);
+        for config in [&mut redis, &mut nodes] {
+            // A session that is resumed goes by the certificate of the first time, which may have ended meanwhile.
+            config.session_storage = Arc::new(NoServerSessionStorage {});
+            config.send_tls13_tickets = 0;
+        }
+        let client = |whom: Whom| {
+            let verifier = NodeVerifier {
+                authorities: Arc::clone(&authorities),
+                algorithms: provider().signature_verification_algorithms,
+                cluster: purpose.cluster,
+                whom,
+            };
+            let mut client = ClientConfig::builder_with_provider(provider())
+                .with_safe_default_protocol_versions()
+                .map_err(|error| of_certificate(error.to_string()))?
+                .dangerous()
+                .with_custom_certificate_verifier(Arc::new(verifier))
+                .with_client_auth_cert(content.chain.clone(), content.key.clone_key())
+                .map_err(of_key)?;
+            client.resumption = Resumption::disabled();
+            client.enable_sni = false;
+            Ok(Arc::new(client))
         };
-        let mut client = ClientConfig::builder_with_provider(provider())
-            .with_safe_default_protocol_versions()
-            .map_err(|error| of_certificate(error.to_string()))?
-            .dangerous()
-            .with_custom_certificate_verifier(Arc::new(verifier))
-            .with_client_auth_cert(content.chain.clone(), content.key.clone_key())
-            .map_err(of_key)?;
-        client.resumption = Resumption::disabled();
-        client.enable_sni = false;
-        Ok(Self { redis: Arc::new(redis), nodes: Arc::new(nodes), client: Arc::new(client), expires })
+        let (to_nodes, to_front_ends) = (client(Whom::Nodes)?, client(Whom::FrontEnds)?);
+        if purpose.role.is_some() {
+            // All nodes believe the same authorities: they would refuse it. It is better to say so here, and to go on with what
+            // there was before. (Clients may believe others than those that have signed for them.)
+            check_own(&content, &authorities).map_err(of_certificate)?;
+        }
+        Ok(Self { redis: Arc::new(redis), nodes: Arc::new(nodes), to_nodes, to_front_ends, expires })
     }
 
     pub(crate) fn accept_redis(&self) -> Result<ServerConnection, Error> {
@@ -128,12 +140,40 @@ impl Configs {
         ServerConnection::new(Arc::clone(&self.nodes))
     }
 
-    pub(crate) fn connect(&self) -> Result<ClientConnection, Error> {
+    pub(crate) fn connect(&self, whom: Whom) -> Result<ClientConnection, Error> {
+        let config = match whom {
+            Whom::Nodes => &self.to_nodes,
+            Whom::FrontEnds => &self.to_front_ends,
+        };
         // Nobody looks at it: see `NodeVerifier`.
         let name =
             ServerName::try_from("node.syros.invalid").map_err(|error| Error::General(error.to_string()))?;
-        ClientConnection::new(Arc::clone(&self.client), name)
+        ClientConnection::new(Arc::clone(config), name)
     }
+}
+
+/// Who is expected at the other end of a connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Whom {
+    /// A node.
+    Nodes,
+    /// A node or a gateway, where Redis clients are listened for.
+    FrontEnds,
+}
+
+/// Checks that others will take this process's certificate, if they believe the same authorities.
+fn check_own(content: &Content, authorities: &Arc<RootCertStore>) -> Result<(), String> {
+    let (own, intermediates) = content.chain.split_first().ok_or("it has no certificate")?;
+    let now = UnixTime::now();
+    let algorithms = provider().signature_verification_algorithms.all;
+    let as_server = ParsedCertificate::try_from(own).and_then(|own| {
+        verify_server_cert_signed_by_trust_anchor(&own, authorities, intermediates, now, algorithms)
+    });
+    as_server.map_err(|error| format!("nobody would take it from a server: {error}"))?;
+    let verifier = WebPkiClientVerifier::builder_with_provider(Arc::clone(authorities), provider());
+    let verifier = verifier.build().map_err(|error| error.to_string())?;
+    let as_client = verifier.verify_client_cert(own, intermediates, now);
+    as_client.map(drop).map_err(|error| format!("nobody would take it from a client: {error}"))
 }
 
 /// Believes whoever shows a certificate of an authority that says that it is a node of the cluster, wherever it runs.
@@ -142,6 +182,7 @@ struct NodeVerifier {
     authorities: Arc<RootCertStore>,
     algorithms: WebPkiSupportedAlgorithms,
     cluster: Option<u64>,
+    whom: Whom,
 }
 
 impl ServerCertVerifier for NodeVerifier {
@@ -164,8 +205,9 @@ impl ServerCertVerifier for NodeVerifier {
         )?;
         let found = Identity::of_certificate(end_entity).map_err(Error::General)?;
         match found {
-            Some(Identity { cluster, role: Role::Node(_) })
-                if self.cluster.is_none_or(|expected| expected == cluster) =>
+            Some(Identity { cluster, role })
+                if self.cluster.is_none_or(|expected| expected == cluster)
+                    && (self.whom == Whom::FrontEnds || matches!(role, Role::Node(_))) =>
             {
                 Ok(ServerCertVerified::assertion())
             }

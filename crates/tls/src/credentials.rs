@@ -1,6 +1,6 @@
 //! A certificate with its key, as the files have them at present.
 
-use crate::configs::{Configs, Purpose};
+use crate::configs::{Configs, Purpose, Whom};
 use crate::files::{Files, Stamp, TlsError};
 use rustls::{ClientConnection, Error, ServerConnection};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -12,7 +12,16 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 pub struct Credentials {
     files: Files,
     purpose: Purpose,
-    current: Mutex<(Arc<Configs>, Stamp)>,
+    current: Mutex<Current>,
+}
+
+/// What was read last.
+#[derive(Debug)]
+struct Current {
+    configs: Arc<Configs>,
+    stamp: Stamp,
+    /// Why the files could not be used when they were last looked at.
+    problem: Option<String>,
 }
 
 impl Credentials {
@@ -24,22 +33,39 @@ impl Credentials {
         // If they change in between, they are read once more than they need to be.
         let stamp = files.stamp();
         let configs = Configs::load(&files, purpose)?;
-        Ok(Self { files, purpose, current: Mutex::new((Arc::new(configs), stamp)) })
+        let current = Current { configs: Arc::new(configs), stamp, problem: None };
+        Ok(Self { files, purpose, current: Mutex::new(current) })
     }
 
-    /// Reads the files again if they have changed. True if they had, and what they have counts from now on.
+    /// Reads the files again if they have changed, or could not be used before. True if what they have counts from now on.
     ///
     /// # Errors
-    /// [`TlsError`]: what was read before goes on to count. The same state of the files is told of once.
+    /// [`TlsError`]: what was read before goes on to count. The same problem is told of once.
     pub fn refresh(&self) -> Result<bool, TlsError> {
         let stamp = self.files.stamp();
-        if self.lock().1 == stamp {
-            return Ok(false);
+        {
+            let current = self.lock();
+            if current.stamp == stamp && current.problem.is_none() {
+                return Ok(false);
+            }
         }
-        self.lock().1 = stamp;
-        let configs = Configs::load(&self.files, self.purpose)?;
-        self.lock().0 = Arc::new(configs);
-        Ok(true)
+        let loaded = Configs::load(&self.files, self.purpose);
+        let mut current = self.lock();
+        match loaded {
+            Ok(configs) => {
+                *current = Current { configs: Arc::new(configs), stamp, problem: None };
+                Ok(true)
+            }
+            // What it has to do with may not be seen in the files: too many may be open, or the day may not have come.
+            Err(error) => {
+                let problem = error.to_string();
+                if current.problem.replace(problem.clone()).is_some_and(|before| before == problem) {
+                    Ok(false)
+                } else {
+                    Err(error)
+                }
+            }
+        }
     }
 
     /// The session of a connection that a Redis client has made.
@@ -63,7 +89,16 @@ impl Credentials {
     /// # Errors
     /// None is expected.
     pub fn connect(&self) -> Result<ClientConnection, Error> {
-        self.configs().connect()
+        self.configs().connect(Whom::Nodes)
+    }
+
+    /// The session of a connection to where a node or a gateway listens for Redis clients: it shows that it belongs to the
+    /// cluster.
+    ///
+    /// # Errors
+    /// None is expected.
+    pub fn connect_to_front_end(&self) -> Result<ClientConnection, Error> {
+        self.configs().connect(Whom::FrontEnds)
     }
 
     /// When the certificate is no longer valid, in seconds since 1970.
@@ -73,10 +108,10 @@ impl Credentials {
     }
 
     fn configs(&self) -> Arc<Configs> {
-        Arc::clone(&self.lock().0)
+        Arc::clone(&self.lock().configs)
     }
 
-    fn lock(&self) -> MutexGuard<'_, (Arc<Configs>, Stamp)> {
+    fn lock(&self) -> MutexGuard<'_, Current> {
         // Nothing panics while it holds the lock.
         self.current.lock().unwrap_or_else(PoisonError::into_inner)
     }

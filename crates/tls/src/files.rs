@@ -15,6 +15,9 @@ const FILE_BYTES_MAX: u64 = 1 << 20;
 /// Bits of a file's mode that let everybody read it. (That of a group may: distributions keep keys so.)
 const EVERYBODY: u32 = 0o007;
 
+/// How a certificate begins in PEM.
+const CERTIFICATE: &[u8] = b"-----BEGIN CERTIFICATE-----";
+
 /// Where the certificate, its key and the authorities are, in PEM.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Files {
@@ -92,6 +95,15 @@ fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, TlsError> {
     let found = found.map_err(|error| TlsError::new(path, format!("it is not in PEM: {error}")))?;
     if found.is_empty() {
         return Err(TlsError::new(path, "it has no certificate in PEM"));
+    }
+    // One that does not begin on a line of its own would be left out without a word.
+    let begun = text.windows(CERTIFICATE.len()).filter(|window| *window == CERTIFICATE).count();
+    if begun != found.len() {
+        let read = found.len();
+        let problem = format!(
+            "it has {begun} certificates, and {read} can be read: is a line break missing between two?"
+        );
+        return Err(TlsError::new(path, problem));
     }
     Ok(found)
 }

@@ -57,17 +57,18 @@ impl Identity {
     #[must_use]
     pub fn parse(uri: &str) -> Option<Self> {
         let (cluster, role) = uri.strip_prefix(SCHEME)?.split_once('/')?;
-        let cluster = match cluster.strip_prefix("0x") {
-            Some(digits) => u64::from_str_radix(digits, 16).ok()?,
-            None => cluster.parse().ok()?,
-        };
+        let (digits, radix) = cluster.strip_prefix("0x").map_or((cluster, 10), |digits| (digits, 16));
+        let is_number = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_hexdigit());
+        let cluster = u64::from_str_radix(digits, radix).ok().filter(|_| is_number(digits))?;
         let role = match role.split_once('/') {
             None if role == "client" => Role::Client,
             None if role == "admin" => Role::Administrator,
             Some(("node", replica)) => {
-                let replica =
-                    replica.parse().ok().filter(|replica| usize::from(*replica) < Group::SIZE_MAX)?;
-                Role::Node(ReplicaId(replica))
+                let number: u8 = replica.parse().ok().filter(|_| is_number(replica))?;
+                if usize::from(number) >= Group::SIZE_MAX {
+                    return None;
+                }
+                Role::Node(ReplicaId(number))
             }
             _ => return None,
         };
@@ -133,6 +134,9 @@ mod tests {
             "syros://18193/node/9",
             "syros://18193/node/-1",
             "syros://18193/node",
+            "syros://+18193/admin",
+            "syros://0x+4711/admin",
+            "syros://18193/node/+1",
             "syros://18193/root",
             "syros://18193/client/2",
             "syros:///client",

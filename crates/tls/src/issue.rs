@@ -2,12 +2,14 @@
 
 use crate::identity::Identity;
 use core::fmt;
+use rcgen::PublicKeyData;
 use rcgen::{
     BasicConstraints, CertificateParams, DnType, ExtendedKeyUsagePurpose, IsCa, Issuer, KeyPair,
     KeyUsagePurpose, SanType,
 };
 use std::time::SystemTime;
 use time::{Duration, OffsetDateTime};
+use x509_parser::pem::parse_x509_pem;
 
 /// For how many days a certificate is valid.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -52,6 +54,7 @@ pub struct Issued {
 #[derive(Debug)]
 pub struct Authority {
     issuer: Issuer<'static, KeyPair>,
+    days_left: ValidityDays,
 }
 
 impl Authority {
@@ -66,7 +69,7 @@ impl Authority {
         params.key_usages = vec![KeyUsagePurpose::KeyCertSign, KeyUsagePurpose::CrlSign];
         let certificate = params.self_signed(&key)?.pem();
         let issued = Issued { certificate, key: key.serialize_pem() };
-        Ok((Self { issuer: Issuer::new(params, key) }, issued))
+        Ok((Self { issuer: Issuer::new(params, key), days_left: validity }, issued))
     }
 
     /// The authority with this certificate and key, in PEM.
@@ -75,7 +78,22 @@ impl Authority {
     /// They are none.
     pub fn read(certificate: &str, key: &str) -> Result<Self, IssueError> {
         let key = KeyPair::from_pem(key)?;
-        Ok(Self { issuer: Issuer::from_ca_cert_pem(certificate, key)? })
+        let wrong = |problem: &str| IssueError(problem.to_owned());
+        let (_, pem) =
+            parse_x509_pem(certificate.as_bytes()).map_err(|error| IssueError(error.to_string()))?;
+        let parsed = pem.parse_x509().map_err(|error| IssueError(error.to_string()))?;
+        if !parsed.is_ca() {
+            return Err(wrong("its certificate is not that of an authority"));
+        }
+        if parsed.public_key().raw != key.subject_public_key_info() {
+            return Err(wrong("its key does not belong to its certificate"));
+        }
+        if !parsed.validity().is_valid() {
+            return Err(wrong("its certificate is no longer valid, or not yet"));
+        }
+        let days_left = parsed.validity().time_to_expiration().map_or(0, Duration::whole_days);
+        let days_left = ValidityDays(u32::try_from(days_left).unwrap_or(u32::MAX));
+        Ok(Self { issuer: Issuer::from_ca_cert_pem(certificate, key)?, days_left })
     }
 
     /// A certificate for somebody in a cluster, who is reached under these host names and IP addresses, if anybody connects.
@@ -88,6 +106,12 @@ impl Authority {
         hosts: &[String],
         validity: ValidityDays,
     ) -> Result<Issued, IssueError> {
+        let ValidityDays(left) = self.days_left;
+        if validity.0 > left {
+            let problem =
+                format!("{} days are more than the authority itself has left, which is {left}", validity.0);
+            return Err(IssueError(problem));
+        }
         let key = KeyPair::generate()?;
         let mut params = params(&format!("Syros {}", identity.role), validity)?;
         params.subject_alt_names = CertificateParams::new(hosts)?.subject_alt_names;

@@ -118,9 +118,22 @@ pub enum FrameError {
     },
 }
 
+impl FrameError {
+    /// True if what came for a frame begins as a record of TLS does (RFC 8446, 5.1): its type, and version 3.
+    #[must_use]
+    pub fn looks_like_tls(&self) -> bool {
+        let Self::TooLong { length, .. } = self else { return false };
+        let [kind, major, minor, ..] = length.to_le_bytes();
+        (0x14..=0x17).contains(&kind) && major == 3 && minor <= 4
+    }
+}
+
 impl fmt::Display for FrameError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
+            error @ Self::TooLong { .. } if error.looks_like_tls() => {
+                f.write_str("it speaks TLS, and this end of the connection does not")
+            }
             Self::TooLong { length, limit } => {
                 write!(f, "a frame of {length} bytes is above the limit of {limit}")
             }

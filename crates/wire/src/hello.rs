@@ -13,16 +13,16 @@ use syros_protocol::replica::Durability;
 use syros_types::{ConfigurationId, Group, GroupId, Incarnation, NodeId, ReplicaId, micros};
 
 /// Version of the wire format that this code speaks.
-pub const VERSION: u16 = 17;
+pub const VERSION: u16 = 18;
 
 /// The oldest version that this code speaks as well, so that a cluster is upgraded one node after the other. It lacks what a
-/// node says of its life and configuration; its frames are those of the first configuration. Versions 5 to 9, 12 and 14 lack messages: see
+/// node says of its life and configuration; its frames are those of the first configuration. Versions 5 to 9, 12, 14 and 17 lack messages: see
 /// [`version_of`](crate::version_of); no version before 7 knows the mixed mode, so that such a process and a node of a mixed
 /// cluster refuse each other. Versions before 11 know no operations but those on strings,
 /// those before 12 neither streams nor scripts nor what else `Generation::Programs` names, those before 13 no
 /// transactions of many scripts and no payloads of streams, those before 14 no scripts that
-/// are told that memory is short or how fuel is counted, those before 16 no DEBUG in scripts and none of data, and those
-/// before 17 no nodes that take the place of others.
+/// are told that memory is short or how fuel is counted, those before 16 no DEBUG in scripts and none of data, those
+/// before 17 no nodes that take the place of others, and those before 18 no users.
 pub const VERSION_MIN: u16 = 4;
 
 /// The version since which nodes can be replaced, and configurations are not all the first one.
@@ -405,7 +405,7 @@ mod tests {
         let client = Hello { cluster: ANY_CLUSTER, nonce: None, sender: Sender::Client };
         assert_eq!(encoded(&client), *b"SYRS\x04\0\0\0\0\0\0\0\0\0\0\x01");
         let parts: [&[u8]; 10] = [
-            b"SYRS\x11\0\x08\x07\x06\x05\x04\x03\x02\x01",
+            b"SYRS\x12\0\x08\x07\x06\x05\x04\x03\x02\x01",
             &[1],
             &[0xee; 16],
             // Member 2 of 3, supermajority, fsync, the engine.
@@ -449,7 +449,7 @@ mod tests {
         assert_eq!(Hello::version_of_answer(&later), VERSION_MIN);
         assert_eq!(Hello::decode(&later), Ok(hello));
         // Those in between are laid out as the newest, if they know the configuration.
-        for version in VERSION_MIN + 1..VERSION {
+        for version in VERSION_MIN + 1..REPLACED_SINCE {
             let (mut between, mut hello) = (Vec::new(), self::member());
             hello.encode_as(version, &mut between);
             assert_eq!(Hello::version_of_answer(&between), VERSION);
@@ -471,7 +471,7 @@ mod tests {
         member().encode_as(VERSION_MIN, &mut out);
         assert_eq!(out, encoded(&member()), "which a process of version 4 refuses by name");
         assert_eq!(Hello::version_of_answer(&out), VERSION);
-        assert_eq!(Hello::version_of_answer(b"SYRS\x11\0"), VERSION);
+        assert_eq!(Hello::version_of_answer(b"SYRS\x12\0"), VERSION);
     }
 
     #[test]
@@ -525,9 +525,9 @@ mod tests {
     fn other_protocols_and_versions_are_refused_by_name() {
         assert_eq!(Hello::decode(b"*1\r\n$4\r\nPING"), Err(HelloError::NotSyros));
         assert_eq!(Hello::decode(b""), Err(HelloError::NotSyros));
-        let error = Hello::decode(b"SYRS\x12\0whatever").unwrap_err();
-        assert_eq!(error, HelloError::Version { theirs: 18, ours: 17 });
-        assert_eq!(error.to_string(), "peer speaks wire format version 18, this process speaks 4 to 17");
+        let error = Hello::decode(b"SYRS\x13\0whatever").unwrap_err();
+        assert_eq!(error, HelloError::Version { theirs: 19, ours: 18 });
+        assert_eq!(error.to_string(), "peer speaks wire format version 19, this process speaks 4 to 18");
     }
 
     #[test]

@@ -37,6 +37,7 @@ pub fn encode_message(message: &Message, out: &mut Vec<u8>) {
             writer.byte(tag::ANSWER_DIRECTLY).number(session.0).fixed(*nonce).number(micros(*lasting))
         }
         Message::HandOver { to } => writer.byte(tag::HAND_OVER).byte(to.0),
+        Message::WantSnapshot { op_number } => writer.byte(tag::WANT_SNAPSHOT).number(op_number.0),
         Message::ChangeMode { mode } => writer.byte(tag::CHANGE_MODE).byte(fast_quorum_tag(*mode)),
         Message::Registered { view, nonce, session } => {
             writer.byte(tag::REGISTERED).number(view.0).fixed(*nonce).number(session.0)
@@ -173,6 +174,7 @@ fn encode_between_replicas<'a>(writer: Writer<'a>, message: &Message) -> Writer<
         | Message::StatusRequest
         | Message::AnswerDirectly { .. }
         | Message::HandOver { .. }
+        | Message::WantSnapshot { .. }
         | Message::ChangeMode { .. }
         | Message::Registered { .. }
         | Message::Ok { .. }
@@ -241,10 +243,11 @@ pub fn decode_message(bytes: &[u8], describe: Describe) -> Result<Message, Malfo
 pub fn decode_client_message(bytes: &[u8]) -> Result<Message, Malformed> {
     let mut reader = Reader::new(bytes);
     let tag = reader.byte()?;
-    if (tag::PREPARE..=tag::BETWEEN_REPLICAS_LAST).contains(&tag) {
-        return Err(Malformed::NotForClients { tag });
-    }
-    let message = decode_between_clients_and_replicas(tag, &mut reader)?;
+    let message = match tag {
+        tag::SNAPSHOT_OFFER..=tag::SNAPSHOT_PART => decode_about_snapshots(tag, &mut reader)?,
+        tag::PREPARE..=tag::BETWEEN_REPLICAS_LAST => return Err(Malformed::NotForClients { tag }),
+        tag => decode_between_clients_and_replicas(tag, &mut reader)?,
+    };
     reader.end()?;
     Ok(message)
 }
@@ -277,6 +280,7 @@ fn decode_between_clients_and_replicas(tag: u8, reader: &mut Reader<'_>) -> Resu
             Message::AnswerDirectly { session, nonce, lasting: Duration::from_micros(reader.number()?) }
         }
         tag::HAND_OVER => Message::HandOver { to: ReplicaId(reader.byte()?) },
+        tag::WANT_SNAPSHOT => Message::WantSnapshot { op_number: OpNumber(reader.number()?) },
         tag::CHANGE_MODE => Message::ChangeMode { mode: reader.fast_quorum()? },
         tag::REGISTERED => Message::Registered {
             view: View(reader.number()?),
@@ -346,6 +350,26 @@ fn decode_between_clients_and_replicas(tag: u8, reader: &mut Reader<'_>) -> Resu
         },
         tag::WRONG_VIEW => Message::WrongView { view: View(reader.number()?) },
         tag::STATUS => Message::Status(Box::new(decode_status(reader)?)),
+        tag => return Err(Malformed::Tag { what: "message", tag }),
+    })
+}
+
+/// What replicas tell each other of snapshots, and clients that make backups.
+fn decode_about_snapshots(tag: u8, reader: &mut Reader<'_>) -> Result<Message, Malformed> {
+    Ok(match tag {
+        tag::SNAPSHOT_OFFER => Message::SnapshotOffer {
+            view: View(reader.number()?),
+            op_number: OpNumber(reader.number()?),
+            bytes: reader.number()?,
+        },
+        tag::GET_SNAPSHOT => {
+            Message::GetSnapshot { op_number: OpNumber(reader.number()?), offset: reader.number()? }
+        }
+        tag::SNAPSHOT_PART => Message::SnapshotPart {
+            op_number: OpNumber(reader.number()?),
+            offset: reader.number()?,
+            part: body(reader.remainder("part of a snapshot", FRAME_BYTES_MAX)?),
+        },
         tag => return Err(Malformed::Tag { what: "message", tag }),
     })
 }
@@ -437,19 +461,7 @@ fn decode_between_replicas(
         }
         tag::REJOIN => Message::Rejoin { view: View(reader.number()?) },
         tag::DISK_SHORT => Message::DiskShort { view: View(reader.number()?) },
-        tag::SNAPSHOT_OFFER => Message::SnapshotOffer {
-            view: View(reader.number()?),
-            op_number: OpNumber(reader.number()?),
-            bytes: reader.number()?,
-        },
-        tag::GET_SNAPSHOT => {
-            Message::GetSnapshot { op_number: OpNumber(reader.number()?), offset: reader.number()? }
-        }
-        tag::SNAPSHOT_PART => Message::SnapshotPart {
-            op_number: OpNumber(reader.number()?),
-            offset: reader.number()?,
-            part: body(reader.remainder("part of a snapshot", FRAME_BYTES_MAX)?),
-        },
+        tag::SNAPSHOT_OFFER..=tag::SNAPSHOT_PART => decode_about_snapshots(tag, reader)?,
         tag => return Err(Malformed::Tag { what: "message", tag }),
     })
 }
@@ -548,6 +560,7 @@ pub fn version_of(message: &Message) -> u16 {
         Message::HeldByAll { .. } => 13,
         Message::Digest { of: DigestOf::Effects, .. } | Message::Diverged { of: DigestOf::Effects, .. } => 15,
         Message::GetConfiguration { .. } | Message::Configuration(_) => 17,
+        Message::WantSnapshot { .. } => 18,
         _ => VERSION_MIN,
     }
 }

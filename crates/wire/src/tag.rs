@@ -21,6 +21,8 @@ pub mod message {
     pub const CHANGE_MODE: u8 = 8;
     /// `AnswerDirectly`: since version 10.
     pub const ANSWER_DIRECTLY: u8 = 9;
+    /// `WantSnapshot`: since version 18.
+    pub const WANT_SNAPSHOT: u8 = 10;
 
     /// `Registered`.
     pub const REGISTERED: u8 = 16;
@@ -81,11 +83,11 @@ pub mod message {
     pub const GET_START_VIEW: u8 = 43;
     /// `Rejoin`.
     pub const REJOIN: u8 = 44;
-    /// `SnapshotOffer`.
+    /// `SnapshotOffer`: to clients, too, since version 18, as the next two.
     pub const SNAPSHOT_OFFER: u8 = 45;
-    /// `GetSnapshot`.
+    /// `GetSnapshot`: from clients, too.
     pub const GET_SNAPSHOT: u8 = 46;
-    /// `SnapshotPart`.
+    /// `SnapshotPart`: to clients, too.
     pub const SNAPSHOT_PART: u8 = 47;
     /// `DiskShort`.
     pub const DISK_SHORT: u8 = 48;

@@ -139,8 +139,11 @@ impl Cluster {
         let replicas =
             relay.map_or_else(|| self.addresses.clone(), |relay| relay.addresses_for_replica(node));
         let replicas: Vec<String> = replicas.iter().map(|address| format!("\"{address}\"")).collect();
+        // Clients are in a network of their own where nodes are.
+        let is_local = self.redis_address(node).ip().is_loopback();
+        let protection = if is_local { "" } else { "protected-mode = false\n" };
         let text = format!(
-            "cluster = {}\nreplica = {node}\nreplicas = [{}]\ndirectory = \"data\"\n{}\n\n[listen]\nredis = \"{}\"\n",
+            "cluster = {}\nreplica = {node}\nreplicas = [{}]\ndirectory = \"data\"\n{}\n\n[listen]\nredis = \"{}\"\n{protection}",
             u64::from(std::process::id()) + 1,
             replicas.join(", "),
             self.options.settings,

@@ -27,6 +27,7 @@ mod sorted_sets;
 mod streams;
 mod strings;
 mod transactions;
+mod users;
 mod waiting;
 
 pub use bitmaps::bitop::BitOperator;
@@ -88,6 +89,7 @@ pub use strings::getex::TtlChange;
 pub use strings::lcs::LcsPart;
 pub use strings::set::{Condition, Lifetime, SetParts};
 pub use syros_values::ListEnd;
+pub use users::look::UserQuestion;
 pub use waiting::take::TakeParts;
 pub use waiting::{TakeAction, WaiterId};
 
@@ -496,6 +498,7 @@ commands! {
         strings::mget::MGet<'a>,
         strings::strlen::StrLen<'a>,
         transactions::versions::Versions<'a>,
+        users::look::UserLook<'a>,
         waiting::turns::Turns<'a>,
     }
     updates {
@@ -579,6 +582,8 @@ commands! {
         strings::setrange::SetRange<'a>,
         transactions::record::RecordVersions,
         transactions::unchanged::Unchanged<'a>,
+        users::delete::UserDelete<'a>,
+        users::set::UserSet<'a>,
         waiting::leave::Leave<'a>,
         waiting::take::Take<'a>,
     }

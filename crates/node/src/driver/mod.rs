@@ -25,7 +25,7 @@ use syros_protocol::replica::PlantedBug;
 use syros_protocol::replica::{Action, Event, ReadAtOnce, Replica, Returned};
 use syros_storage::execution::ExecutedUpdate;
 use syros_storage::{Store, StoreError};
-use syros_types::{Footprint, Instant, Now, OpNumber, OperationId, ReplicaId, View, WallTime};
+use syros_types::{Footprint, Instant, Now, OpNumber, OperationId, View, WallTime};
 
 use crate::disk_executor::{DiskExecutor, ExecutorEvent, Report};
 use crate::evictions::{Evictions, MemoryLimit};
@@ -844,16 +844,11 @@ impl<M: InMemory + Send + 'static, S: Store, H> ReplicaDriver<M, S, H> {
             Some(SnapshotNews::Failed { op_number, error }) => {
                 self.on_not_taken(now, op_number, error.to_string());
             }
-            Some(SnapshotNews::Send(to, message)) => self.send_at_once(to, message),
+            Some(SnapshotNews::Send(to, message)) => self.outputs.push_back(Output::Send { to, message }),
             Some(SnapshotNews::Warning(warning)) => self.notice(Notice::Warning(warning)),
         }
         // A part that was asked for meanwhile is read next.
         self.outputs.push_back(Output::SnapshotJobs);
-    }
-
-    /// Nothing of it waits for the disk.
-    fn send_at_once(&mut self, to: ReplicaId, message: Message) {
-        self.outputs.push_back(Output::Send { to: Peer::Replica(to), message });
     }
 
     /// Looks whether what is durable now lets a checkpoint be flushed, or old snapshots and records go.

@@ -5,7 +5,7 @@ use syros_protocol::record::Record;
 use syros_protocol::replica::{Boot, Config, Durability};
 use syros_storage::conformance::body_of;
 use syros_storage::{MemoryEngine, MemoryStore};
-use syros_types::{Configuration, EvictionSettings, FastQuorum, Group, ReplicaSet, SessionId};
+use syros_types::{Configuration, EvictionSettings, FastQuorum, Group, ReplicaId, ReplicaSet, SessionId};
 
 const CLIENT: Peer = Peer::Client(7);
 

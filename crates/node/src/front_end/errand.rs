@@ -53,4 +53,8 @@ pub(super) enum ErrandKind {
     Settle(u64),
     /// Removing keys for which there is no memory. No command waits for it.
     Evict,
+    /// Reading the users.
+    Users,
+    /// Changing the users of a new cluster.
+    FirstUser,
 }

@@ -148,7 +148,12 @@ impl GroupClient {
             return None;
         }
         // Who waits for what is pending at the leader asks the leader.
-        let policy = matches!(kind, ErrandKind::Settle(_)).then_some(ReadPolicy::Leader);
+        let policy = match kind {
+            ErrandKind::Settle(_) => Some(ReadPolicy::Leader),
+            // However clients' reads are answered, this one is linearizable.
+            ErrandKind::Users => Some(ReadPolicy::Auto),
+            _ => None,
+        };
         let Token(token) = self.client.submit_with(now, body, class, &footprint, policy).ok()?;
         let purpose = Purpose::Errand(kind);
         let number =

@@ -26,6 +26,7 @@ mod reply_room;
 mod requests;
 mod subscribers;
 mod tracking;
+mod users;
 mod waits;
 
 pub use client_memory::{ClientMemory, PATIENCE, REPLY_BYTES_SHARE};
@@ -54,15 +55,19 @@ use messages::Messages;
 use no_ops::NoOps;
 use reply_room::{ReplyRoom, long_reply, needed};
 use requests::Requests;
-use syros_commands::{Generation, may_be_no_op};
+use syros_commands::acl::Users;
+use syros_commands::{Generation, Reply, may_be_no_op};
 use syros_protocol::client::{Action, Client, Config, Event, Outcome, Token};
 use syros_protocol::message::{Body, Message};
 #[cfg(feature = "planted-bugs")]
 use syros_protocol::replica::PlantedBug;
 use syros_resp::{Completion, Connection, DebugAccess, Identity, Shared, Submission, Unavailable};
-use syros_types::{Class, Footprint, Instant, Now, OpNumber, ReadPolicy, ReplicaId, ReplicaSet, mix};
+use syros_types::{
+    Class, Footprint, Instant, Now, OpNumber, ReadPolicy, ReplicaId, ReplicaSet, SubscriptionKind, mix,
+};
 use syros_wire::FrontEndMessage;
 use tracking::Tracking;
+use users::{Looked, UserWatch, Withheld};
 use waits::{Resubmission, WaitEnd, Waits};
 
 use crate::evictions::{Eviction, Evictions};
@@ -167,6 +172,8 @@ pub struct RedisFrontEnd {
     /// Updates that may change nothing, and are submitted unless the replica of this process can say so. They count as
     /// operations in flight.
     no_ops: NoOps,
+    /// What is known of the users.
+    users: UserWatch,
     /// So many removals of keys for want of memory have ended, and nobody has been told.
     evictions_ended: usize,
     #[cfg(feature = "planted-bugs")]
@@ -211,6 +218,7 @@ impl RedisFrontEnd {
             answered: Vec::new(),
             waits,
             no_ops: NoOps::default(),
+            users: UserWatch::default(),
             evictions_ended: 0,
             #[cfg(feature = "planted-bugs")]
             planted,
@@ -263,6 +271,7 @@ impl RedisFrontEnd {
     /// The connection is gone. What it has in flight goes on without it.
     pub fn close(&mut self, address: u64) {
         self.forget_requests(address);
+        self.users.forget(address);
         self.messages.end_all(address);
         self.end_tracking(address);
         // It leaves the queues as soon as something is submitted.
@@ -406,7 +415,7 @@ impl RedisFrontEnd {
     /// Hands over what a connection wants to submit, as far as there is room for the replies; one that `has_turn` has
     /// waited longest for it. True if there was anything.
     fn submit(&mut self, now: Now, address: u64, mut has_turn: bool) -> bool {
-        let Self { group, connections, waits, tracking, read_policy, no_ops, .. } = self;
+        let Self { group, connections, waits, tracking, read_policy, no_ops, users, .. } = self;
         let has_replica = self.own_replica.is_some();
         let Some(connection) = connections.get_mut(address) else { return false };
         let tracks = connection.redis.is_tracking();
@@ -428,6 +437,7 @@ impl RedisFrontEnd {
                 connection.redis.complete(submission.slot, Completion::Reply(nothing.into()));
                 continue;
             }
+            users.note(address, &submission);
             if tracks {
                 let keeps = (connection.redis.keeps_copies(), *read_policy);
                 Self::note_submission(tracking, address, &submission, keeps);
@@ -449,6 +459,7 @@ impl RedisFrontEnd {
             if let Some((slot, completion)) = group.submit(now, (address, now.instant), submission, reserved)
                 && let Some(completion) = waits.on_read(now.instant, (address, slot), completion)
             {
+                users.withdraw((address, slot));
                 tracking.after_reply(address, false);
                 connection.redis.complete(slot, completion);
             }
@@ -471,6 +482,7 @@ impl RedisFrontEnd {
     /// What is to be done next, if anything is.
     pub fn poll(&mut self, now: Now) -> Option<FrontEndAction> {
         self.shared.statistics.set_blocked((self.waits.len() + self.postponed()) as u64);
+        self.look_at_users(now);
         while let Some(errand) = self.waits.next_errand(now) {
             self.run_errand(now, errand);
         }
@@ -532,13 +544,16 @@ impl RedisFrontEnd {
 
     /// An operation of a connection, which calls it so and has waited since a moment, has ended; the address of the connection
     /// if it is still there.
-    fn answer(
-        &mut self,
-        (address, slot): (u64, u64),
-        now: Now,
-        since: Instant,
-        completion: Completion,
-    ) -> Option<u64> {
+    fn answer(&mut self, from: (u64, u64), now: Now, since: Instant, completion: Completion) -> Option<u64> {
+        match self.users.withhold(now.instant, Withheld { from, since, completion }) {
+            Some(reply) => self.deliver(now, reply),
+            None => Some(from.0),
+        }
+    }
+
+    /// A connection gets the reply to an operation; the address of the connection if it is still there.
+    fn deliver(&mut self, now: Now, reply: Withheld) -> Option<u64> {
+        let Withheld { from: (address, slot), since, completion } = reply;
         let is_answered = completion.is_answer();
         self.before_reply(now.instant, address, is_answered);
         let connection = self.connections.get_mut(address)?;
@@ -625,6 +640,8 @@ impl RedisFrontEnd {
                     _ => self.submit_attempt(now, attempt),
                 }
             }
+            ErrandKind::Users => self.on_users(now, &outcome),
+            ErrandKind::FirstUser => self.users.on_changed(now.instant),
             // Where keys have not gone, others are chosen as long as memory is short.
             ErrandKind::Evict => self.evictions_ended += 1,
         }
@@ -784,12 +801,109 @@ impl RedisFrontEnd {
         false
     }
 
+    // ---- Users.
+
+    /// From now on the users are read from the group, and clients wait until they are known. If they have never been changed, the
+    /// default user is changed by these rules first. Protected: while the default user needs no password, only clients on the
+    /// same machine are served.
+    pub fn require_users(&mut self, now: Now, first_rules: Vec<Vec<u8>>, is_protected: bool) {
+        self.shared.forget_users();
+        self.shared.set_patient(true);
+        self.shared.set_protected(is_protected);
+        self.users.begin(now.instant, first_rules);
+    }
+
+    /// Reads the users if it is time for that.
+    fn look_at_users(&mut self, now: Now) {
+        if now.instant < self.users.deadline() {
+            return;
+        }
+        let known = self.shared.known_users();
+        let Some(errand) = self.users.next_errand(now.instant, known.as_ref()) else { return };
+        if self.group.knows(&errand.body) {
+            self.run_errand(now, errand);
+        } else {
+            // A member of an earlier build is connected, which knows of no users: there have been none.
+            let reply = Reply::Bulk(Users::default().encode());
+            let mut untouched = Vec::new();
+            reply.encode(&mut untouched);
+            self.on_users(now, &Outcome::Reply(untouched.into()));
+        }
+    }
+
+    /// The users have been read, or that has failed.
+    fn on_users(&mut self, now: Now, outcome: &Outcome) {
+        let looked = self.users.on_looked(now.instant, outcome);
+        let is_news = match looked {
+            Looked::Nothing => {
+                // Commands have waited for it as long as for an answer of their own.
+                if matches!(outcome, Outcome::TimedOut | Outcome::NoQuorum) {
+                    self.shared.set_patient(false);
+                    self.end_waiting_for_users();
+                }
+                return;
+            }
+            Looked::Same => false,
+            Looked::Users(users) if self.users.is_first_change_due(&users) => {
+                let errand = self.users.first_change();
+                if self.group.knows(&errand.body) {
+                    return self.run_errand(now, errand);
+                }
+                self.users.on_changed(now.instant);
+                return;
+            }
+            Looked::Users(users) => self.shared.learn_users(users),
+        };
+        let released = self.users.released();
+        let asking: Vec<u64> = released.iter().map(|reply| reply.from.0).collect();
+        for reply in released {
+            self.deliver(now, reply);
+        }
+        if is_news {
+            self.end_connections_of_users(&asking);
+        }
+    }
+
+    /// Nobody tells who the users are: commands that have waited for them are refused.
+    fn end_waiting_for_users(&mut self) {
+        for place in 0..self.connections.places() {
+            let Some((address, connection)) = self.connections.at_mut(place) else { continue };
+            if connection.redis.end_waiting_for_users() {
+                self.mark_answered(address);
+            }
+        }
+    }
+
+    /// Ends the connections whose user has been removed, and those that subscribe to what their user may not hear any more.
+    /// Those that `asked` for the change get the reply first.
+    fn end_connections_of_users(&mut self, asked: &[u64]) {
+        for place in 0..self.connections.places() {
+            let Some((address, connection)) = self.connections.at_mut(place) else { continue };
+            let redis = &mut connection.redis;
+            let has_waited = redis.end_waiting_for_users();
+            let is_removed = redis.on_users(asked.contains(&address));
+            let hears = |(kind, name): (SubscriptionKind, Body), redis: &mut Connection| {
+                redis.may_hear(&name, kind == SubscriptionKind::Pattern)
+            };
+            let is_deaf = !is_removed
+                && redis.is_restricted_subscriber()
+                && !self.messages.names_of(address).all(|name| hears(name, redis));
+            if is_deaf {
+                redis.cut_off();
+            }
+            if is_removed || is_deaf || has_waited {
+                self.mark_answered(address);
+            }
+        }
+    }
+
     // ---- Time, and the end.
 
     /// When to call [`tick`](Self::tick) and to look at the connections of a process that stops, at the latest.
     #[must_use]
     pub fn deadline(&self) -> Instant {
         let of_clients = self.request_deadline().min(self.messages.deadline()).min(self.waits.deadline());
+        let of_clients = of_clients.min(self.users.deadline());
         let of_process = self.availability.deadline().min(self.drain.deadline());
         self.group.client.deadline().min(of_clients).min(of_process)
     }
@@ -824,6 +938,10 @@ impl RedisFrontEnd {
     pub fn watch_quorum(&mut self, now: Now, silent: Option<Duration>, is_connected: bool) -> Option<bool> {
         let reachable = self.availability.update(now.instant, silent, is_connected)?;
         self.group.client.handle(now, Event::QuorumReachable(reachable));
+        self.shared.set_patient(reachable);
+        if !reachable {
+            self.end_waiting_for_users();
+        }
         Some(reachable)
     }
 

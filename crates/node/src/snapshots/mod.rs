@@ -14,11 +14,11 @@ pub use schedule::{SnapshotNews, SnapshotSchedule, StateOf};
 pub use worker::SnapshotWorker;
 
 use core::fmt;
-use syros_protocol::message::Body;
+use syros_protocol::message::{Body, Peer};
 use syros_protocol::record::SnapshotHead;
 use syros_snapshot::{Load, Loaded, SnapshotFiles, SnapshotStoreError, StoreDirectory, StoreLoader};
 use syros_storage::{Cut, DiskEngine, Loader, Store, StoreError};
-use syros_types::{OpNumber, ReplicaId};
+use syros_types::OpNumber;
 
 /// Sizes and limits of the work on snapshots.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -101,8 +101,8 @@ pub enum SnapshotJob {
     GiveUp,
     /// Read a part of a snapshot.
     ReadPart {
-        /// The member that asked for it.
-        to: ReplicaId,
+        /// Who asked for it.
+        to: Peer,
         /// The snapshot.
         op_number: OpNumber,
         /// Where the part begins.
@@ -176,10 +176,10 @@ pub enum SnapshotReport<M, S: Store> {
         /// Why.
         error: SnapshotStoreError,
     },
-    /// A part of a snapshot that a member asked for.
+    /// A part of a snapshot that somebody asked for.
     PartRead {
-        /// The member.
-        to: ReplicaId,
+        /// Who asked for it.
+        to: Peer,
         /// The snapshot.
         op_number: OpNumber,
         /// Where the part begins.
@@ -187,10 +187,10 @@ pub enum SnapshotReport<M, S: Store> {
         /// The part.
         part: Vec<u8>,
     },
-    /// A part of a snapshot cannot be read. The member asks again, or elsewhere.
+    /// A part of a snapshot cannot be read. Who asked for it asks again, or elsewhere.
     PartNotRead {
-        /// The member.
-        to: ReplicaId,
+        /// Who asked for it.
+        to: Peer,
         /// The snapshot.
         op_number: OpNumber,
         /// Why, unless there is no such part.

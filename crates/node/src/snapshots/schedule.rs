@@ -4,14 +4,14 @@ use super::{Attempt, Blocks, LoadedEngine, SnapshotJob, SnapshotReport, Snapshot
 use crate::checkpoints::Checkpoints;
 use core::time::Duration;
 use std::collections::{BTreeMap, VecDeque};
-use syros_protocol::message::{Body, Message};
+use syros_protocol::message::{Body, Message, Peer};
 use syros_protocol::record::{SnapshotHead, Ticket};
 use syros_protocol::replica::Event;
 #[cfg(feature = "planted-bugs")]
 use syros_protocol::replica::PlantedBug;
 use syros_snapshot::{Loaded, SnapshotStoreError};
 use syros_storage::{Engine, Store};
-use syros_types::{Instant, OpNumber, ReplicaId};
+use syros_types::{Instant, OpNumber};
 
 /// Where the state comes from that goes into snapshots.
 pub enum StateOf<'a> {
@@ -35,8 +35,8 @@ pub enum SnapshotNews {
         /// Why.
         error: SnapshotStoreError,
     },
-    /// A member is to be sent this. Nothing of it waits for the disk.
-    Send(ReplicaId, Message),
+    /// A member or a client is to be sent this. Nothing of it waits for the disk.
+    Send(Peer, Message),
     /// The operator has to hear this. Nothing depends on it.
     Warning(String),
 }
@@ -66,11 +66,11 @@ struct SnapshotInProgress {
 /// A part of a snapshot, by the snapshot and where the part begins.
 type Part = (OpNumber, u64);
 
-/// What the worker reads for a member.
+/// What the worker reads for a member or a client.
 #[derive(Clone, Copy, Debug)]
 struct SnapshotRead {
     part: Part,
-    /// What the member has asked for since, if that is another part.
+    /// What was asked for since, if that is another part.
     next: Option<Part>,
 }
 
@@ -90,9 +90,9 @@ pub struct SnapshotSchedule<M, S: Store> {
     keep_from: Option<(OpNumber, Ticket)>,
     /// The worker has not reported yet what it removed last.
     is_removing: bool,
-    /// One for each member at most: a member that waits for a part asks for it again, and copies of what it asks for would
-    /// keep a busy worker from ever reading what it needs next.
-    readings: BTreeMap<ReplicaId, SnapshotRead>,
+    /// One for each member at most, and for each of the few clients that the core lets copy a snapshot: who waits for a part
+    /// asks for it again, and copies of what it asks for would keep a busy worker from ever reading what it needs next.
+    readings: BTreeMap<Peer, SnapshotRead>,
     jobs: VecDeque<SnapshotJob>,
     #[cfg(feature = "planted-bugs")]
     planted: Option<PlantedBug>,
@@ -243,8 +243,8 @@ impl<M: Send + 'static, S: Store> SnapshotSchedule<M, S> {
 
     // ---- Sending and receiving.
 
-    /// Has a part of a snapshot read, for a member.
-    pub fn read_part(&mut self, to: ReplicaId, op_number: OpNumber, offset: u64) {
+    /// Has a part of a snapshot read, for a member or a client.
+    pub fn read_part(&mut self, to: Peer, op_number: OpNumber, offset: u64) {
         let part = (op_number, offset);
         match self.readings.get_mut(&to) {
             Some(reading) => reading.next = Some(part).filter(|part| *part != reading.part),
@@ -255,8 +255,8 @@ impl<M: Send + 'static, S: Store> SnapshotSchedule<M, S> {
         }
     }
 
-    /// The worker has read a part for a member, or cannot. True if the member still waits for that one.
-    fn end_reading(&mut self, to: ReplicaId) -> bool {
+    /// The worker has read a part, or cannot. True if the one who asked still waits for that part.
+    fn end_reading(&mut self, to: Peer) -> bool {
         let next = self.readings.remove(&to).and_then(|reading| reading.next);
         if let Some((op_number, offset)) = next {
             self.read_part(to, op_number, offset);

@@ -9,7 +9,7 @@ use syros_protocol::replica::{Event, PlantedBug};
 use syros_protocol::sessions::Sessions;
 use syros_snapshot::SnapshotStore;
 use syros_storage::{Engine as _, MemoryEngine, MemoryStore, RemovalPace};
-use syros_types::{Instant, View, WallTime};
+use syros_types::{Instant, ReplicaId, View, WallTime};
 use syros_wal::memory_disk::MemoryDisk;
 use syros_wal::{Cause, Disk as _, DiskError, DiskOperation};
 
@@ -346,24 +346,24 @@ fn a_member_that_asks_again_for_a_part_gets_one_copy() {
     let read = |job: &SnapshotJob| matches!(job, SnapshotJob::ReadPart { .. });
     for _ in 0..3 {
         for member in 1..3 {
-            source.schedule.read_part(ReplicaId(member), OpNumber(9), 0);
+            source.schedule.read_part(Peer::Replica(ReplicaId(member)), OpNumber(9), 0);
         }
     }
     assert_eq!(source.schedule.jobs_of(read), 2, "one for each member");
     // The first has got the part by other means, and asks for the next one.
-    source.schedule.read_part(ReplicaId(1), OpNumber(9), 64);
+    source.schedule.read_part(Peer::Replica(ReplicaId(1)), OpNumber(9), 64);
     let mut sent = Vec::new();
     while source.schedule.jobs_of(read) > 0 {
         if let Some(SnapshotNews::Send(to, Message::SnapshotPart { offset, .. })) = source.step() {
-            sent.push((to.0, offset));
+            sent.push((to, offset));
         }
     }
-    assert_eq!(sent, [(2, 0), (1, 64)]);
+    assert_eq!(sent, [(Peer::Replica(ReplicaId(2)), 0), (Peer::Replica(ReplicaId(1)), 64)]);
     // A part that does not exist is not waited for.
-    source.schedule.read_part(ReplicaId(1), OpNumber(8), 0);
+    source.schedule.read_part(Peer::Replica(ReplicaId(1)), OpNumber(8), 0);
     assert!(source.step().is_none());
-    source.schedule.read_part(ReplicaId(1), OpNumber(9), 0);
-    assert!(matches!(source.step(), Some(SnapshotNews::Send(ReplicaId(1), _))));
+    source.schedule.read_part(Peer::Replica(ReplicaId(1)), OpNumber(9), 0);
+    assert!(matches!(source.step(), Some(SnapshotNews::Send(Peer::Replica(ReplicaId(1)), _))));
 }
 
 #[test]
@@ -377,11 +377,11 @@ fn a_snapshot_goes_to_another_replica_part_by_part_and_is_adopted_or_not() {
         assert_eq!(taken(&target.finish()), Some(3));
         let mut offset = 0;
         loop {
-            source.schedule.read_part(ReplicaId(2), OpNumber(9), offset);
+            source.schedule.read_part(Peer::Replica(ReplicaId(2)), OpNumber(9), offset);
             let Some(SnapshotNews::Send(to, Message::SnapshotPart { part, .. })) = source.step() else {
                 break;
             };
-            assert_eq!(to, ReplicaId(2));
+            assert_eq!(to, Peer::Replica(ReplicaId(2)));
             target.schedule.write_part(OpNumber(9), offset, part);
             let written = target.step();
             let Some(SnapshotNews::Event(Event::SnapshotPartWritten { received, .. })) = written else {

@@ -4,7 +4,7 @@ use crate::message::{Body, Freshness, LogEntry, Message, Peer};
 use crate::record::{Record, SnapshotHead, Ticket};
 use crate::replica::TraceEvent;
 use alloc::boxed::Box;
-use syros_types::{Configuration, OpNumber, OperationId, ReplicaId, Roster, View, WallTime};
+use syros_types::{Configuration, OpNumber, OperationId, Roster, View, WallTime};
 
 /// How a replica comes up.
 #[derive(Clone, Debug)]
@@ -227,7 +227,7 @@ pub enum Action {
     /// Send a part of a snapshot on disk, if it is still there, as [`Message::SnapshotPart`].
     SendSnapshotPart {
         /// To whom.
-        to: ReplicaId,
+        to: Peer,
         /// Which snapshot.
         op_number: OpNumber,
         /// From which byte on.

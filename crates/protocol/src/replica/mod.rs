@@ -50,7 +50,7 @@ pub use planted::PlantedBug;
 #[cfg(not(feature = "planted-bugs"))]
 pub(crate) use planted::PlantedBug;
 pub use reads::ReadAtOnce;
-pub use restore::{InvalidRecord, Restored};
+pub use restore::{InvalidRecord, Remains, Restored};
 pub use trace_event::{ClockError, HandOverReason, TraceEvent, ViewChangeCause};
 
 use crate::digests::Digests;
@@ -405,6 +405,12 @@ impl Replica {
                 self.actions.push_back(Action::Send { to: from, message, after: Ticket(0) });
             }
             (_, Message::ChangeMode { mode }) => self.on_change_mode(mode),
+            (Peer::Client(client), Message::WantSnapshot { op_number }) => {
+                self.on_want_snapshot(client, op_number);
+            }
+            (Peer::Client(client), Message::GetSnapshot { op_number, offset }) => {
+                self.on_get_snapshot_for_backup(client, op_number, offset);
+            }
             (_, Message::HandOver { to }) => self.on_hand_over(to, HandOverReason::Requested),
             (_, Message::Register { view, nonce }) => self.on_register(from, view, nonce),
             (_, Message::Attach { session, nonce }) => self.on_attach(from, session, nonce),

@@ -8,7 +8,7 @@ use alloc::collections::BTreeMap;
 use alloc::collections::BTreeSet;
 use alloc::vec::Vec;
 use core::fmt;
-use syros_types::{ConfigurationEpoch, FastRule, OpNumber, OperationId, View};
+use syros_types::{ConfigurationEpoch, FastRule, OpNumber, OperationId, View, WallTime};
 
 /// A record that cannot follow those before it: the write-ahead log is not this replica's, or damaged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -125,7 +125,55 @@ pub(super) struct Parts {
     pub(super) snapshot: Option<(SnapshotHead, u64)>,
 }
 
+/// What the disk of a replica tells, for whoever takes it over without the replica.
+#[derive(Clone, Debug)]
+pub struct Remains {
+    /// The last view in which the replica was normal: all that follows is of that view.
+    pub last_normal: View,
+    /// Everything up to here is committed.
+    pub commit: OpNumber,
+    /// The last entry that the log does not hold, because a snapshot has it; 0 if there is none.
+    pub base: OpNumber,
+    /// Log time of the entry at `base`.
+    pub base_time: WallTime,
+    /// The log after `base`.
+    pub entries: Vec<LogEntry>,
+    /// The durability log: what was accepted in the last normal view and is not in the log.
+    pub dlog: Vec<Request>,
+}
+
+impl Remains {
+    /// The last entry that the log or its snapshot holds.
+    #[must_use]
+    pub const fn op_number(&self) -> OpNumber {
+        OpNumber(self.base.0 + self.entries.len() as u64)
+    }
+
+    /// Log time of this entry; of the last one before it, if the log does not reach it, and of that at `base`, if it is earlier.
+    #[must_use]
+    pub fn time_at(&self, number: OpNumber) -> WallTime {
+        let behind = number.0.saturating_sub(self.base.0).min(self.entries.len() as u64);
+        let at = usize::try_from(behind).ok().and_then(|behind| behind.checked_sub(1));
+        at.and_then(|at| self.entries.get(at)).map_or(self.base_time, |entry| entry.time)
+    }
+}
+
 impl Restored {
+    /// What all records tell, if [`Restored::is_amnesiac`] does not say that this is nothing.
+    #[must_use]
+    pub fn into_remains(self) -> Remains {
+        let Self { last_normal, commit, log, dlog, .. } = self;
+        let base = log.base();
+        Remains {
+            last_normal,
+            commit: commit.max(base),
+            base,
+            base_time: log.time_at(base).unwrap_or_default(),
+            entries: log.suffix(base),
+            dlog: dlog.into_values().collect(),
+        }
+    }
+
     /// Nothing yet. `snapshots` are those on disk, finished ones only.
     #[must_use]
     pub fn new(config: &Config, snapshots: impl IntoIterator<Item = OpNumber>) -> Self {

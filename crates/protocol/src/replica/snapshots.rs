@@ -40,6 +40,9 @@ const READER_RESENDS: u32 = 40;
 /// A part of a snapshot is asked for this many times before another source is looked for.
 const ASKS_MAX: u32 = 5;
 
+/// Clients that copy snapshots of this replica at a time: each keeps the disk busy, and the next snapshot waiting.
+const COPIERS_MAX: usize = 4;
+
 /// What a replica knows of snapshots.
 #[derive(Clone, Debug)]
 #[cfg_attr(feature = "model", derive(Hash))]
@@ -62,6 +65,8 @@ pub(super) struct Snapshots {
     due_after: usize,
     /// When each member last asked for a part.
     readers: Vec<Option<Instant>>,
+    /// Clients that copy one, for a backup, and when they last asked for it; at most [`COPIERS_MAX`].
+    copiers: Vec<(u64, Instant)>,
     /// The log of every member is durable up to here.
     held_by_all: OpNumber,
     /// Leader: bytes of log that it has dropped because all members hold them, since it last told the others.
@@ -117,6 +122,7 @@ impl Snapshots {
             bytes_since: 0,
             due_after: config.settings.snapshot_log_bytes,
             readers: vec![None; members],
+            copiers: Vec::new(),
             urgent_at: Instant(0),
             held_by_all: OpNumber(0),
             dropped_untold: 0,
@@ -136,9 +142,19 @@ impl Snapshots {
 impl Replica {
     // ---- SnapshotInProgress.
 
+    /// True if a member reads one: it will need the log after it.
+    pub(super) fn has_reading_members(&self) -> bool {
+        self.snapshots.readers.iter().flatten().any(|at| self.is_recent_reader(*at))
+    }
+
+    /// True if a member reads one, or a client.
     fn has_readers(&self) -> bool {
-        let patience = self.config.settings.resend * READER_RESENDS;
-        self.snapshots.readers.iter().flatten().any(|at| self.now.instant < at.after(patience))
+        self.has_reading_members() || self.snapshots.copiers.iter().any(|(_, at)| self.is_recent_reader(*at))
+    }
+
+    /// True for a reader that has asked for something at this time.
+    fn is_recent_reader(&self, at: Instant) -> bool {
+        self.now.instant < at.after(self.config.settings.resend * READER_RESENDS)
     }
 
     /// True if a snapshot of what is applied should be taken.
@@ -314,7 +330,8 @@ impl Replica {
             return;
         }
         // A member that reads a snapshot needs what follows it; but not at the price of refusing updates.
-        let reading = self.has_readers() && self.log.bytes() <= self.config.settings.log_bytes_max / 2;
+        let reading =
+            self.has_reading_members() && self.log.bytes() <= self.config.settings.log_bytes_max / 2;
         let taking = self.snapshots.taking.filter(|taking| taking.is_file);
         let newest = self.snapshots.newest.or(taking.map(|taking| (taking.op_number, 0)));
         let keep_after = newest.filter(|_| reading).map_or(self.applied, |(op_number, _)| op_number);
@@ -381,9 +398,60 @@ impl Replica {
             self.snapshots.readers[from.index()] = Some(self.now.instant);
             if offset < bytes {
                 self.hear_fetching(from, (op_number, offset));
-                self.actions.push_back(Action::SendSnapshotPart { to: from, op_number, offset });
+                let to = Peer::Replica(from);
+                self.actions.push_back(Action::SendSnapshotPart { to, op_number, offset });
             }
         }
+    }
+
+    // ---- Backups.
+
+    /// A client wants to copy a snapshot file that goes at least up to `at_least`. One is taken for it if there is none, and
+    /// nobody reads the one that there is.
+    pub(super) fn on_want_snapshot(&mut self, client: u64, at_least: OpNumber) {
+        if !self.note_copier(client) {
+            return self.counters.refused += 1;
+        }
+        let view = self.view;
+        let newest = self.snapshots.newest.filter(|(op_number, _)| *op_number >= at_least);
+        let (op_number, bytes) = newest.unwrap_or((self.applied, 0));
+        self.send(Peer::Client(client), Message::SnapshotOffer { view, op_number, bytes });
+        let is_coming = self.snapshots.taking.is_some_and(|taking| taking.is_file);
+        let others = self.snapshots.copiers.iter().filter(|(other, _)| *other != client);
+        let is_read = self.has_reading_members() || others.clone().any(|(_, at)| self.is_recent_reader(*at));
+        if newest.is_none() && !is_coming && !is_read && self.applied >= at_least {
+            self.snapshots.wanted = true;
+        }
+    }
+
+    /// A client asks for a part of the snapshot that it copies; if that is gone, it is told which one there is.
+    pub(super) fn on_get_snapshot_for_backup(&mut self, client: u64, op_number: OpNumber, offset: u64) {
+        if !self.note_copier(client) {
+            return self.counters.refused += 1;
+        }
+        let to = Peer::Client(client);
+        match self.snapshots.newest {
+            Some((newest, bytes)) if newest == op_number && offset < bytes => {
+                self.actions.push_back(Action::SendSnapshotPart { to, op_number, offset });
+            }
+            newest => {
+                let (op_number, bytes) = newest.unwrap_or((self.applied, 0));
+                let view = self.view;
+                self.send(to, Message::SnapshotOffer { view, op_number, bytes });
+            }
+        }
+    }
+
+    /// Notes that a client copies a snapshot. False if too many others do.
+    fn note_copier(&mut self, client: u64) -> bool {
+        let now = self.now.instant;
+        let patience = self.config.settings.resend * READER_RESENDS;
+        self.snapshots.copiers.retain(|(other, at)| *other != client && now < at.after(patience));
+        let has_room = self.snapshots.copiers.len() < COPIERS_MAX;
+        if has_room {
+            self.snapshots.copiers.push((client, now));
+        }
+        has_room
     }
 
     // ---- Receiving.

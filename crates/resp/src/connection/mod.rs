@@ -1,5 +1,6 @@
 //! One client's connection.
 
+mod access;
 mod messages;
 mod requests;
 mod tracking;
@@ -105,6 +106,8 @@ struct CommandPipeline {
     requested: Option<PendingRequest>,
     /// The next command waits, because clients are paused.
     is_postponed: bool,
+    /// The next command waits until the users are known.
+    awaits_users: bool,
     /// The words of the commands of groups in `slots`, as the slow log keeps them.
     kept_words: ByteQueue,
     /// Commands of others that the client wants to see, while a reply is written in parts.
@@ -116,6 +119,9 @@ struct CommandPipeline {
     /// Bytes of requests that have been looked at, and of replies that have been sent.
     received_bytes: u64,
     sent_bytes: u64,
+    /// A command that changes users is under way. No further input is looked at before it is answered: that may be of such a
+    /// user.
+    changes_users: bool,
     /// The latest time that the connection knows of.
     now: WallTime,
     /// Bytes received that were not looked at the last time.
@@ -204,12 +210,14 @@ impl Connection {
                 is_silent: false,
                 requested: None,
                 is_postponed: false,
+                awaits_users: false,
                 kept_words: ByteQueue::default(),
                 shown: Vec::new(),
                 has_unknown_update: false,
                 last_input: now,
                 received_bytes: 0,
                 sent_bytes: 0,
+                changes_users: false,
                 now,
                 unread_bytes: 0,
                 last_command: None,
@@ -481,10 +489,12 @@ impl CommandPipeline {
         self.counting.is_some()
             || self.requested.is_some()
             || self.is_postponed
+            || self.awaits_users
             || self.watching.is_some()
             || self.inquiry.is_some()
             || self.waiting.is_some()
             || self.unblocking.is_some()
+            || (self.changes_users && !self.slots.is_empty())
             || self.transactions.back().is_some_and(Transaction::is_conditional)
             // Invalidations have their places between replies.
             || (self.session.tracking.is_some() && !self.slots.is_empty())
@@ -540,6 +550,10 @@ impl CommandPipeline {
             self.is_postponed = true;
             return 0;
         }
+        if self.has_to_wait_for_users(words, context) {
+            self.awaits_users = true;
+            return 0;
+        }
         self.received_bytes += request_bytes as u64;
         self.begin_command();
         self.command(words, request_bytes, context);
@@ -549,6 +563,7 @@ impl CommandPipeline {
     /// A command has been received.
     const fn begin_command(&mut self) {
         self.commands += 1;
+        self.changes_users = false;
         self.is_silent = self.session.replies.are_unwanted();
         self.use_up_skip();
     }
@@ -589,13 +604,17 @@ impl CommandPipeline {
             return self.reply(|_, out| write_error(out, text.as_bytes()));
         };
         let (number, parsed) = self.parse(&words[1..]);
+        if let Some(text) = self.forbids(number, &words[1..], context) {
+            return self.refuse(number, &text);
+        }
         match parsed {
             _ if words.len() == 1 => {
                 self.session.read_policy = Some(policy);
                 self.reply(|_, out| write_simple(out, b"OK"));
             }
             Ok(Parsed::Data(operation)) if operation.class() == Class::Read => {
-                let operation = operation.in_database(self.session.database);
+                let mut operation = operation.in_database(self.session.database);
+                self.name_user(&mut operation);
                 self.add((number, &operation), words, request_bytes, Some(policy), context);
             }
             Ok(_) => {
@@ -633,6 +652,7 @@ impl CommandPipeline {
             }
             (false, _) => (operation, Shown::Reply(self.session.protocol)),
         };
+        self.changes_users |= operation.changes_users();
         let slot = self.schedule.add(operation, request_bytes, policy);
         // The table has fewer commands than that: its index has a `u16` for each.
         let command = u16::try_from(number).unwrap_or(u16::MAX);
@@ -655,10 +675,40 @@ impl CommandPipeline {
     }
 
     fn understood(&mut self, words: &[&[u8]], request_bytes: usize, context: &Context<'_>) {
-        let (number, mut parsed) = self.parse(words);
+        let (number, parsed) = self.parse(words);
+        if let Some(text) = self.forbids(number, words, context) {
+            return self.refuse(number, &text);
+        }
+        match parsed.as_ref().ok().map(|parsed| Self::without_passwords(parsed, words)) {
+            Some(Err(text)) => self.refuse(number, text.as_bytes()),
+            Some(Ok(Some(hidden))) => {
+                let hidden: Vec<&[u8]> = hidden.iter().map(Vec::as_slice).collect();
+                let (number, parsed) = self.parse(&hidden);
+                self.allowed((number, parsed), &hidden, request_bytes, context);
+            }
+            _ => self.allowed((number, parsed), words, request_bytes, context),
+        }
+    }
+
+    /// A script or function is told whose rights it needs.
+    fn name_user(&self, operation: &mut Operation<'_>) {
+        if let Some(user) = operation.user_mut() {
+            *user = self.session.login.caller(&self.session.shared.users);
+        }
+    }
+
+    /// A command that the client may run, or that is none.
+    fn allowed<'a>(
+        &mut self,
+        (number, mut parsed): (Option<usize>, Result<Parsed<'a>, CommandError>),
+        words: &'a [&'a [u8]],
+        request_bytes: usize,
+        context: &Context<'_>,
+    ) {
         self.on_command(number, words, context);
         if let Ok(Parsed::Data(operation)) = &mut parsed {
             *operation = operation.in_database(self.session.database);
+            self.name_user(operation);
             if let Some(seed) = operation.seed_mut() {
                 *seed = self.session.seeds.next_u64();
             }
@@ -743,6 +793,7 @@ impl CommandPipeline {
         } else {
             self.closing =
                 self.reply(|session, out| connection_commands::answer(command, words, session, context, out));
+            self.note_refused_login(context.now);
         }
         // How long it took is not measured: it is far less than what the clock tells apart.
         if self.session.shared.is_slow(Duration::ZERO) {
@@ -901,6 +952,7 @@ impl CommandPipeline {
         self.counting = None;
         self.requested = None;
         self.is_postponed = false;
+        self.awaits_users = false;
         self.session.is_monitor = false;
         self.kept_words.clear();
         self.shown = Vec::new();

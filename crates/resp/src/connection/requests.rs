@@ -119,12 +119,13 @@ impl Connection {
     pub fn is_meant(&self, filter: &ClientFilter, now: WallTime) -> bool {
         let session = &self.pipeline.session;
         let identity = &session.identity;
-        let ClientFilter { ids, kind, address, local_address, skipped, age_min } = filter;
+        let ClientFilter { ids, kind, address, local_address, user, skipped, age_min } = filter;
         let age = Duration::from_micros(now.0.saturating_sub(session.connected_at.0));
         ids.as_ref().is_none_or(|ids| ids.contains(&identity.id))
             && kind.is_none_or(|kind| kind == ClientKind::Normal)
             && address.as_ref().is_none_or(|address| *address == identity.address.as_bytes())
             && local_address.as_ref().is_none_or(|address| *address == identity.local_address.as_bytes())
+            && user.as_ref().is_none_or(|user| user == session.login.name())
             && *skipped != Some(identity.id)
             && age_min.is_none_or(|least| age >= least)
     }

@@ -115,7 +115,9 @@ impl CommandPipeline {
             return self.refuse(Some(number), NOT_ALLOWED);
         }
         self.session.statistics.on_call(number);
-        self.queue = Some(Queue::watching(self.session.database, self.watched.len(), self.watched.bytes()));
+        let mut queue = Queue::watching(self.session.database, self.watched.len(), self.watched.bytes());
+        queue.users_epoch = self.session.shared.users.epoch();
+        self.queue = Some(queue);
         self.reply(|_, out| write_simple(out, b"OK"));
     }
 
@@ -154,7 +156,11 @@ impl CommandPipeline {
             return self.refuse(number, &text);
         }
         let command = number.unwrap_or_default();
+        let is_free = self.session.login.is_free(&self.session.shared.users);
         let Some(queue) = &mut self.queue else { return };
+        if !is_free && !queue.is_doomed {
+            queue.keep_words(words);
+        }
         let added = match parsed {
             _ if queue.is_doomed => Ok(()),
             Ok(Parsed::Data(operation)) => {
@@ -181,6 +187,10 @@ impl CommandPipeline {
             let text = b"EXECABORT Transaction discarded because of previous errors.";
             return self.refuse(Some(number), text);
         }
+        if let Some(text) = self.forbids_queued(&queue, context.now) {
+            return self.refuse(Some(number), &text);
+        }
+        self.changes_users |= queue.changes_users;
         let concerns_data = condition.is_some() || !queue.body.is_empty();
         if let Some(reason) = context.unavailable.filter(|_| concerns_data) {
             return self.refuse(Some(number), &aborted(reason.text().as_bytes()));

@@ -355,8 +355,10 @@ pub(crate) fn put_client_line(session: &Session, figures: &ClientFigures, now: W
         out,
         " age={age} idle={idle} flags={flags} db={database} sub={sub} psub={psub} ssub={ssub} multi={multi} \
          watch={watched} qbuf={unread_bytes} qbuf-free=0 argv-mem=0 multi-mem={queue_bytes} rbs=0 rbp=0 obl=0 oll={replies} omem={output_memory} \
-         tot-mem={memory_bytes} events={events} cmd={command} user=default redir={redirect} resp={protocol} lib-name="
+         tot-mem={memory_bytes} events={events} cmd={command} user="
     );
+    out.extend_from_slice(session.login.name());
+    let _ = write!(out, " redir={redirect} resp={protocol} lib-name=");
     out.extend_from_slice(&session.library_name);
     out.extend_from_slice(b" lib-ver=");
     out.extend_from_slice(&session.library_version);

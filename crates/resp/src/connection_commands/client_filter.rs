@@ -49,9 +49,11 @@ pub(super) fn kill(words: &[&[u8]], session: &Session) -> Result<ProcessRequest,
         } else if is(b"laddr") {
             filter.local_address = Some(value.to_vec());
         } else if is(b"user") {
-            if value != b"default" {
+            let users = session.shared.known_users();
+            if users.is_none_or(|users| users.find(value).is_none()) {
                 return Err(quoted("ERR No such user '", value));
             }
+            filter.user = Some(value.to_vec());
         } else if is(b"skipme") {
             filter.skipped = match value {
                 yes if yes.eq_ignore_ascii_case(b"yes") => Some(session.identity.id),

@@ -6,8 +6,8 @@ use crate::writer::{
     write_simple,
 };
 use syros_commands::{
-    CommandError, CommandSpec, KeyWord, KeysBehind, Parsed, SubcommandSpec, commands,
-    glob_matches_in_any_case, lookup, parse, parse_integer,
+    CommandError, CommandSpec, KeyWord, KeysBehind, SubcommandSpec, accessed_keys, commands,
+    first_word_specification, glob_matches_in_any_case, key_flags, lookup, subcommand_key_flags,
 };
 
 const SUBCOMMANDS: [Subcommand; 6] = [
@@ -160,22 +160,9 @@ fn write_subcommand_info(spec: &SubcommandSpec, protocol: Protocol, out: &mut Ve
     write_set(out, protocol, 0);
 }
 
-/// What a subcommand does to its key; nothing if it has none.
-fn subcommand_key_flags(spec: &SubcommandSpec) -> &'static [&'static str] {
-    let name = spec.name.split_once('|').map_or(spec.name, |(name, _)| name);
-    let Some(command) = lookup(name.as_bytes()) else { return &[] };
-    let mut flags = command.subcommands.iter().zip(command.subcommand_keys);
-    flags.find(|(subcommand, _)| subcommand.name == spec.name).map_or(&[], |(_, flags)| flags)
-}
-
 fn write_tips(tips: &[&str], protocol: Protocol, out: &mut Vec<u8>) {
     write_set(out, protocol, tips.len());
     tips.iter().for_each(|tip| write_bulk(out, tip.as_bytes()));
-}
-
-/// What a command does to the keys of its specification with this number.
-fn key_flags(spec: &CommandSpec, number: usize) -> &'static [&'static str] {
-    spec.key_flags.get(number).copied().unwrap_or_default()
 }
 
 fn write_words(words: &[&str], protocol: Protocol, out: &mut Vec<u8>) {
@@ -226,11 +213,6 @@ fn write_key_specifications(spec: &CommandSpec, protocol: Protocol, out: &mut Ve
         let search = Search { kind: b"keyword", fields: &fields };
         write_key_specification(spec.key_notes, flags, &search, (b"range", &range), protocol, out);
     }
-}
-
-/// The number of the specification of the first of the words behind which keys stand.
-fn first_word_specification(spec: &CommandSpec) -> usize {
-    spec.key_flags.len() - spec.key_words.len()
 }
 
 /// Where the search for keys begins.
@@ -313,19 +295,18 @@ fn get_keys(words: &[&[u8]], flags: Option<Protocol>, out: &mut Vec<u8>) {
     if !spec.accepts(words.len()) {
         return write_error(out, b"ERR Invalid number of arguments specified for command");
     }
-    let Some(movable) = movable_keys(spec, words) else {
+    let Some(keys) = accessed_keys(spec, words) else {
         return write_error(out, b"ERR Invalid arguments specified for command");
     };
-    let placed = placed_keys(spec, words);
-    write_array(out, placed.len() + movable.len());
-    for (number, key) in placed.into_iter().chain(movable) {
+    write_array(out, keys.len());
+    for (key, key_flags) in keys {
         let Some(protocol) = flags else {
             write_bulk(out, key);
             continue;
         };
         write_array(out, 2);
         write_bulk(out, key);
-        write_words(flags_of(spec, number, words), protocol, out);
+        write_words(key_flags, protocol, out);
     }
 }
 
@@ -353,91 +334,4 @@ fn get_subcommand_key(spec: &CommandSpec, words: &[&[u8]], flags: Option<Protoco
     } else {
         write_bulk(out, key);
     }
-}
-
-/// What this command does to its key with this number.
-fn flags_of(spec: &CommandSpec, number: usize, words: &[&[u8]]) -> &'static [&'static str] {
-    let flags = key_flags(spec, number);
-    if !flags.contains(&"variable_flags") {
-        return flags;
-    }
-    match spec.name {
-        "set" if !words.iter().skip(3).any(|word| looks_at_the_old_value(word)) => &["OW", "update"],
-        "bitfield" if is_read(words) => &["RO", "access"],
-        _ => &["RW", "access", "update"],
-    }
-}
-
-/// True for the options of SET that do.
-fn looks_at_the_old_value(word: &[u8]) -> bool {
-    word.eq_ignore_ascii_case(b"get") || word.eq_ignore_ascii_case(b"ifeq")
-}
-
-fn is_read(words: &[&[u8]]) -> bool {
-    matches!(parse(words), Ok(Parsed::Data(operation)) if operation.command.is_read())
-}
-
-/// The keys whose positions are fixed, each with the number of its specification.
-fn placed_keys<'a>(spec: &CommandSpec, words: &[&'a [u8]]) -> Vec<(usize, &'a [u8])> {
-    if spec.keys.first == 0 {
-        return Vec::new();
-    }
-    let first = usize::from(spec.keys.first.unsigned_abs());
-    let last = match spec.keys.last {
-        negative if negative < 0 => words.len() - usize::from(negative.unsigned_abs()),
-        last => usize::from(last.unsigned_abs()),
-    };
-    let keys = words[first..=last].iter().step_by(usize::from(spec.keys.step.unsigned_abs()));
-    let last = spec.key_flags.len().saturating_sub(1 + spec.movable_keys());
-    keys.enumerate().map(|(number, key)| (number.min(last), *key)).collect()
-}
-
-/// The keys whose positions are not fixed, each with the number of its specification; `None` if the words do not say where
-/// they are.
-fn movable_keys<'a>(spec: &CommandSpec, words: &[&'a [u8]]) -> Option<Vec<(usize, &'a [u8])>> {
-    if spec.key_count > 0 {
-        let number = spec.key_flags.len() - 1;
-        // Of a script without keys Redis says so, and of one with the wrong number of them the same.
-        let none = (spec.group == "scripting").then_some(&[][..]);
-        let keys = counted_keys(spec, words).or(none)?;
-        return Some(keys.iter().map(|key| (number, *key)).collect());
-    }
-    let mut found = Vec::new();
-    for (key_word, number) in spec.key_words.iter().zip(first_word_specification(spec)..) {
-        let keys = keys_behind(key_word, words);
-        // Options may be left out. Nothing else may say that there are keys.
-        if keys.is_empty() && key_word.keys == KeysBehind::Half {
-            return None;
-        }
-        found.extend(keys.iter().map(|key| (number, *key)));
-    }
-    Some(found)
-}
-
-/// The keys behind a word; none, if it is not there.
-fn keys_behind<'a, 'b>(key_word: &KeyWord, words: &'b [&'a [u8]]) -> &'b [&'a [u8]] {
-    let from = usize::from(key_word.from);
-    let is_word = |other: &&[u8]| other.eq_ignore_ascii_case(key_word.word.as_bytes());
-    let mut options = words.get(from..).unwrap_or_default().iter();
-    let found = match key_word.keys {
-        // Where Redis looks at the options themselves, the last one counts.
-        KeysBehind::Untold(_) => options.rposition(is_word),
-        _ => options.position(is_word),
-    };
-    let Some(at) = found else { return &[] };
-    let behind = words.get(from + at + 1..).unwrap_or_default();
-    let keys = match key_word.keys {
-        KeysBehind::Pattern(_) => 0,
-        KeysBehind::One | KeysBehind::Untold(_) => behind.len().min(1),
-        // As many words as keys should follow them, which Redis does not check here either.
-        KeysBehind::Half => behind.len() / 2,
-    };
-    &behind[..keys]
-}
-
-/// The keys behind their number; `None` if there are not so many, or it is no number.
-fn counted_keys<'a, 'b>(spec: &CommandSpec, words: &'b [&'a [u8]]) -> Option<&'b [&'a [u8]]> {
-    let (count, behind) = words.get(usize::from(spec.key_count)..)?.split_first()?;
-    let count = usize::try_from(parse_integer(count)?).ok().filter(|count| *count > 0)?;
-    behind.get(..count)
 }

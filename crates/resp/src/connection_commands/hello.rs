@@ -1,12 +1,11 @@
 //! HELLO: choice of the protocol, and an introduction.
 
-use super::{Session, set_name, write_id};
+use super::{Session, acl, set_name, write_id};
 use crate::info::REDIS_VERSION;
 use crate::writer::{Protocol, write_array, write_bulk, write_error, write_integer, write_map};
 use syros_commands::parse_integer;
 
-/// HELLO, with Redis's options, order of checks and texts. There are no passwords: as with a Redis that
-/// has none, any is right for the user `default`, and no other user exists.
+/// HELLO, with Redis's options, order of checks and texts.
 pub(super) fn answer(words: &[&[u8]], session: &mut Session, out: &mut Vec<u8>) {
     let mut protocol = session.protocol;
     let mut options = words.get(1..).unwrap_or_default();
@@ -23,8 +22,8 @@ pub(super) fn answer(words: &[&[u8]], session: &mut Session, out: &mut Vec<u8>) 
     loop {
         options = match options {
             [] => break,
-            [option, given_user, _password, rest @ ..] if option.eq_ignore_ascii_case(b"auth") => {
-                user = Some(*given_user);
+            [option, given_user, password, rest @ ..] if option.eq_ignore_ascii_case(b"auth") => {
+                user = Some((*given_user, *password));
                 rest
             }
             [option, given_name, rest @ ..] if option.eq_ignore_ascii_case(b"setname") => {
@@ -39,8 +38,16 @@ pub(super) fn answer(words: &[&[u8]], session: &mut Session, out: &mut Vec<u8>) 
             }
         };
     }
-    if user.is_some_and(|user| user != b"default") {
-        return write_error(out, b"WRONGPASS invalid username-password pair or user is disabled.");
+    if let Some((user, password)) = user
+        && !acl::log_in(user, password, words[0], session, out)
+    {
+        return;
+    }
+    if !session.is_known() {
+        let text = "NOAUTH HELLO must be called with the client already authenticated, otherwise the HELLO <proto> AUTH <user> \
+                    <pass> option can be used to authenticate the client and select the RESP protocol version at the same \
+                    time";
+        return write_error(out, text.as_bytes());
     }
     if name.is_some_and(|name| !set_name(session, name, out)) {
         return;

@@ -17,6 +17,7 @@ mod slow_log;
 pub(crate) use ask::{asks_process, request};
 pub(crate) use client::{ClientFigures, put_client_line};
 
+use crate::access::{Login, Refusal, Standing};
 use crate::context::{Context, Identity};
 use crate::info::info_text;
 use crate::shared::Shared;
@@ -74,6 +75,10 @@ pub(crate) struct Session {
     pub(crate) is_monitor: bool,
     /// The client keeps copies of what it reads: CLIENT TRACKING.
     pub(crate) tracking: Option<Box<SessionTracking>>,
+    /// The user that the client is.
+    pub(crate) login: Login,
+    /// AUTH or HELLO has been refused, and nobody has been told.
+    pub(crate) refused_login: Option<Refusal>,
     /// Where updates that depend on chance get their seeds.
     pub(crate) seeds: Prng,
 }
@@ -97,6 +102,8 @@ impl Session {
             shared,
             is_monitor: false,
             tracking: None,
+            login: Login::default(),
+            refused_login: None,
         }
     }
 
@@ -104,6 +111,11 @@ impl Session {
     pub(crate) const fn is_subscriber(&self) -> bool {
         let [channels, patterns, shard_channels] = self.subscriptions;
         channels + patterns + shard_channels > 0
+    }
+
+    /// True if the client has said who it is, or need not, or nothing is known of that yet.
+    pub(crate) fn is_known(&mut self) -> bool {
+        !matches!(self.login.stand(&self.shared.users, &self.identity.address), Standing::Stranger)
     }
 
     /// RESET: as the client found it, but for what it has told of its library.
@@ -114,6 +126,7 @@ impl Session {
         self.gives_up_counts = false;
         self.is_monitor = false;
         self.tracking = None;
+        self.login.leave();
         if self.replies == Replies::Off {
             self.replies = Replies::Again;
         }
@@ -161,8 +174,8 @@ pub(crate) fn answer(
         }
         ConnectionCommand::Unwatch => write_simple(out, b"OK"),
         ConnectionCommand::Help => help::answer(words, out),
-        ConnectionCommand::Acl => acl::answer(words, session.protocol, out),
-        ConnectionCommand::Auth => acl::authenticate(words, out),
+        ConnectionCommand::Acl => acl::answer(words, session, context, out),
+        ConnectionCommand::Auth => acl::authenticate(words, session, out),
         ConnectionCommand::Cluster => replication::cluster(words, out),
         ConnectionCommand::Debug => debug::answer(words, session, out),
         ConnectionCommand::Failover => replication::fail_over(out),

@@ -5,12 +5,14 @@ mod latency;
 mod monitor;
 mod slow_log;
 
+use crate::access::{AclLog, KnownUsers};
 use crate::keyspace_events::KeyspaceEvents;
 use crate::statistics::Statistics;
 use core::sync::atomic::{AtomicBool, AtomicI64, AtomicU8, AtomicU16, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use syros_commands::Generation;
+use syros_commands::acl::Users;
 use syros_types::WallTime;
 
 pub(crate) use latency::LatencyEvents;
@@ -70,6 +72,8 @@ pub struct Shared {
     slow_log: Mutex<SlowLog>,
     latency: Mutex<LatencyEvents>,
     pub(crate) monitor: Monitor,
+    pub(crate) users: KnownUsers,
+    acl_log: Mutex<AclLog>,
 }
 
 /// The settings of CONFIG SET that concern connections.
@@ -89,6 +93,8 @@ pub(crate) struct ConnectionSettings {
     pub(crate) tracking_keys_max: AtomicU64,
     /// Scripts may touch keys that they do not declare: 1 if so.
     pub(crate) undeclared_keys: AtomicU64,
+    /// Entries of ACL LOG at most.
+    pub(crate) acl_log_length: AtomicU64,
     /// A client that sends nothing for so many seconds is disconnected; none is if it is 0.
     pub(crate) idle_seconds: AtomicU64,
 }
@@ -104,6 +110,7 @@ impl Default for ConnectionSettings {
             keyspace_events: AtomicU16::new(0),
             tracking_keys_max: AtomicU64::new(1_000_000),
             undeclared_keys: AtomicU64::new(1),
+            acl_log_length: AtomicU64::new(128),
             idle_seconds: AtomicU64::new(0),
         }
     }
@@ -130,6 +137,8 @@ impl Shared {
             slow_log: Mutex::default(),
             latency: Mutex::default(),
             monitor: Monitor::default(),
+            users: KnownUsers::default(),
+            acl_log: Mutex::default(),
         }
     }
 
@@ -232,6 +241,39 @@ impl Shared {
     #[must_use]
     pub fn take_monitored(&self) -> Vec<u8> {
         self.monitor.take()
+    }
+
+    /// Nothing is known of the users, and commands are refused until [`learn_users`](Self::learn_users) has been told, or wait
+    /// for that: see [`set_patient`](Self::set_patient).
+    pub fn forget_users(&self) {
+        self.users.forget();
+    }
+
+    /// While the users are not known, commands wait for them; without patience they are refused: no majority can be reached that
+    /// would tell.
+    pub fn set_patient(&self, is_patient: bool) {
+        self.users.set_patient(is_patient);
+    }
+
+    /// The users are these, unless later ones are known. True if they are.
+    pub fn learn_users(&self, users: Users) -> bool {
+        self.users.learn(users)
+    }
+
+    /// The users that are known, if any are.
+    #[must_use]
+    pub fn known_users(&self) -> Option<Users> {
+        self.users.users()
+    }
+
+    /// Protected mode: while the default user needs no password, only clients on the same machine are served.
+    pub fn set_protected(&self, is_protected: bool) {
+        self.users.set_protected(is_protected);
+    }
+
+    /// Looks at what clients were refused, or changes it.
+    pub(crate) fn acl_log<R>(&self, look: impl FnOnce(&mut AclLog) -> R) -> R {
+        look(&mut self.acl_log.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
     /// Looks at the slow log, or changes it.

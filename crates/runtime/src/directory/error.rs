@@ -72,6 +72,13 @@ pub enum DirectoryError {
         /// One of the things found there.
         found: PathBuf,
     },
+    /// A backup is to be restored into a directory that holds something.
+    Occupied {
+        /// The directory.
+        path: PathBuf,
+        /// One of the things found there.
+        found: PathBuf,
+    },
     /// The system gives no random number.
     Random(io::Error),
     /// The identity file is no identity file.
@@ -153,6 +160,12 @@ impl fmt::Display for DirectoryError {
             Self::NotEmpty { path, found } => write!(
                 f,
                 "directory {} cannot be made a replica's: it contains {}, and no identity",
+                path.display(),
+                found.display()
+            ),
+            Self::Occupied { path, found } => write!(
+                f,
+                "directory {} is not empty ('{}' is in it): a backup is restored into a directory that is new or empty",
                 path.display(),
                 found.display()
             ),

@@ -3,9 +3,27 @@
 use std::fmt;
 
 use syros_protocol::replica::Durability;
-use syros_types::{FastQuorum, Group, ReplicaId};
+use syros_types::{FastQuorum, Group, ReplicaId, mix};
 
 use crate::config::EngineKind;
+
+/// The backup that a group began with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct BackupId(pub(crate) u64);
+
+impl BackupId {
+    /// The id of a cluster that was made from this backup, if the nodes' configuration said `configured` then. Nodes that were
+    /// made from another backup, or from none, have another one, and so has every node that was there before the backup.
+    #[must_use]
+    pub(crate) const fn cluster(self, configured: u64) -> u64 {
+        // A number that a configuration file can have.
+        match mix(configured ^ mix(self.0)) >> 1 {
+            // No cluster has it.
+            0 => 1,
+            cluster => cluster,
+        }
+    }
+}
 
 /// Whose data a directory holds, and what may never change about it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

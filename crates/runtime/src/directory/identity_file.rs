@@ -7,13 +7,14 @@ use std::time::Duration;
 
 use syros_machine::MachineName;
 use syros_types::{
-    ConfigurationEpoch, ConfigurationId, Group, GroupId, Incarnation, NodeId, ReplicaId, Roster,
+    ConfigurationEpoch, ConfigurationId, Group, GroupId, Incarnation, NodeId, Reconfiguration, ReplicaId,
+    Roster,
 };
 use syros_wal::{FileDisk, replace_file};
 
 use super::DIRECTORY_FORMAT;
 use super::error::{DirectoryError, io_error};
-use super::identity::{Identity, durability_name, durability_named, fast_quorum_named};
+use super::identity::{BackupId, Identity, durability_name, durability_named, fast_quorum_named};
 use crate::config::EngineKind;
 
 /// Version of a directory with keys in memory: what wrote it knew of nothing else.
@@ -27,6 +28,9 @@ const LEASE_KEY: &str = "lease-micros";
 
 /// The line that says that the node is to take the place of another one.
 const REPLACES_KEY: &str = "replaces";
+
+/// The line with the number of the backup that the data comes from.
+const RESTORED_KEY: &str = "restored-from";
 
 /// One of the two files. Their first lines tell them from everything else that might have their names.
 #[derive(Clone, Copy, Debug)]
@@ -52,6 +56,17 @@ pub fn read_identity(path: &Path) -> Result<Option<Identity>, DirectoryError> {
     Ok(IdentityFile::read(path, IDENTITY)?.map(|found| found.identity))
 }
 
+/// Whose directory this is, and in which configuration its replica acts; `None` if it is nobody's. Takes no lock.
+///
+/// # Errors
+/// As [`read_identity`].
+pub(crate) fn read_membership(path: &Path) -> Result<Option<(Identity, Reconfiguration)>, DirectoryError> {
+    Ok(IdentityFile::read(path, IDENTITY)?.map(|found| {
+        let roster = found.roster.unwrap_or_else(|| Roster::unknown(found.identity.group));
+        (found.identity, Reconfiguration { epoch: found.configuration.epoch, roster })
+    }))
+}
+
 /// Whose directory this will be when its group has been formed; `None` if it is nobody's, or has been formed.
 ///
 /// # Errors
@@ -73,6 +88,8 @@ pub(super) struct IdentityFile {
     pub(super) configuration: ConfigurationId,
     /// The node is to take the place of another one, and has not taken it.
     pub(super) replaces: bool,
+    /// The backup that the group began with.
+    pub(super) restored: Option<BackupId>,
 }
 
 impl IdentityFile {
@@ -102,7 +119,8 @@ impl IdentityFile {
         let (incarnation, configuration) =
             if format <= DISKS_FORMAT { Ok(<_>::default()) } else { fields.life() }.map_err(damaged)?;
         let replaces = fields.replaces().map_err(damaged)?;
-        Ok(Some(Self { identity, node, roster, lease, incarnation, configuration, replaces }))
+        let restored = fields.restored().map_err(damaged)?;
+        Ok(Some(Self { identity, node, roster, lease, incarnation, configuration, replaces, restored }))
     }
 
     /// Writes the file, durably: a crash leaves all of it or what was there before.
@@ -135,6 +153,9 @@ impl IdentityFile {
         }
         if self.replaces {
             text += &format!("{REPLACES_KEY} = true\n");
+        }
+        if let Some(BackupId(backup)) = self.restored {
+            text += &format!("{RESTORED_KEY} = {backup:016x}\n");
         }
         if let Some(lease) = self.lease {
             text += &format!("{LEASE_KEY} = {}\n", lease.as_micros());
@@ -189,6 +210,14 @@ impl<'a> Fields<'a> {
         let group = u32::try_from(number).map_err(|_| format!("group = {number} is above {}", u32::MAX))?;
         let group = GroupId(group);
         Ok((Incarnation(self.number("incarnation")?), ConfigurationId { group, epoch }))
+    }
+
+    /// Only directories that were made from a backup say so.
+    fn restored(&self) -> Result<Option<BackupId>, String> {
+        let Ok(value) = self.get(RESTORED_KEY) else { return Ok(None) };
+        let backup = u64::from_str_radix(value, 16).ok().filter(|backup| *backup > 0);
+        let problem = || format!("{RESTORED_KEY} = {value} is not a hexadecimal number above 0");
+        backup.map(|backup| Some(BackupId(backup))).ok_or_else(problem)
     }
 
     fn replaces(&self) -> Result<bool, String> {

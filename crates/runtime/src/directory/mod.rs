@@ -8,6 +8,7 @@
 //! DIRECTORY/snapshots/ the snapshot that goes with it, and one that is being written or received
 //! DIRECTORY/engine/N/  the store of an engine on disk; a second one while it takes over a snapshot
 //! DIRECTORY/view/      the view that the replica has reached, once more
+//! DIRECTORY/restoring  while the directory is made from a backup: nothing in it is of use before that ends
 //! DIRECTORY/damaged-N/ log and snapshots that were found to be damaged and are no longer used
 //! ```
 //!
@@ -22,6 +23,7 @@ mod identity;
 mod identity_file;
 mod lock;
 mod presence;
+mod restoring;
 #[cfg(test)]
 mod tests;
 
@@ -35,9 +37,12 @@ use syros_types::{ConfigurationId, Incarnation, NodeId, Reconfiguration, Roster}
 use syros_wal::{FileDisk, LOCK_FILE, OpenDirectory};
 
 pub use error::DirectoryError;
+pub(crate) use identity::BackupId;
 pub use identity::{Identity, durability_name, durability_named, fast_quorum_named};
+pub(crate) use identity_file::read_membership;
 pub use identity_file::{read_formation, read_identity};
 pub(crate) use presence::PresenceCheck;
+pub(crate) use restoring::RestoringDirectory;
 
 use crate::config::FirstStart;
 use crate::reserve::{RESERVE_FILE, make_room_to_start};
@@ -85,6 +90,8 @@ pub struct DataDirectory {
     /// Before the group is formed: the roster that this node has voted for.
     vote: Option<Roster>,
     is_new: bool,
+    /// The backup that the group began with.
+    restored: Option<BackupId>,
 }
 
 impl DataDirectory {
@@ -129,6 +136,10 @@ impl DataDirectory {
                     (Some(found), Some(FirstStart::Bootstrap)) if found.replaces => {
                         return Err(DirectoryError::Replaces(path.to_owned()));
                     }
+                    // What it holds is for a new cluster.
+                    (Some(found), Some(FirstStart::Replace)) if found.restored.is_some() => {
+                        refuse_data(path)?;
+                    }
                     // Before anybody is asked: a node whose place is taken cannot come back, whatever is found here.
                     (None, Some(FirstStart::Replace)) => refuse_data(path)?,
                     _ => {}
@@ -136,6 +147,11 @@ impl DataDirectory {
                 (found, true)
             }
         };
+        let restored = found.as_ref().and_then(|found| found.restored);
+        // The configuration may name the cluster as it did when the directory was made from a backup, or as it is called since.
+        let is_named = found.as_ref().is_some_and(|found| found.identity.cluster == identity.cluster);
+        let cluster = restored.filter(|_| !is_named).map(|backup| backup.cluster(identity.cluster));
+        let identity = Identity { cluster: cluster.unwrap_or(identity.cluster), ..identity };
         // The mode that the cluster was made with goes on until the leader is asked to change it.
         let identity = match &found {
             Some(found) if !is_new && found.identity.fast_quorum.may_become(identity.fast_quorum) => {
@@ -165,8 +181,18 @@ impl DataDirectory {
         // A node that has voted may be in its group already.
         let replaces =
             is_new && (is_to_replace || (first_start == Some(FirstStart::Replace) && vote.is_none()));
-        let mut directory =
-            Self { disk, identity, node, incarnation, configuration, replaces, lease, vote, is_new };
+        let mut directory = Self {
+            disk,
+            identity,
+            node,
+            incarnation,
+            configuration,
+            replaces,
+            lease,
+            vote,
+            is_new,
+            restored,
+        };
         // What others are told of node and life must be found again. So a directory of an older format becomes one of this.
         if is_new {
             directory.write(FORMATION, directory.vote)?;
@@ -269,6 +295,7 @@ impl DataDirectory {
             incarnation: self.incarnation,
             configuration: ConfigurationId { epoch: self.configuration.epoch, ..ConfigurationId::FIRST },
             replaces: self.replaces,
+            restored: self.restored,
         };
         file.write(&mut self.disk, kind)
     }
@@ -307,6 +334,12 @@ impl DataDirectory {
     #[must_use]
     pub const fn is_new(&self) -> bool {
         self.is_new
+    }
+
+    /// True if log and snapshots are there, or have been lost: the replica has acted, or begins with a backup.
+    #[must_use]
+    pub const fn holds_state(&self) -> bool {
+        !self.is_new || self.restored.is_some()
     }
 
     /// How to find out, from any thread, whether this directory still is where it was.

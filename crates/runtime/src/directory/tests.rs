@@ -301,3 +301,48 @@ fn strange_contents_are_refused_by_name() {
     assert!(read_identity(&path).unwrap_err().to_string().contains("not text"));
     fs::remove_dir_all(&path).unwrap();
 }
+
+#[test]
+fn a_directory_that_was_made_from_a_backup_is_of_the_cluster_that_follows_from_it() {
+    let scratch = scratch("restored");
+    let path = scratch.join("data");
+    let backup = BackupId(5);
+    let restored = Identity { cluster: backup.cluster(identity().cluster), ..identity() };
+    RestoringDirectory::create(&path).unwrap().finish(restored, backup).unwrap();
+    let refused = RestoringDirectory::create(&path).expect_err("it is a node's").to_string();
+    assert!(refused.contains("is not empty"), "{refused}");
+    let named = |cluster| Identity { cluster, ..identity() };
+    // By the number that the configuration had, or by that of the new cluster; with --bootstrap or without.
+    for first_start in [None, Some(FirstStart::Bootstrap)] {
+        for cluster in [identity().cluster, restored.cluster] {
+            let opened = DataDirectory::open(&path, named(cluster), first_start).unwrap();
+            assert_eq!(opened.identity(), restored);
+            assert!(opened.is_new() && opened.holds_state());
+        }
+    }
+    assert!(DataDirectory::open(&path, named(0x78), None).is_err(), "another cluster's");
+    let mut opened = DataDirectory::open(&path, identity(), None).unwrap();
+    let node = opened.node();
+    opened.claim().unwrap();
+    drop(opened);
+    for cluster in [identity().cluster, restored.cluster] {
+        let opened = DataDirectory::open(&path, named(cluster), None).unwrap();
+        assert_eq!((opened.identity(), opened.node()), (restored, node));
+        assert!(!opened.is_new() && opened.holds_state());
+    }
+}
+
+#[test]
+fn a_restore_that_was_interrupted_leaves_a_directory_that_no_node_starts_with() {
+    let scratch = scratch("restoring");
+    let path = scratch.join("data");
+    drop(RestoringDirectory::create(&path).unwrap());
+    for first_start in [None, Some(FirstStart::Bootstrap), Some(FirstStart::Replace)] {
+        assert!(DataDirectory::open(&path, identity(), first_start).is_err(), "{first_start:?}");
+    }
+    assert!(RestoringDirectory::create(&path).is_err());
+    let other = scratch.join("other");
+    RestoringDirectory::create(&other).unwrap().give_up();
+    assert_eq!(fs::read_dir(&other).unwrap().count(), 0);
+    assert!(!DataDirectory::open(&other, identity(), Some(FirstStart::Bootstrap)).unwrap().holds_state());
+}

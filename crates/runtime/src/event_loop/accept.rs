@@ -184,7 +184,10 @@ impl EventLoop {
             let id = self.statistics.next_connection();
             let identity = Identity { id, address: peer.to_string(), local_address };
             self.clients += 1;
-            let redis = self.front_end.new_connection(identity, self.now);
+            let mut redis = self.front_end.new_connection(identity, self.now);
+            if net.peer_certificate().is_some() {
+                redis.note_certificate();
+            }
             self.front_end.open(address, redis);
             ConnectionKind::Redis
         } else {

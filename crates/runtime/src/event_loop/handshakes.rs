@@ -9,8 +9,8 @@ use syros_protocol::{client, replica};
 use syros_tls::Role;
 use syros_types::{Reconfiguration, ReplicaId, Roster};
 use syros_wire::{
-    Channel, HANDSHAKE_BYTES_MAX, HandshakeMessage, Hello, HelloError, Member, Proof, REPLACED_SINCE, Sender,
-    Side, put_frame,
+    Channel, FrameError, HANDSHAKE_BYTES_MAX, HandshakeMessage, Hello, HelloError, Member, Proof,
+    REPLACED_SINCE, Sender, Side, put_frame,
 };
 use tracing::field::display;
 
@@ -53,7 +53,10 @@ impl EventLoop {
             return Ok(true);
         };
         let frame = net.inbound().next_frame(HANDSHAKE_BYTES_MAX);
-        let Some(frame) = frame.map_err(|_| HelloError::NotSyros.to_string())? else { return Ok(false) };
+        let problem = |error: FrameError| {
+            if error.looks_like_tls() { error.to_string() } else { HelloError::NotSyros.to_string() }
+        };
+        let Some(frame) = frame.map_err(problem)? else { return Ok(false) };
         if frame.channel != Channel::Handshake {
             return Err(HelloError::NotSyros.to_string());
         }

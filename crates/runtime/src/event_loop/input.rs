@@ -127,10 +127,7 @@ impl EventLoop {
                 return Err("a client sent an answer".to_owned());
             }
             ours.check(frame.configuration).map_err(foreign)?;
-            if matches!(message, Message::HandOver { .. } | Message::ChangeMode { .. })
-                && is_guarded
-                && !open.is_authenticated
-            {
+            if is_for_operators(&message) && is_guarded && !open.is_authenticated {
                 return Err(format!(
                     "a client that has not shown that it may administer the cluster, by the secret or its certificate, sent {}",
                     message.name()
@@ -272,6 +269,19 @@ const fn is_for_replica(message: &Message) -> bool {
             | Message::AnswerDirectly { .. }
             | Message::HandOver { .. }
             | Message::ChangeMode { .. }
+            | Message::WantSnapshot { .. }
+            | Message::GetSnapshot { .. }
+    )
+}
+
+/// True for what only those may ask for who know the cluster's secret, if it has one. A snapshot is all data at once.
+const fn is_for_operators(message: &Message) -> bool {
+    matches!(
+        message,
+        Message::HandOver { .. }
+            | Message::ChangeMode { .. }
+            | Message::WantSnapshot { .. }
+            | Message::GetSnapshot { .. }
     )
 }
 

@@ -85,7 +85,7 @@ impl LocalReplica {
         let (me, configuration) = (config.replica, config.configuration.id.of_group());
         let (durability, describe) = (config.durability, config.describe);
         check_identity(&directory, view.view())?;
-        let boot = boot(durability, directory.is_new(), restored, view.view());
+        let boot = boot(durability, !directory.holds_state(), restored, view.view());
         log_start(me, &boot, view.view(), &recovery);
         if let Some(rate) = settings.emulated_reads {
             tracing::warn!(

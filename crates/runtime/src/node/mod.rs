@@ -228,7 +228,7 @@ impl Node {
             warn_without_secret(identity.replica.0, replicas.address);
         }
         let introduction =
-            Introduction { cluster: config.cluster, member: Some(member), secret: config.secret.clone() };
+            Introduction { cluster: identity.cluster, member: Some(member), secret: config.secret.clone() };
         let cluster = ClusterSettings {
             introduction,
             configuration: Configuration::first(group, identity.fast_quorum),
@@ -250,7 +250,7 @@ impl Node {
         if machine.is_some() {
             log_address(&identity, replicas.address, "the other nodes and Syros clients");
         }
-        redis.log(&identity);
+        redis.log(&identity, &config.front);
 
         let hash_seed = base.prng.next_u64();
         let mut replica = Config { seed: base.prng.next_u64(), ..config.replica.clone() };
@@ -271,13 +271,13 @@ impl Node {
                 "memory.maxmemory is 0: the data may take more memory than there is, which ends the node"
             );
         }
-        let duplicate =
-            redis.plain.as_ref().map(Listener::duplicate).transpose().map_err(system("a socket"))?;
-        let loading = duplicate.map(|listener| Loading::start(listener, base.clock));
-        let loading = loading.transpose().map_err(system("a thread"))?;
+        let duplicate = |listener: &Option<Listener>| listener.as_ref().map(Listener::duplicate).transpose();
+        let listeners = duplicate(&redis.plain).and_then(|plain| Ok([plain, duplicate(&redis.tls)?]));
+        let loading = Loading::start(listeners.map_err(system("a socket"))?, base.clock);
+        let loading = loading.map_err(system("a thread"))?;
         let local = LocalReplica::start(LocalReplicaParts {
             config: replica,
-            cluster: config.cluster,
+            cluster: identity.cluster,
             replicas: config.replicas,
             links_tls: cluster.tls.links(),
             directory,
@@ -386,7 +386,7 @@ impl GatewayNode {
         let tls = ProcessTls::load(config.tls.as_ref(), config.cluster, None).map_err(StartError::Tls)?;
         let redis = RedisListeners::open(config.listen_redis, &tls, registry)?;
         if let Some(plain) = &redis.plain {
-            warn_if_exposed(plain.address, "--bind");
+            warn_if_exposed(plain.address, "--bind", &config.front);
         }
         // It lives while it looks for the cluster.
         let inquiries = Arc::<Inquiries>::default();

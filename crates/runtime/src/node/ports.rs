@@ -2,6 +2,7 @@
 
 use std::net::SocketAddr;
 
+use crate::config::FrontConfig;
 use crate::directory::Identity;
 
 /// Logs where a node listens, and for whom.
@@ -22,8 +23,11 @@ pub(super) fn warn_without_secret(node: u8, address: SocketAddr) {
     }
 }
 
-/// Logs a warning if other machines may reach the port for Redis clients.
-pub(super) fn warn_if_exposed(address: SocketAddr, setting: &str) {
+/// Logs a warning if clients of other machines are served without a password, as far as the settings say.
+pub(super) fn warn_if_exposed(address: SocketAddr, setting: &str, front: &FrontConfig) {
+    if front.protected || !front.first_rules.is_empty() {
+        return;
+    }
     if let Some(warning) = exposure(address, setting) {
         tracing::warn!(address = %address, "{warning}");
     }
@@ -35,9 +39,9 @@ fn exposure(address: SocketAddr, setting: &str) -> Option<String> {
     let networks = if ip.is_unspecified() { "on all networks of this machine " } else { "" };
     (!ip.is_loopback()).then(|| {
         format!(
-            "{address} is open {networks}to everybody who reaches it, without a password: anybody may read, change and \
-             delete all data. Set {setting} to a loopback address, with applications or a gateway on this machine, or \
-             let a firewall admit your applications only"
+            "{address} is open {networks}to everybody who reaches it, without a password unless ACL SETUSER has given the \
+             default user one: anybody may read, change and delete all data, because protected mode is off. Turn it on, \
+             set {setting} to a loopback address, or let a firewall admit your applications only"
         )
     })
 }
@@ -58,7 +62,7 @@ mod tests {
                 text.starts_with(everywhere) && text.contains("on all networks of this machine"),
                 "{text}"
             );
-            assert!(text.contains("without a password") && text.contains("Set listen.redis to"), "{text}");
+            assert!(text.contains("without a password") && text.contains("set listen.redis to"), "{text}");
         }
         let text = warning("192.168.1.7:6379").expect("it is open");
         assert!(text.contains("is open to everybody who reaches it"), "{text}");

@@ -60,10 +60,10 @@ impl RedisListeners {
     }
 
     /// Says where a node listens.
-    pub(super) fn log(&self, identity: &Identity) {
+    pub(super) fn log(&self, identity: &Identity, front: &FrontConfig) {
         if let Some(plain) = &self.plain {
             log_address(identity, plain.address, "Redis clients");
-            warn_if_exposed(plain.address, "listen.redis");
+            warn_if_exposed(plain.address, "listen.redis", front);
         }
         if let Some(tls) = &self.tls {
             log_address(identity, tls.address, "Redis clients with TLS");
@@ -173,8 +173,11 @@ impl ProcessBase {
             debug: front.debug,
             is_gateway: replica_listener.is_none(),
         };
+        let now = self.clock.now();
+        let mut front_end = RedisFrontEnd::new(config, settings, now);
+        front_end.require_users(now, front.first_rules.clone(), front.protected);
         let event_loop = EventLoop::new(EventLoopParts {
-            front_end: RedisFrontEnd::new(config, settings, self.clock.now()),
+            front_end,
             poll: self.poll,
             clock: self.clock,
             stop: Arc::clone(&stopper.flag),

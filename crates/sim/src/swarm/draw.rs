@@ -96,6 +96,14 @@ impl Swarm {
         swarm
     }
 
+    /// In one world of four somebody copies snapshots. Rolled apart.
+    pub(super) fn draw_copies_of_snapshots(&mut self) {
+        let mut draw = Draw(Prng::new(self.seed ^ 0x5397_0a11_5eed_0053));
+        if draw.one_in(4) {
+            self.nemesis.copy_snapshot = draw.of(&[2, 8, 32]);
+        }
+    }
+
     /// What the world of this seed has wherever its engines are.
     pub(super) fn draw_wherever(seed: u64) -> Self {
         let mut draw = Draw(Prng::new(seed ^ 0x5397_0a11_5eed_0001));
@@ -176,6 +184,7 @@ impl Swarm {
         swarm.draw_watches();
         swarm.draw_waits();
         swarm.draw_tracking();
+        swarm.draw_copies_of_snapshots();
         swarm
     }
 

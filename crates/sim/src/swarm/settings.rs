@@ -131,6 +131,8 @@ pub struct NemesisSettings {
     pub hand_over: u64,
     /// A replica is asked to let the group go by another mode.
     pub change_mode: u64,
+    /// Somebody wants to copy a snapshot of a replica.
+    pub copy_snapshot: u64,
     /// A replica asks clients for updates to their leader alone, or for no more such.
     pub advice: u64,
     /// A replica crashes, and something on its disk rots before it starts again.

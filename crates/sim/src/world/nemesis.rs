@@ -27,6 +27,7 @@ pub(crate) enum Fault {
     Slow,
     HandOver,
     ChangeMode,
+    CopySnapshot,
     Advice,
     Rot,
     SlowDisk,
@@ -55,6 +56,7 @@ impl Fault {
             Self::Slow => Occurrence::Slow,
             Self::HandOver => Occurrence::HandOver,
             Self::ChangeMode => Occurrence::ChangeMode,
+            Self::CopySnapshot => Occurrence::CopySnapshot,
             Self::Advice => Occurrence::Advice,
             Self::Rot => Occurrence::Rot,
             Self::SlowDisk => Occurrence::SlowDisk,
@@ -148,6 +150,7 @@ impl World {
             (Fault::Advice, settings.advice),
             (Fault::Rot, settings.rot),
             (Fault::SlowDisk, settings.slow_disk),
+            (Fault::CopySnapshot, settings.copy_snapshot),
             (Fault::FillDisk, settings.fill_disk),
             (Fault::Stranger, settings.stranger),
             (Fault::BrokenClient, settings.broken_client),
@@ -268,6 +271,7 @@ impl World {
                 let is_mixed = self.dice.nemesis.chance(1, 2);
                 self.change_mode(victim, if is_mixed { FastQuorum::Mixed } else { FastQuorum::Majority });
             }
+            Fault::CopySnapshot => return self.copy_snapshot(victim),
             Fault::Advice => return self.advise(victim),
             Fault::BrokenClient => return self.send_two_bodies(),
             Fault::Stranger => return self.take_over_a_session(),
@@ -509,6 +513,18 @@ impl World {
         let life = self.replicas[replica].life;
         let message = Message::ChangeMode { mode };
         self.tell(replica, life, replica::Event::Message { from: Peer::Client(u64::MAX), message });
+    }
+
+    /// Somebody wants to copy a snapshot of a replica, as a backup does, and asks for a part of one. False if it does not run.
+    fn copy_snapshot(&mut self, replica: usize) -> bool {
+        let Some(process) = &self.replicas[replica].process else { return false };
+        let (applied, life) = (process.core().applied(), self.replicas[replica].life);
+        let op_number = if self.dice.nemesis.chance(1, 4) { OpNumber(0) } else { applied };
+        let from = Peer::Client(u64::MAX - self.dice.nemesis.below(6));
+        for message in [Message::WantSnapshot { op_number }, Message::GetSnapshot { op_number, offset: 0 }] {
+            self.tell(replica, life, replica::Event::Message { from, message });
+        }
+        true
     }
 
     /// A replica asks the clients for updates, or reads, to their leader alone, or for no more such, as if its cores were busy, or were

@@ -35,6 +35,14 @@ pub(crate) struct ServerConfig {
     pub(crate) keys: Vec<String>,
 }
 
+/// Reads a configuration file.
+pub(crate) fn read(path: &Path, first_start: Option<FirstStart>) -> Result<ServerConfig, String> {
+    let file = path.display();
+    let text = std::fs::read_to_string(path).map_err(|error| format!("cannot read {file}: {error}"))?;
+    let base = path.parent().unwrap_or(Path::new(""));
+    parse(&text, base, first_start).map_err(|error| format!("{file}: {error}"))
+}
+
 /// Reads the configuration in `text`. Relative directories are relative to `base`.
 pub(crate) fn parse(
     text: &str,
@@ -85,10 +93,15 @@ pub(crate) fn parse(
     front.client.read_policy = root.choice("reads", &policies, protocol.reads)?;
     let policies = WritePolicy::ALL.map(|policy| (policy.name(), policy));
     front.client.write_policy = root.choice("writes", &policies, protocol.writes)?;
+    if let Some(file) = root.text("password-file")?.filter(|file| !file.is_empty()) {
+        let rules = crate::secret::read_password(&base.join(file));
+        front.first_rules = rules.map_err(|problem| root.error("password-file", problem))?;
+    }
 
     let mut listen = root.section("listen")?;
     let ports = read_ports(&mut listen, &replicas[replica.index()])?;
     front.listen_metrics = ports.metrics;
+    front.protected = listen.boolean("protected-mode")?.unwrap_or(front.protected);
     front.debug = listen.choice("enable-debug-command", &DebugAccess::ALL, front.debug)?;
     keys.extend(listen.finish()?);
 
@@ -182,6 +195,9 @@ fn read_tls(
     base: &Path,
     listen_redis: Option<SocketAddr>,
 ) -> Result<Option<TlsConfig>, ConfigError> {
+    // Whoever writes more than that there is no certificate wants one.
+    let has_none = section.has("certificate");
+    let has_wishes = !has_none && ["nodes", "client-certificates"].iter().any(|key| section.has(key));
     let mut file = |key| -> Result<Option<PathBuf>, ConfigError> {
         let text = section.text(key)?.filter(|text| !text.is_empty());
         Ok(text.map(|text| base.join(text)))
@@ -195,9 +211,10 @@ fn read_tls(
             let files = TlsFiles { certificate, key, authorities };
             Ok(Some(TlsConfig { files, listen_redis, redis_clients, nodes }))
         }
-        [None, None, None] if listen_redis.is_none() => Ok(None),
+        [None, None, None] if listen_redis.is_none() && !has_wishes => Ok(None),
         [None, None, None] => {
-            let problem = "missing; listen.redis-tls needs certificate, key and authorities";
+            let who = if listen_redis.is_some() { "listen.redis-tls" } else { "what else stands in [tls]" };
+            let problem = format!("missing; {who} needs certificate, key and authorities");
             Err(section.error("certificate", problem))
         }
         [certificate, key, _] => {

@@ -107,6 +107,13 @@ pub(super) enum HeaderFault {
 }
 
 impl SnapshotHeader {
+    /// The header that a snapshot file begins with; `None` if the bytes are none, or one of a version that this build does not
+    /// read.
+    #[must_use]
+    pub fn read(bytes: &[u8; SNAPSHOT_HEADER_BYTES]) -> Option<Self> {
+        Self::decode(bytes).ok()
+    }
+
     /// The header as bytes.
     pub(super) fn encode(&self) -> [u8; SNAPSHOT_HEADER_BYTES] {
         let mut bytes = [0; SNAPSHOT_HEADER_BYTES];

@@ -164,6 +164,7 @@ fn of_clients() -> Vec<(Message, String)> {
         (read(Asked::StaleValue), "06 07 8001 03 676574".into()),
         (Message::StatusRequest, "04".into()),
         (Message::HandOver { to: ReplicaId(2) }, "0502".into()),
+        (Message::WantSnapshot { op_number: OpNumber(300) }, "0aac02".into()),
         (Message::ChangeMode { mode: FastQuorum::Mixed }, "0805".into()),
         (Message::Registered { view, nonce: 0x0102, session: SessionId(9) }, format!("10 07 {clock_hex} 09")),
         (Message::Ok { view, rule: None, id, clock }, format!("11 07 05 ac02 {clock_hex}")),

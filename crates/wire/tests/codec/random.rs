@@ -184,7 +184,7 @@ fn status(prng: &mut Prng) -> StatusReport {
 }
 
 /// Kinds of messages that [`message`] makes.
-pub(crate) const MESSAGE_KINDS: u64 = 46;
+pub(crate) const MESSAGE_KINDS: u64 = 47;
 
 /// A random message of the given kind.
 pub(crate) fn message(prng: &mut Prng, kind: u64) -> Message {
@@ -235,6 +235,7 @@ pub(crate) fn message(prng: &mut Prng, kind: u64) -> Message {
             time: time(prng),
         },
         32 => Message::Evaluated { view: view(prng), id: id(prng), reply: body(prng) },
+        46 => Message::WantSnapshot { op_number: op_number(prng) },
         26 => Message::HandOver { to: ReplicaId(prng.below(7) as u8) },
         _ => between_replicas(prng, kind),
     }

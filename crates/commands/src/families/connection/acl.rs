@@ -1,22 +1,10 @@
-//! ACL.
+//! ACL: its subcommands. Those that concern all nodes are operations, and have a row in `users/set.rs`.
 
-use super::ROW;
-use crate::families::ConnectionCommand;
-use crate::families::specification::{CommandKind, CommandSpec, SubcommandSpec};
+use crate::families::specification::{CommandSpec, SubcommandSpec};
 
-pub(crate) const SPECS: &[CommandSpec] = &[CommandSpec {
-    name: "acl",
-    kind: CommandKind::Local(ConnectionCommand::Acl),
-    arity: -2,
-    categories: &["@slow"],
-    since: "6.0.0",
-    group: "server",
-    summary: "Describes the users: there is only the default user, who may do everything.",
-    subcommands: SUBCOMMANDS,
-    ..ROW
-}];
+pub(crate) const SPECS: &[CommandSpec] = &[];
 
-const SUBCOMMANDS: &[SubcommandSpec] = &[
+pub(crate) const SUBCOMMANDS: &[SubcommandSpec] = &[
     SubcommandSpec {
         name: "acl|cat",
         arity: -2,

@@ -1,14 +1,16 @@
 //! EVAL and EVAL_RO: scripts whose text stands in the operation.
 
 use super::footprint;
-use super::{READS, RUNS, RunTerms, ScriptCall};
+use super::{READS, RUNS, ReadBudget, RunTerms, ScriptCall};
 use crate::access::{Keys, KeysMut};
-use crate::encoding::{Flag, Seed, Unsigned, fields};
+use crate::calling_user::CallingUser;
+use crate::encoding::{Encoding, Field as _, Flag, Opcode, Seed, Unsigned, fields};
 use crate::error::{CommandError, ExecutionError};
 use crate::families::Command;
 use crate::families::definition::{Definition, ExecutionResult, KeyNames, ReadCommand, UpdateCommand, View};
 use crate::families::specification::CommandSpec;
 use crate::limits::SCRIPT_FUEL;
+use crate::primitive::Malformed;
 use crate::words::Words;
 use syros_scripts::Flags;
 
@@ -38,9 +40,24 @@ pub struct EvalRo<'a> {
     pub call: ScriptCall<'a>,
     /// Units that it may use.
     pub fuel: u64,
+    /// See [`RunTerms::user`].
+    pub user: CallingUser,
 }
 
-fields!(EvalRo<'a> = 365 { call: ScriptCall<'a>, fuel: Unsigned });
+impl<'a> Encoding<'a> for EvalRo<'a> {
+    const OPCODE: Opcode = 365;
+
+    fn encode(&self, out: &mut Vec<u8>) {
+        ScriptCall::put(out, self.call);
+        ReadBudget::put(out, (self.fuel, self.user));
+    }
+
+    fn decode(_opcode: Opcode, input: &mut &'a [u8]) -> Result<Self, Malformed> {
+        let call = ScriptCall::take(input)?;
+        let (fuel, user) = ReadBudget::take(input)?;
+        Ok(Self { call, fuel, user })
+    }
+}
 
 /// True if a script says that it may touch any key. Of one whose first line is wrong, that does not matter.
 pub(super) fn owns_everything(text: &[u8]) -> bool {
@@ -98,7 +115,7 @@ impl<'a> Definition<'a> for EvalRo<'a> {
         summary: "Executes a read-only server-side Lua script.",
         parser: |_, words| {
             let call = ScriptCall::parse(words, CommandError::NotInteger)?;
-            Ok(EvalRo { call, fuel: SCRIPT_FUEL }.into())
+            Ok(EvalRo { call, fuel: SCRIPT_FUEL, user: CallingUser::default() }.into())
         },
         ..READS
     }];

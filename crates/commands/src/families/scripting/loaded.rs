@@ -37,13 +37,31 @@ macro_rules! runs_loaded {
             pub fuel: u64,
             /// The node that has made the operation knows that it may touch any key.
             pub owns_everything: bool,
+            /// See [`RunTerms::user`](super::RunTerms::user).
+            pub user: crate::calling_user::CallingUser,
         }
 
-        crate::encoding::fields!($read<'a> = $read_opcode {
-            call: super::ScriptCall<'a>,
-            fuel: crate::encoding::Unsigned,
-            owns_everything: crate::encoding::Flag
-        });
+        impl<'a> crate::encoding::Encoding<'a> for $read<'a> {
+            const OPCODE: crate::encoding::Opcode = $read_opcode;
+
+            fn encode(&self, out: &mut Vec<u8>) {
+                use crate::encoding::Field as _;
+                super::ScriptCall::put(out, self.call);
+                super::ReadBudget::put(out, (self.fuel, self.user));
+                crate::encoding::Flag::put(out, self.owns_everything);
+            }
+
+            fn decode(
+                _opcode: crate::encoding::Opcode,
+                input: &mut &'a [u8],
+            ) -> Result<Self, crate::primitive::Malformed> {
+                use crate::encoding::Field as _;
+                let call = super::ScriptCall::take(input)?;
+                let (fuel, user) = super::ReadBudget::take(input)?;
+                let owns_everything = crate::encoding::Flag::take(input)?;
+                Ok(Self { call, fuel, owns_everything, user })
+            }
+        }
 
         impl<'a> crate::families::definition::Definition<'a> for $run<'a> {
             const SPECS: &'static [CommandSpec] = &[CommandSpec {
@@ -90,7 +108,8 @@ macro_rules! runs_loaded {
                 $($read_row)*,
                 parser: |_, words| {
                     let call = super::ScriptCall::parse(words, $bad_count)?;
-                    Ok($read { call, fuel: crate::limits::SCRIPT_FUEL, owns_everything: false }.into())
+                    let (fuel, user) = (crate::limits::SCRIPT_FUEL, crate::calling_user::CallingUser::default());
+                    Ok($read { call, fuel, owns_everything: false, user }.into())
                 },
                 ..super::READS
             }];

@@ -15,6 +15,7 @@ pub(crate) mod look;
 use super::definition::KeyNames;
 use super::specification::{CommandKind, CommandSpec, KeyPositions, SubcommandSpec};
 use crate::arguments::Arguments;
+use crate::calling_user::{CallingUser, UserNumber};
 use crate::encoding::{Field, Value};
 use crate::error::CommandError;
 use crate::number::parse_integer;
@@ -22,7 +23,7 @@ use crate::primitive::{Malformed, put_bytes, take_u8, take_up_to};
 use crate::words::Words;
 use core::fmt;
 use syros_types::limits::{KEY_BYTES_MAX, KEYS_PER_OPERATION_MAX, VALUE_BYTES_MAX};
-use syros_types::varint::put_varint;
+use syros_types::varint::{put_varint, take_varint};
 
 /// What the rows of this family have in common.
 const ROW: CommandSpec = CommandSpec { group: "scripting", since: "2.6.0", ..CommandSpec::ROW };
@@ -107,6 +108,8 @@ pub struct RunTerms {
     pub debugs: bool,
     /// What goes through a whole value counts as its length. Members of builds before wire format 16 cannot do so.
     pub counts_whole_values: bool,
+    /// The user whose rights each command needs that it calls. Members of builds before wire format 18 know of no users.
+    pub user: CallingUser,
 }
 
 impl RunTerms {
@@ -131,23 +134,64 @@ impl Field<'_> for RunTerms {
 
     fn put(
         out: &mut Vec<u8>,
-        Self { owns_everything, lacks_memory, counts_script_alone, debugs, counts_whole_values }: Self,
+        Self { owns_everything, lacks_memory, counts_script_alone, debugs, counts_whole_values, user }: Self,
     ) {
-        let flags = [owns_everything, lacks_memory, counts_script_alone, debugs, counts_whole_values];
+        let number = user.number();
+        let flags = [
+            owns_everything,
+            lacks_memory,
+            counts_script_alone,
+            debugs,
+            counts_whole_values,
+            number.is_some(),
+        ];
         out.push((0..).zip(flags).map(|(bit, flag)| u8::from(flag) << bit).sum());
+        if let Some(UserNumber(number)) = number {
+            out.extend_from_slice(&number.to_le_bytes());
+        }
     }
 
     fn take(input: &mut &[u8]) -> Result<Self, Malformed> {
-        match take_u8(input)? {
-            bits @ 0..=31 => Ok(Self {
-                owns_everything: bits & 1 != 0,
-                lacks_memory: bits & 2 != 0,
-                counts_script_alone: bits & 4 != 0,
-                debugs: bits & 8 != 0,
-                counts_whole_values: bits & 16 != 0,
-            }),
-            other => Err(Malformed::Options(other)),
-        }
+        let bits = match take_u8(input)? {
+            bits @ 0..=63 => bits,
+            other => return Err(Malformed::Options(other)),
+        };
+        let has_user = bits & 32 != 0;
+        Ok(Self {
+            owns_everything: bits & 1 != 0,
+            lacks_memory: bits & 2 != 0,
+            counts_script_alone: bits & 4 != 0,
+            debugs: bits & 8 != 0,
+            counts_whole_values: bits & 16 != 0,
+            user: if has_user { take_user(input)? } else { CallingUser::default() },
+        })
+    }
+}
+
+/// Takes the number of a user, which is not 0.
+fn take_user(input: &mut &[u8]) -> Result<CallingUser, Malformed> {
+    let number = u16::from_le_bytes([take_u8(input)?, take_u8(input)?]);
+    if number == 0 { Err(Malformed::Count(0)) } else { Ok(CallingUser::new(UserNumber(number))) }
+}
+
+/// Fuel of what only reads, and the user who runs it: one number, the user in the bits from the 32nd on. Builds that know of
+/// no users take it for more fuel than there may be, and refuse it.
+enum ReadBudget {}
+
+impl Field<'_> for ReadBudget {
+    type Content = (u64, CallingUser);
+
+    fn put(out: &mut Vec<u8>, (fuel, user): (u64, CallingUser)) {
+        let number = user.number().map_or(0, |UserNumber(number)| u64::from(number));
+        put_varint(out, fuel | number << 32);
+    }
+
+    fn take(input: &mut &[u8]) -> Result<(u64, CallingUser), Malformed> {
+        let both = take_varint(input)?;
+        let number = u16::try_from(both >> 32)
+            .map_err(|_| Malformed::TooLong { length: both >> 32, limit: u64::from(u16::MAX) })?;
+        let user = if number == 0 { CallingUser::default() } else { CallingUser::new(UserNumber(number)) };
+        Ok((both & u64::from(u32::MAX), user))
     }
 }
 

@@ -248,6 +248,11 @@ impl Messages {
         }
     }
 
+    /// What a connection has subscribed to.
+    pub(super) fn names_of(&self, address: u64) -> impl Iterator<Item = (SubscriptionKind, Body)> {
+        self.registry.names_of(address)
+    }
+
     /// A connection has ended.
     pub(super) fn end_all(&mut self, address: u64) {
         let ended = self.registry.end_all(address);

@@ -168,6 +168,15 @@ impl Registry {
         ended
     }
 
+    /// What a connection has subscribed to.
+    pub(super) fn names_of(&self, address: u64) -> impl Iterator<Item = (SubscriptionKind, Body)> {
+        let of = move |kind: SubscriptionKind| {
+            let names = self.held.get(&address).into_iter().flat_map(move |held| &held[kind.index()]);
+            names.map(move |name| (kind, Body::clone(name)))
+        };
+        SubscriptionKind::ALL.into_iter().flat_map(of)
+    }
+
     /// How many subscriptions a connection has, by kind.
     pub(super) fn held(&self, address: u64) -> [usize; 3] {
         self.held.get(&address).map_or([0; 3], |held| [held[0].len(), held[1].len(), held[2].len()])

@@ -129,6 +129,7 @@ impl Cluster {
             }
             ErrandKind::Look(_) => unreachable!("nodes look at their own states"),
             ErrandKind::Evict | ErrandKind::Settle(_) => unreachable!("nothing is evicted"),
+            ErrandKind::Users | ErrandKind::FirstUser => unreachable!("users are not looked at"),
         }
     }
 

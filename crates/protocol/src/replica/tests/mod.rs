@@ -5,6 +5,7 @@ mod active;
 mod amnesia;
 mod clocks;
 mod configurations;
+mod copies;
 mod direct;
 mod divergence;
 mod durability;

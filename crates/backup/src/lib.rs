@@ -1,0 +1,31 @@
+//! Backups of a cluster, as files in a directory.
+//!
+//! ```text
+//! DIRECTORY/data-00001   a part of the data: a header, and chunks, each compressed and with a checksum
+//! DIRECTORY/data-00002   the next one
+//! DIRECTORY/manifest     what the backup holds, and length and SHA-256 of each part; written last
+//! ```
+//!
+//! The data is the snapshot file of a replica, byte by byte, and behind it records of a log, each after its length (4 bytes),
+//! if the backup has any. A backup without a manifest is none. What is written is read back before the manifest is written.
+//!
+//! Nobody who reads or writes a backup holds more of it in memory than one block of a snapshot, one record, and one chunk.
+#![forbid(unsafe_code)]
+
+mod chunk;
+mod data;
+mod error;
+mod layout;
+mod manifest;
+mod reader;
+mod sink;
+#[cfg(test)]
+mod tests;
+mod writer;
+
+pub use error::BackupError;
+pub use layout::{FORMAT, MANIFEST};
+pub use manifest::{LastEntry, Manifest, Origin, Part};
+pub use reader::{Backup, Item, put_record, snapshot_header};
+pub use sink::SnapshotSink;
+pub use writer::{BackupWriter, remove_unfinished};

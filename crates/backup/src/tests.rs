@@ -1,0 +1,234 @@
+//! Whole backups, written, damaged and read.
+
+use crate::{
+    Backup, BackupError, BackupWriter, Item, LastEntry, MANIFEST, Origin, put_record, remove_unfinished,
+};
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU32, Ordering};
+use syros_protocol::message::{LogEntry, Payload};
+use syros_protocol::record::{Record, SnapshotHead};
+use syros_protocol::sessions::Sessions;
+use syros_snapshot::SnapshotStore;
+use syros_storage::{Engine as _, MemoryEngine};
+use syros_types::{OpNumber, View, WallTime, mix};
+use syros_wal::memory_disk::MemoryDisk;
+
+const CLUSTER: u64 = 0x77;
+const VIEW: View = View(3);
+const TIME: WallTime = WallTime(1_000_000);
+const OP_NUMBER: OpNumber = OpNumber(9);
+
+/// A directory that goes when the test ends.
+struct Place(PathBuf);
+
+impl Place {
+    fn new() -> Self {
+        static COUNT: AtomicU32 = AtomicU32::new(0);
+        let number = COUNT.fetch_add(1, Ordering::Relaxed);
+        let path = std::env::temp_dir().join(format!("syros-backup-{}-{number}", std::process::id()));
+        let _ = fs::remove_dir_all(&path);
+        Self(path)
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
+/// A snapshot of an engine with some keys, as a file; and the digest of the engine.
+fn snapshot(keys: u32) -> (Vec<u8>, u64) {
+    let mut engine = MemoryEngine::new();
+    engine.advance(TIME);
+    for key in 0..keys {
+        let set = set_of(key);
+        engine.apply(TIME, &set, &mut Vec::new());
+    }
+    let mut store = SnapshotStore::open(MemoryDisk::new(), CLUSTER).expect("an empty disk");
+    let (op_number, view, time) = (OP_NUMBER, VIEW, TIME);
+    store
+        .begin(&SnapshotHead { op_number, view, time, sessions: Sessions::default(), configuration: None })
+        .expect("the disk works");
+    engine.begin_snapshot();
+    let mut more = true;
+    while more {
+        let mut block = Vec::new();
+        more = engine.snapshot_block(1000, &mut block);
+        store.state(&block).expect("the disk works");
+    }
+    let bytes = store.finish().expect("the disk works");
+    let mut file = Vec::new();
+    while let Some(part) = store.read_part(OP_NUMBER, file.len() as u64, 4096).expect("the disk works") {
+        file.extend_from_slice(&part);
+    }
+    assert_eq!(file.len() as u64, bytes);
+    (file, engine.digest())
+}
+
+/// A hundred bytes that cannot be compressed.
+fn noise(key: u32) -> [u8; 100] {
+    std::array::from_fn(|at| (mix(u64::from(key) << 8 | at as u64) >> 13) as u8)
+}
+
+/// A SET, as the engine takes it.
+fn set_of(key: u32) -> Vec<u8> {
+    let words = [&b"SET"[..], &key.to_be_bytes(), &noise(key)];
+    let Ok(syros_commands::Parsed::Data(operation)) = syros_commands::parse(&words) else {
+        panic!("it is a command")
+    };
+    let mut body = Vec::new();
+    operation.encode(&mut body);
+    body
+}
+
+fn tick(number: u64) -> LogEntry {
+    LogEntry { view: VIEW, time: WallTime(TIME.0 + number), payload: Payload::Tick }
+}
+
+fn records() -> Vec<Record> {
+    vec![
+        Record::Transfer { base: OP_NUMBER, entries: vec![tick(1), tick(2)] },
+        Record::Transfer { base: OpNumber(11), entries: vec![tick(3)] },
+    ]
+}
+
+fn origin(snapshot_bytes: usize, record_bytes: usize) -> Origin {
+    Origin {
+        id: 0x1234,
+        cluster: CLUSTER,
+        product: "0.1.0".to_owned(),
+        created: WallTime(5),
+        snapshot: Some((OP_NUMBER, snapshot_bytes as u64)),
+        last: LastEntry { op_number: OpNumber(12), view: VIEW, time: TIME },
+        record_bytes: record_bytes as u64,
+    }
+}
+
+/// Writes a backup of several parts; the digest of the engine.
+fn write(path: &Path) -> u64 {
+    let (file, digest) = snapshot(300);
+    let mut behind = Vec::new();
+    records().iter().for_each(|record| put_record(record, &mut behind));
+    let mut writer = BackupWriter::create(path).expect("the place is free").in_small_pieces();
+    for piece in file.chunks(777) {
+        writer.write(piece).expect("the disk works");
+    }
+    writer.write(&behind).expect("the disk works");
+    let manifest = writer.finish(origin(file.len(), behind.len())).expect("the disk works");
+    assert_eq!((manifest.keys, manifest.digest, manifest.is_of_disk_engine), (300, digest, false));
+    digest
+}
+
+#[test]
+fn what_was_written_is_read_back() {
+    let place = Place::new();
+    let digest = write(&place.0);
+    let backup = Backup::open(&place.0).expect("it is whole");
+    assert_eq!(backup.manifest().origin.last.op_number, OpNumber(12));
+    backup.verify(|_| {}).expect("it is intact");
+    let mut loader = Some(MemoryEngine::loader(7));
+    let (mut heads, mut found) = (0, Vec::new());
+    let describe = |_: &[u8]| None;
+    backup
+        .read::<BackupError>(describe, |item| {
+            match item {
+                Item::Head(head) => {
+                    assert_eq!((head.op_number, head.view, head.time), (OP_NUMBER, VIEW, TIME));
+                    heads += 1;
+                }
+                Item::Block(block) => loader.as_mut().unwrap().block(block).expect("it is a block"),
+                Item::Record(record) => found.push(*record),
+            }
+            Ok(())
+        })
+        .expect("it is intact");
+    assert_eq!((heads, found), (1, records()));
+    let engine = loader.take().unwrap().finish().expect("it is a snapshot");
+    assert_eq!((engine.digest(), engine.len()), (digest, 300));
+}
+
+#[test]
+fn every_flipped_bit_and_every_cut_is_found_and_named() {
+    let place = Place::new();
+    write(&place.0);
+    let mut names: Vec<PathBuf> =
+        fs::read_dir(&place.0).unwrap().map(|entry| entry.unwrap().path()).collect();
+    names.sort();
+    assert!(names.len() > 2, "there are several parts");
+    for path in names {
+        let intact = fs::read(&path).unwrap();
+        let name = path.display().to_string();
+        for at in (0..intact.len()).step_by(1.max(intact.len() / 25)) {
+            let mut flipped = intact.clone();
+            flipped[at] ^= 1 << (at % 8);
+            fs::write(&path, &flipped).unwrap();
+            let found = Backup::open(&place.0).and_then(|backup| backup.verify(|_| {}));
+            let error = found.expect_err("a bit was flipped").to_string();
+            assert!(error.contains(&name), "byte {at} of {name}: {error}");
+            fs::write(&path, &intact[..at]).unwrap();
+            let found = Backup::open(&place.0).and_then(|backup| backup.verify(|_| {}));
+            let error = found.expect_err("the file was cut").to_string();
+            assert!(error.contains(&name), "{name} cut to {at} bytes: {error}");
+        }
+        let longer = [&intact[..], b"x"].concat();
+        fs::write(&path, longer).unwrap();
+        assert!(Backup::open(&place.0).and_then(|backup| backup.verify(|_| {})).is_err(), "{name} is longer");
+        fs::write(&path, &intact).unwrap();
+    }
+    Backup::open(&place.0).and_then(|backup| backup.verify(|_| {})).expect("all is as it was");
+}
+
+#[test]
+fn parts_of_another_backup_are_not_taken() {
+    let (one, other) = (Place::new(), Place::new());
+    write(&one.0);
+    let (file, _) = snapshot(301);
+    let mut writer = BackupWriter::create(&other.0).expect("the place is free").in_small_pieces();
+    writer.write(&file).expect("the disk works");
+    writer.finish(origin(file.len(), 0)).expect("the disk works");
+    fs::copy(other.0.join("data-00001"), one.0.join("data-00001")).unwrap();
+    assert!(Backup::open(&one.0).unwrap().verify(|_| {}).is_err());
+}
+
+#[test]
+fn a_backup_that_was_not_finished_is_none() {
+    let place = Place::new();
+    let (file, _) = snapshot(300);
+    let mut writer = BackupWriter::create(&place.0).expect("the place is free").in_small_pieces();
+    writer.write(&file).expect("the disk works");
+    drop(writer);
+    assert!(matches!(Backup::open(&place.0), Err(BackupError::NoManifest { .. })));
+    assert!(
+        matches!(BackupWriter::create(&place.0), Err(BackupError::NotEmpty { .. })),
+        "nothing is overwritten"
+    );
+    remove_unfinished(&place.0);
+    assert_eq!(fs::read_dir(&place.0).unwrap().count(), 0);
+    // What cannot be read back gets no manifest.
+    let mut writer = BackupWriter::create(&place.0).expect("it is empty now");
+    writer.write(&file[..file.len() - 1]).expect("the disk works");
+    let refused = writer.finish(origin(file.len(), 0)).expect_err("a byte is missing");
+    assert!(matches!(refused, BackupError::Snapshot { .. }), "{refused}");
+    assert!(!place.0.join(MANIFEST).exists());
+}
+
+#[test]
+fn a_finished_backup_is_not_removed() {
+    let place = Place::new();
+    write(&place.0);
+    remove_unfinished(&place.0);
+    Backup::open(&place.0).and_then(|backup| backup.verify(|_| {})).expect("it is intact");
+}
+
+#[test]
+fn a_later_format_is_refused_by_name() {
+    let place = Place::new();
+    write(&place.0);
+    let path = place.0.join(MANIFEST);
+    let text = fs::read_to_string(&path).unwrap();
+    fs::write(&path, text.replace("format = 1", "format = 2")).unwrap();
+    let refused = Backup::open(&place.0).expect_err("it is of another format");
+    assert!(refused.to_string().contains("has format version 2; this build reads version 1"), "{refused}");
+}

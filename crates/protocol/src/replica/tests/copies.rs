@@ -1,0 +1,128 @@
+//! Clients that copy snapshots, for backups.
+
+use super::*;
+
+const MORE: Peer = Peer::Client(8);
+
+/// What replicas answered about snapshots: last entry and bytes.
+fn offers(cluster: &mut Cluster) -> Vec<(u64, u64)> {
+    let offer = |(_, _, message): (u64, usize, Message)| match message {
+        Message::SnapshotOffer { op_number, bytes, .. } => Some((op_number.0, bytes)),
+        _ => None,
+    };
+    cluster.inbox.drain(..).filter_map(offer).collect()
+}
+
+fn ask(cluster: &mut Cluster, from: Peer, message: Message) -> Vec<Action> {
+    let now = cluster.clock(1);
+    let replica = &mut cluster.replicas[1];
+    replica.handle(now, Event::Message { from, message });
+    let mut actions = Vec::new();
+    while let Some(action) = replica.poll() {
+        match action {
+            Action::Send { to: Peer::Client(to), message, .. } => cluster.inbox.push((to, 1, message)),
+            Action::Persist { ticket, .. } => replica.handle(now, Event::Persisted(ticket)),
+            other => actions.push(other),
+        }
+    }
+    actions
+}
+
+/// A cluster whose member 1 has executed some updates.
+fn cluster() -> (Cluster, OpNumber) {
+    let mut cluster = Cluster::new(3, FastQuorum::Majority);
+    let session = cluster.register();
+    let update = cluster.request(session, 1, 1, Path::Ordered, "uA");
+    let leader = cluster.leader();
+    cluster.send(&[leader], &update);
+    cluster.deliver_all();
+    cluster.pass(50);
+    cluster.inbox.clear();
+    let applied = cluster.replicas[1].applied();
+    assert!(applied > OpNumber(0));
+    (cluster, applied)
+}
+
+fn taken(actions: &[Action]) -> Option<OpNumber> {
+    actions.iter().find_map(|action| match action {
+        Action::TakeSnapshot { head, is_file, .. } => {
+            assert!(is_file, "only a file can be copied");
+            Some(head.op_number)
+        }
+        _ => None,
+    })
+}
+
+/// The snapshot at this entry is on disk, with 1,000 bytes.
+fn finish(cluster: &mut Cluster, op_number: OpNumber) {
+    let now = cluster.clock(1);
+    cluster.replicas[1].handle(now, Event::SnapshotTaken { op_number, bytes: 1_000 });
+    while cluster.replicas[1].poll().is_some() {}
+}
+
+fn is_sent(actions: &[Action], client: Peer) -> bool {
+    actions.iter().any(|action| matches!(action, Action::SendSnapshotPart { to, .. } if *to == client))
+}
+
+#[test]
+fn a_snapshot_is_taken_for_a_client_and_not_before_it_can_hold_what_is_wanted() {
+    let (mut cluster, applied) = cluster();
+    let too_late = Message::WantSnapshot { op_number: applied.next() };
+    assert_eq!(taken(&ask(&mut cluster, CLIENT, too_late)), None);
+    assert_eq!(offers(&mut cluster), [(applied.0, 0)], "there is none yet");
+    let want = Message::WantSnapshot { op_number: applied };
+    assert_eq!(taken(&ask(&mut cluster, CLIENT, want.clone())), Some(applied));
+    assert_eq!(taken(&ask(&mut cluster, CLIENT, want.clone())), None, "one is being taken");
+    assert_eq!(offers(&mut cluster), [(applied.0, 0), (applied.0, 0)]);
+    finish(&mut cluster, applied);
+    assert_eq!(taken(&ask(&mut cluster, CLIENT, want)), None, "it is there");
+    assert_eq!(offers(&mut cluster), [(applied.0, 1_000)]);
+    // Of that one parts are sent; of another one, and of what is behind its end, none.
+    for (op_number, offset, sent) in [(applied, 0, true), (applied, 1_000, false), (applied.next(), 0, false)]
+    {
+        let get = Message::GetSnapshot { op_number, offset };
+        assert_eq!(is_sent(&ask(&mut cluster, CLIENT, get), CLIENT), sent);
+    }
+    assert_eq!(offers(&mut cluster), [(applied.0, 1_000), (applied.0, 1_000)]);
+}
+
+/// Otherwise each would have the snapshot taken away that the other one copies.
+#[test]
+fn a_snapshot_that_is_copied_is_not_replaced_for_another_client() {
+    let (mut cluster, applied) = cluster();
+    assert!(taken(&ask(&mut cluster, CLIENT, Message::WantSnapshot { op_number: applied })).is_some());
+    finish(&mut cluster, applied);
+    cluster.register();
+    let later = cluster.replicas[1].applied();
+    assert!(later > applied);
+    let get = Message::GetSnapshot { op_number: applied, offset: 0 };
+    assert!(is_sent(&ask(&mut cluster, CLIENT, get), CLIENT));
+    let want = Message::WantSnapshot { op_number: later };
+    assert_eq!(taken(&ask(&mut cluster, MORE, want.clone())), None, "the first client reads it");
+    // When that client is gone, the other one's turn has come.
+    cluster.pass(60_000);
+    assert_eq!(taken(&ask(&mut cluster, MORE, want)), Some(cluster.replicas[1].applied()));
+}
+
+#[test]
+fn few_clients_copy_at_a_time() {
+    let (mut cluster, _) = cluster();
+    let refused = |cluster: &Cluster| cluster.replicas[1].status().refused;
+    let before = refused(&cluster);
+    for client in 0..1_000 {
+        ask(&mut cluster, Peer::Client(client), Message::WantSnapshot { op_number: OpNumber(u64::MAX) });
+    }
+    assert_eq!(refused(&cluster) - before, 996);
+    assert_eq!(offers(&mut cluster).len(), 4);
+    cluster.pass(60_000);
+    ask(&mut cluster, Peer::Client(2_000), Message::WantSnapshot { op_number: OpNumber(u64::MAX) });
+    assert_eq!(offers(&mut cluster).len(), 1, "those that ask no more are forgotten");
+}
+
+/// A client that reads a snapshot needs no log after it.
+#[test]
+fn a_copy_keeps_no_log() {
+    let (mut cluster, applied) = cluster();
+    assert!(taken(&ask(&mut cluster, CLIENT, Message::WantSnapshot { op_number: applied })).is_some());
+    assert!(!cluster.replicas[1].has_reading_members());
+}

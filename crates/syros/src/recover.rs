@@ -1,0 +1,102 @@
+//! `syros recover`: what is left of a cluster that has lost its majority for good, as a backup.
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use clap::Args;
+use syros_logging::utc;
+use syros_runtime::{RecoveryPlan, Stamp};
+use syros_types::{ReplicaId, WallTime};
+
+use crate::backup;
+
+/// Options of `syros recover`.
+#[derive(Args, Debug)]
+#[command(after_help = "Examples:
+  syros recover /mnt/node1                               tells what could be recovered, and what may be lost
+  syros recover /mnt/node1 /mnt/node3                    of five nodes two are left
+  syros recover /mnt/node1 --to /backups/rest --force    makes a backup of it
+  syros restore /backups/rest --config node0.toml        then makes the nodes of a new cluster, like any backup
+
+Only for a cluster whose majority is lost for good: updates that were acknowledged may be lost. Stop all nodes, bring copies of all
+data directories that are left to one machine, and name all of them: each one more may hold what the others lack. They are not
+changed, except that an engine on disk removes unfinished files of its own. Without --force nothing is written.
+
+Exit status 0: it was told what can be recovered, or the backup is made; 1: nothing can be, and a line says why.")]
+pub(crate) struct Options {
+    /// Data directories of the nodes that are left
+    #[arg(value_name = "DIR", required = true)]
+    directories: Vec<PathBuf>,
+    /// Where the backup goes: a directory that is new or empty
+    #[arg(long, value_name = "DIRECTORY", requires = "force")]
+    to: Option<PathBuf>,
+    /// Make the backup, although acknowledged updates may be lost
+    #[arg(long, requires = "to")]
+    force: bool,
+}
+
+/// Tells what can be recovered, and does it if it is told to.
+pub(crate) fn run(options: &Options) -> Result<ExitCode, String> {
+    let plan = RecoveryPlan::make(&options.directories).map_err(|error| error.to_string())?;
+    tell(&plan);
+    let Some(target) = options.to.as_deref().filter(|_| options.force) else {
+        println!("nothing was written: with --to DIRECTORY --force this becomes a backup");
+        return Ok(ExitCode::SUCCESS);
+    };
+    let stamp =
+        Stamp { id: backup::random_id()?, product: syros_cli::VERSION.to_owned(), created: backup::now() };
+    let manifest = plan.write(target, stamp).map_err(|error| format!("{error}; there is no backup"))?;
+    backup::print_summary(target, "was made of what is left", &manifest);
+    println!("syros restore makes the nodes of a new cluster of it");
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Says exactly what there is, and what may be lost.
+fn tell(plan: &RecoveryPlan) {
+    for (at, survivor) in plan.survivors.iter().enumerate() {
+        let (path, replica) = (survivor.path.display(), survivor.identity.replica);
+        let Some(remains) = &survivor.remains else {
+            println!("{path}: {replica}, which had lost its memory: it knows nothing");
+            continue;
+        };
+        println!(
+            "{path}: {replica}, normal in view {}, log up to entry {} of {}, committed up to {}, {} updates in its durability \
+             log{}",
+            remains.last_normal,
+            remains.op_number().0,
+            time(remains.time_at(remains.op_number())),
+            remains.commit.0,
+            remains.dlog.len(),
+            if at == plan.chosen { "; its log is taken" } else { "" }
+        );
+    }
+    let RecoveryPlan { certain, last, kept, obsolete, .. } = plan;
+    let lost: Vec<String> = plan.lost.iter().map(|ReplicaId(replica)| replica.to_string()).collect();
+    println!("replicas without a directory: {}", lost.join(", "));
+    println!("certain      everything up to entry {}: the cluster had agreed on it", certain.0);
+    println!(
+        "kept         {} entries behind it, up to {}, and up to {} updates of durability logs: they may have been acknowledged, \
+         and the lost replicas may have ordered them otherwise",
+        last.op_number.0 - certain.0,
+        last.op_number.0,
+        kept.len()
+    );
+    if *obsolete > 0 {
+        println!(
+            "left out     {obsolete} updates of durability logs of earlier views: the view that is taken had dealt with them"
+        );
+    }
+    println!(
+        "may be lost  every other update: those that were acknowledged and that only the lost replicas had. Entry {} has the time {}, \
+         and entry {}, the last one that is left, {}: look at what was written from shortly before the first of them on",
+        certain.0,
+        time(plan.certain_time),
+        last.op_number.0,
+        time(last.time)
+    );
+}
+
+/// A log time, for people.
+fn time(time: WallTime) -> String {
+    utc(time.0 / 1_000_000)
+}

@@ -29,6 +29,11 @@ fn on_events(events: &Events, dialled: &mut Connection, accepted: &mut Connectio
     }
 }
 
+/// Tells one end what has happened to it.
+fn tell(events: &Events, token: Token, end: &mut Connection) {
+    events.iter().filter(|event| event.token() == token).for_each(|event| end.on_event(event));
+}
+
 /// Two ends of one connection: the one that dialled, the one that accepted.
 fn pair(poll: &mut Poll, limits: Limits) -> (Connection, Connection) {
     pair_with(poll, limits, &Encryption::None)
@@ -223,10 +228,7 @@ fn an_encrypted_connection_ends_with_a_word() {
     let end = loop {
         if !receiver.is_readable() {
             poll_once(&mut poll, &mut events);
-            events
-                .iter()
-                .filter(|event| event.token() == ACCEPTED)
-                .for_each(|event| receiver.on_event(event));
+            tell(&events, ACCEPTED, &mut receiver);
         }
         match receiver.read() {
             ReadOutcome::Nothing => {}
@@ -259,10 +261,7 @@ fn who_does_not_speak_tls_is_told_apart() {
         match guarded.read() {
             ReadOutcome::Nothing => {
                 poll_once(&mut poll, &mut events);
-                events
-                    .iter()
-                    .filter(|event| event.token() == DIALLED)
-                    .for_each(|event| guarded.on_event(event));
+                tell(&events, DIALLED, &mut guarded);
             }
             outcome => break outcome,
         }
@@ -283,10 +282,7 @@ fn the_end_of_a_connection_is_found_behind_its_last_bytes() {
     loop {
         while !receiver.is_readable() {
             poll_once(&mut poll, &mut events);
-            events
-                .iter()
-                .filter(|event| event.token() == ACCEPTED)
-                .for_each(|event| receiver.on_event(event));
+            tell(&events, ACCEPTED, &mut receiver);
         }
         match receiver.read() {
             ReadOutcome::Closed => break,

@@ -334,6 +334,52 @@ pub(crate) fn payloads(prng: &mut Prng) -> Vec<Vec<u8>> {
     dumped.chain(PACKED.iter().map(|packed| packed.to_vec())).collect()
 }
 
+/// Files with a few keys, and with what stands between keys; without the checksum.
+pub(crate) fn rdb_files(prng: &mut Prng) -> Vec<Vec<u8>> {
+    const BETWEEN: [&[u8]; 8] = [
+        b"\xfe\x03",
+        b"\xfb\x05\x02",
+        b"\xf8\x07",
+        b"\xf9\x07",
+        b"\xfd\x01\x02\x03\x04",
+        b"\xfa\x09redis-ver\x067.0.15",
+        b"\xf5\x0d#!lua name=a\n",
+        b"\xf7\x81\x24\x91\x24\x91\x24\x91\x24\x01\x02\x01\x05\x01x\x03abcd\0",
+    ];
+    let payloads = payloads(prng);
+    let file = |prng: &mut Prng| {
+        let mut file = b"REDIS0012".to_vec();
+        for _ in 0..=prng.below(4) {
+            if prng.chance(1, 2) {
+                file.extend_from_slice(BETWEEN[prng.below(BETWEEN.len() as u64) as usize]);
+            }
+            if prng.chance(1, 3) {
+                file.push(0xfc);
+                file.extend_from_slice(&prng.below(1 << 42).to_le_bytes());
+            }
+            let payload = &payloads[prng.below(payloads.len() as u64) as usize];
+            file.extend_from_slice(&[payload[0], 1, b'a' + prng.below(3) as u8]);
+            file.extend_from_slice(&payload[1..]);
+        }
+        file.push(0xff);
+        file
+    };
+    (0..200).map(|_| file(prng)).collect()
+}
+
+/// Replies as servers write them.
+pub(crate) fn received_replies(_: &mut Prng) -> Vec<Vec<u8>> {
+    let replies: [&[u8]; 6] = [
+        b"+OK\r\n",
+        b"-ERR no\r\n",
+        b":12\r\n",
+        b"$-1\r\n",
+        b"$3\r\nabc\r\n",
+        b"*2\r\n$1\r\n0\r\n*2\r\n$1\r\na\r\n$1\r\nb\r\n",
+    ];
+    replies.map(<[u8]>::to_vec).into()
+}
+
 pub(crate) fn requests(prng: &mut Prng) -> Vec<Vec<u8>> {
     let mut seeds = Vec::new();
     for _ in 0..SEEDS_EACH * COMMANDS.len() {

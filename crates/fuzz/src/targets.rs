@@ -4,10 +4,12 @@ use crate::seeds::{self, describe};
 use core::time::Duration;
 use std::convert::Infallible;
 use syros_commands::acl::Users;
+use syros_commands::rdb::Format;
 use syros_commands::{ReplyRef, rdb};
+use syros_rdb::{FileWriter, Item, RdbError, commands, read_file};
 use syros_resp::{
     Completion, Connection, Context, Identity, MessageAnswer, MessageRequest, ProcessAnswer, Protocol,
-    PushedMessage, ServerInfo, ServerReport, SubscriptionChange, write_reply,
+    PushedMessage, ServerInfo, ServerReport, SubscriptionChange, read_bulk_head, read_reply, write_reply,
 };
 use syros_storage::{Engine, MemoryEngine};
 use syros_types::{
@@ -30,10 +32,12 @@ pub struct Target {
 }
 
 /// Every target.
-pub const TARGETS: [Target; 12] = [
+pub const TARGETS: [Target; 14] = [
     Target { name: "encoded_reply", run: encoded_reply, seeds: seeds::replies },
     Target { name: "operation_body", run: operation_body, seeds: seeds::bodies },
+    Target { name: "rdb_file", run: rdb_file, seeds: seeds::rdb_files },
     Target { name: "rdb_payload", run: rdb_payload, seeds: seeds::payloads },
+    Target { name: "received_reply", run: received_reply, seeds: seeds::received_replies },
     Target { name: "resp_connection", run: resp_connection, seeds: seeds::requests },
     Target { name: "stored_value", run: stored_value, seeds: seeds::values },
     Target { name: "users", run: users, seeds: seeds::users },
@@ -110,6 +114,43 @@ pub fn rdb_payload(bytes: &[u8]) -> bool {
     });
     assert_eq!(value, again);
     true
+}
+
+/// An RDB file, without the checksum at its end: that it has none hides nothing from a fuzzer. What is in it can be written, and
+/// read again.
+///
+/// # Panics
+/// If it is not so.
+#[must_use]
+pub fn rdb_file(bytes: &[u8]) -> bool {
+    let mut writer = FileWriter::create(Vec::new(), Format::Redis74, "fuzz").expect("memory takes it");
+    let mut keys = 0;
+    let read = read_file(&[bytes, &[0; 8]].concat()[..], |item| {
+        if let Item::Piece(place, piece) = item
+            && let Ok(value) = rdb::value_of(&piece.typed, 1 << 24)
+        {
+            keys += 1;
+            let typed = rdb::typed(&value, Format::Redis74).expect("the newest format has all");
+            writer.key(place.database, &place.key, place.expiry_ms, &typed).expect("memory takes it");
+            commands(&place.key, &value, &mut |_| Ok::<(), RdbError>(()))?;
+        }
+        Ok::<(), RdbError>(())
+    });
+    let written = writer.finish().expect("memory takes it");
+    let mut again = 0;
+    let summary = read_file(&written[..], |item| {
+        again += usize::from(matches!(item, Item::Piece(..)));
+        Ok::<(), RdbError>(())
+    });
+    assert!(summary.is_ok_and(|summary| summary.is_checked) && again == keys);
+    read.is_ok()
+}
+
+/// What a server answers a client.
+#[must_use]
+pub fn received_reply(bytes: &[u8]) -> bool {
+    let _ = read_bulk_head(&mut { bytes });
+    read_reply(&mut { bytes }, 1 << 16).is_ok()
 }
 
 struct NoServer;

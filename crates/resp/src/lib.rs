@@ -19,6 +19,7 @@ mod parser;
 #[cfg(feature = "planted-bugs")]
 mod planted;
 mod queue;
+mod received;
 mod requests;
 mod schedule;
 mod scripts;
@@ -37,6 +38,7 @@ pub use messages::{MessageAnswer, MessageRequest, PushedMessage, SubscriptionCha
 pub use parser::{Parser, ParserOutcome, ProtocolError, TooLarge};
 #[cfg(feature = "planted-bugs")]
 pub use planted::PlantedBug;
+pub use received::{BulkHead, ReceivedReply, end_bulk, read_bulk, read_bulk_head, read_reply};
 pub use requests::{ClientFilter, ClientKind, ProcessAnswer, ProcessRequest, WaitRequest};
 pub use schedule::{Completion, Submission};
 pub use shared::{DebugAccess, PauseMode, SLOW_LOG_LENGTH_MAX, Shared};

@@ -4,12 +4,14 @@
 //! the log times they were applied at. It knows no clock, no randomness and no network.
 #![forbid(unsafe_code)]
 
+mod assembly;
 mod capture;
 pub mod conformance;
 mod databases;
 mod detached;
 mod digest;
 mod disk;
+mod entries;
 mod entry;
 mod evaluate;
 mod events;
@@ -32,6 +34,7 @@ mod victims;
 pub use detached::DetachedRead;
 pub use digest::Digest;
 pub use disk::{Census, Cut, DiskEngine, DiskLoader, Lane, LoadError, ReadView, Reader, Shared, merged};
+pub use entries::{SnapshotEntries, SnapshotEntry};
 pub use keyspace::RemovalPace;
 pub use memory::{ListedKeys, Loader, LongRead, MemoryEngine};
 pub use memory_store::MemoryStore;

@@ -6,6 +6,7 @@ mod certificate;
 mod config;
 mod dev;
 mod gateway;
+mod import;
 mod inspect;
 mod lead;
 mod logger;
@@ -55,6 +56,8 @@ enum Subcommands {
     Backup(backup::Options),
     /// Make the data directory of a node of a new cluster from a backup
     Restore(restore::Options),
+    /// Bring all data of Redis or Valkey, or of an RDB file, into a cluster that serves
+    Import(import::Options),
     /// Tell what is left of a cluster that has lost its majority for good, and make a backup of it
     Recover(recover::Options),
     /// Make certificates, for nodes and clients that speak TLS
@@ -104,6 +107,7 @@ fn main() -> ExitCode {
         Subcommands::Mode(options) => mode::run(&options),
         Subcommands::Backup(options) => backup::run(&options),
         Subcommands::Restore(options) => restore::run(&options),
+        Subcommands::Import(options) => import::run(&options),
         Subcommands::Recover(options) => recover::run(&options),
         Subcommands::Certificate(options) => certificate::run(&options),
         Subcommands::Inspect(options) => Ok(inspect::run(&options)),

@@ -25,6 +25,17 @@ pub(crate) fn read(path: &Path) -> Result<Secret, String> {
 
 /// Reads a password, everything in the file but white space at its end: the rules that give it to a user, with its hash.
 pub(crate) fn read_password(path: &Path) -> Result<Vec<Vec<u8>>, String> {
+    let password = password_in(path)?;
+    Ok(hide_passwords(&[b"resetpass", &[b">", &password[..]].concat()]))
+}
+
+/// Reads a password that is shown to a server.
+pub(crate) fn read_password_text(path: &Path) -> Result<String, String> {
+    let name = path.display();
+    String::from_utf8(password_in(path)?).map_err(|_| format!("the password in {name} is not text"))
+}
+
+fn password_in(path: &Path) -> Result<Vec<u8>, String> {
     let bytes = read_private(path, "password", PASSWORD_BYTES_MAX)?;
     let (password, name) = (bytes.trim_ascii_end(), path.display());
     match password.len() {
@@ -32,7 +43,7 @@ pub(crate) fn read_password(path: &Path) -> Result<Vec<Vec<u8>>, String> {
         length if length > PASSWORD_BYTES_MAX => {
             Err(format!("the password in {name} has more than {PASSWORD_BYTES_MAX} bytes"))
         }
-        _ => Ok(hide_passwords(&[b"resetpass", &[b">", password].concat()])),
+        _ => Ok(password.to_vec()),
     }
 }
 

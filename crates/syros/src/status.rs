@@ -25,7 +25,7 @@ const POLL_INTERVAL: Duration = Duration::from_millis(1);
 const INFO_BYTES_MAX: u64 = 1 << 20;
 
 /// The password of the default user: redis-cli reads the same variable.
-const PASSWORD_VARIABLE: &str = "REDISCLI_AUTH";
+pub(crate) const PASSWORD_VARIABLE: &str = "REDISCLI_AUTH";
 
 /// Options of `syros status`.
 #[derive(Args, Debug)]

@@ -26,6 +26,7 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
     ("metrics", &["resp"]),
     ("snapshot", &["types", "protocol", "wire", "wal", "storage"]),
     ("backup", &["types", "protocol", "wire", "wal", "storage", "snapshot"]),
+    ("rdb", &["types", "commands", "values"]),
     ("node", &["types", "protocol", "commands", "wire", "wal", "storage", "snapshot", "resp"]),
     (
         "runtime",
@@ -57,14 +58,14 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
         ],
     ),
     ("model", &["types", "protocol", "node", "storage"]),
-    ("fuzz", &["types", "protocol", "wire", "values", "commands", "storage", "wal", "resp"]),
+    ("fuzz", &["types", "protocol", "wire", "values", "commands", "storage", "wal", "resp", "rdb"]),
     ("bench", &["types", "protocol", "wire", "net", "client", "commands", "regions", "relay", "experiment"]),
     ("cli", &["types", "protocol", "runtime", "tls", "regions", "settings"]),
     (
         "syros",
         &[
-            "types", "logging", "protocol", "backup", "runtime", "client", "tls", "cli", "regions", "relay",
-            "settings",
+            "types", "logging", "protocol", "commands", "storage", "resp", "backup", "rdb", "runtime",
+            "client", "tls", "cli", "regions", "relay", "settings",
         ],
     ),
     (

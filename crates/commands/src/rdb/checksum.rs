@@ -23,7 +23,13 @@ const fn table() -> [u64; 256] {
 
 /// The checksum of these bytes.
 pub(super) fn checksum(bytes: &[u8]) -> u64 {
-    bytes.iter().fold(0, |sum, byte| TABLE[usize::from(sum as u8 ^ byte)] ^ sum >> 8)
+    extended(0, bytes)
+}
+
+/// The checksum of what has this checksum, and these bytes behind it.
+#[must_use]
+pub fn extended(sum: u64, bytes: &[u8]) -> u64 {
+    bytes.iter().fold(sum, |sum, byte| TABLE[usize::from(sum as u8 ^ byte)] ^ sum >> 8)
 }
 
 #[cfg(test)]

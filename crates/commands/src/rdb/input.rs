@@ -28,7 +28,12 @@ mod form {
 
 impl<'a> Input<'a> {
     pub(super) const fn new(bytes: &'a [u8]) -> Self {
-        Self { rest: bytes, expansion_left: RESTORED_BYTES_MAX }
+        Self::expanding(bytes, RESTORED_BYTES_MAX)
+    }
+
+    /// What is compressed or repeated in it may become so many bytes.
+    pub(super) const fn expanding(bytes: &'a [u8], expansion_max: usize) -> Self {
+        Self { rest: bytes, expansion_left: expansion_max }
     }
 
     pub(super) const fn is_empty(&self) -> bool {

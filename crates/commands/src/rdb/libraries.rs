@@ -6,7 +6,7 @@ use super::{InvalidPayload, VERSION, checked, closed, output};
 use std::borrow::Cow;
 
 /// The number of a library. Fixed by Redis.
-const LIBRARY: u8 = 245;
+pub const LIBRARY: u8 = 245;
 
 /// The payload of libraries with these texts.
 #[must_use]

@@ -18,7 +18,8 @@ mod value;
 mod write;
 mod ziplist;
 
-pub use libraries::{dump_libraries, restore_libraries};
+pub use checksum::extended as extended_checksum;
+pub use libraries::{LIBRARY, dump_libraries, restore_libraries};
 
 use checksum::checksum;
 use input::Input;
@@ -34,7 +35,7 @@ const VERSION_OF_ACTIVITY: u16 = 11;
 const VERSION_OF_FIELD_EXPIRY: u16 = 12;
 
 /// The newest version that is read: that of Redis 7.4 and of Redis 8.
-const VERSION_MAX: u16 = 12;
+pub const VERSION_MAX: u16 = 12;
 
 /// Bytes of version and checksum.
 const FOOTER_BYTES: usize = 10;
@@ -48,32 +49,60 @@ pub enum InvalidPayload {
     Format,
 }
 
+/// What a file is to be read by.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Format {
+    /// Redis 7.0, and all versions of Valkey: when a consumer of a stream last got something is not said.
+    Redis70,
+    /// Redis 7.2, and Valkey from 8 on.
+    Redis72,
+    /// Redis 7.4: fields of hashes may expire.
+    Redis74,
+}
+
+impl Format {
+    /// The version that the file says.
+    #[must_use]
+    pub const fn version(self) -> u16 {
+        match self {
+            Self::Redis70 => VERSION,
+            Self::Redis72 => VERSION_OF_ACTIVITY,
+            Self::Redis74 => VERSION_OF_FIELD_EXPIRY,
+        }
+    }
+}
+
 /// The numbers of types and of their encodings. Fixed by Redis.
-mod type_number {
-    pub(super) const STRING: u8 = 0;
-    pub(super) const LIST: u8 = 1;
-    pub(super) const SET: u8 = 2;
-    pub(super) const SORTED_SET: u8 = 3;
-    pub(super) const HASH: u8 = 4;
-    pub(super) const SORTED_SET_BINARY: u8 = 5;
-    pub(super) const HASH_ZIPMAP: u8 = 9;
-    pub(super) const LIST_ZIPLIST: u8 = 10;
-    pub(super) const SET_INTSET: u8 = 11;
-    pub(super) const SORTED_SET_ZIPLIST: u8 = 12;
-    pub(super) const HASH_ZIPLIST: u8 = 13;
-    pub(super) const LIST_QUICKLIST: u8 = 14;
+#[allow(missing_docs, reason = "their names say what they are")]
+pub mod type_number {
+    pub const STRING: u8 = 0;
+    pub const LIST: u8 = 1;
+    pub const SET: u8 = 2;
+    pub const SORTED_SET: u8 = 3;
+    pub const HASH: u8 = 4;
+    pub const SORTED_SET_BINARY: u8 = 5;
+    /// A value of a module that nobody but the module can read, as Redis 4 wrote it.
+    pub const MODULE: u8 = 6;
+    /// A value of a module, in pieces that everybody can pass over.
+    pub const MODULE_2: u8 = 7;
+    pub const HASH_ZIPMAP: u8 = 9;
+    pub const LIST_ZIPLIST: u8 = 10;
+    pub const SET_INTSET: u8 = 11;
+    pub const SORTED_SET_ZIPLIST: u8 = 12;
+    pub const HASH_ZIPLIST: u8 = 13;
+    pub const LIST_QUICKLIST: u8 = 14;
     /// A stream as Redis 5 and 6 write it.
-    pub(super) const STREAM: u8 = 15;
-    pub(super) const HASH_LISTPACK: u8 = 16;
-    pub(super) const SORTED_SET_LISTPACK: u8 = 17;
-    pub(super) const LIST_QUICKLIST_2: u8 = 18;
+    pub const STREAM: u8 = 15;
+    pub const HASH_LISTPACK: u8 = 16;
+    pub const SORTED_SET_LISTPACK: u8 = 17;
+    pub const LIST_QUICKLIST_2: u8 = 18;
     /// As Redis 7.0 writes it: how many entries were added, and read.
-    pub(super) const STREAM_WITH_COUNTERS: u8 = 19;
-    pub(super) const SET_LISTPACK: u8 = 20;
+    pub const STREAM_WITH_COUNTERS: u8 = 19;
+    pub const SET_LISTPACK: u8 = 20;
     /// As Redis 7.2 writes it: when each consumer last got something, too.
-    pub(super) const STREAM_WITH_ACTIVITY: u8 = 21;
-    pub(super) const EXPIRING_HASH: u8 = 24;
-    pub(super) const EXPIRING_HASH_LISTPACK: u8 = 25;
+    pub const STREAM_WITH_ACTIVITY: u8 = 21;
+    pub const EXPIRING_HASH: u8 = 24;
+    pub const EXPIRING_HASH_LISTPACK: u8 = 25;
 }
 
 /// The payload of a value; `None` if it would be longer than `bytes_max`. Equal values have equal payloads.
@@ -86,6 +115,40 @@ pub fn dump(value: &Value, bytes_max: usize) -> Option<Vec<u8>> {
         _ => VERSION,
     };
     Some(closed(typed, version))
+}
+
+/// A type's number and the value, as they stand in a file of this format; `None` if the format has no way to say that fields of
+/// a hash expire.
+#[must_use]
+pub fn typed(value: &Value, format: Format) -> Option<Vec<u8>> {
+    write::value_in(value, format)
+}
+
+/// The payload of a type's number and a value, as they stand in a file.
+#[must_use]
+pub fn payload(typed: Vec<u8>) -> Vec<u8> {
+    closed(typed, VERSION_MAX)
+}
+
+/// The value of a type's number and a value, as they stand in a file. What is compressed or repeated may become `expansion_max`
+/// bytes.
+///
+/// # Errors
+/// [`InvalidPayload::Format`]
+pub fn value_of(typed: &[u8], expansion_max: usize) -> Result<Value, InvalidPayload> {
+    let mut input = Input::expanding(typed, expansion_max);
+    let value = value::take(&mut input)?;
+    if input.is_empty() { Ok(value) } else { Err(InvalidPayload::Format) }
+}
+
+/// The string that is all of these bytes.
+///
+/// # Errors
+/// [`InvalidPayload::Format`]
+pub fn string_of(bytes: &[u8]) -> Result<Vec<u8>, InvalidPayload> {
+    let mut input = Input::new(bytes);
+    let string = input.take_string()?;
+    if input.is_empty() { Ok(string.into_owned()) } else { Err(InvalidPayload::Format) }
 }
 
 /// How many bytes a value has in an RDB file, without its type; `None` if it would be longer than `bytes_max`.

@@ -255,7 +255,7 @@ impl<'a> Group<'a> {
 }
 
 /// The type of a stream: the oldest one that has all there is to be said of it.
-fn type_of(stream: &Stream) -> u8 {
+pub(super) fn type_of(stream: &Stream) -> u8 {
     let mut groups = stream.groups();
     let is_implied = groups.all(|(_, group)| {
         stream.consumers(&group).all(|(_, consumer)| consumer.active_ms == Some(consumer.seen_ms))
@@ -263,9 +263,8 @@ fn type_of(stream: &Stream) -> u8 {
     if is_implied { type_number::STREAM_WITH_COUNTERS } else { type_number::STREAM_WITH_ACTIVITY }
 }
 
-/// Appends a type's number and the stream; `None` if there is too much.
-pub(super) fn put(out: &mut Output, stream: &Stream) -> Option<()> {
-    let number = type_of(stream);
+/// Appends a type's number and the stream as this type; `None` if there is too much.
+pub(super) fn put(out: &mut Output, stream: &Stream, number: u8) -> Option<()> {
     let nodes = nodes(stream, out.bytes_max)?;
     out.put_head(number, nodes.len() as u64);
     for (first, packed) in nodes {

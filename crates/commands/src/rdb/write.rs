@@ -1,8 +1,21 @@
 //! Values as they are written: in the oldest encodings that write all there is, which every version reads.
 
 use super::output::Output;
-use super::{streams, type_number};
+use super::{Format, streams, type_number};
 use syros_values::{Hash, Value};
+
+/// A type's number and the value, for files of this format; `None` if it has no way to write the value.
+pub(super) fn value_in(value: &Value, format: Format) -> Option<Vec<u8>> {
+    match value {
+        Value::Hash(hash) if hash.is_expiring() && format < Format::Redis74 => None,
+        Value::Stream(stream) if format == Format::Redis70 => {
+            let mut out = Output::new(usize::MAX);
+            streams::put(&mut out, stream, type_number::STREAM_WITH_COUNTERS)?;
+            Some(out.bytes)
+        }
+        value => self::value(value, usize::MAX),
+    }
+}
 
 /// A type's number and the value; `None` if that is longer than `bytes_max`.
 pub(super) fn value(value: &Value, bytes_max: usize) -> Option<Vec<u8>> {
@@ -36,7 +49,7 @@ pub(super) fn value(value: &Value, bytes_max: usize) -> Option<Vec<u8>> {
                 Some(())
             })?;
         }
-        Value::Stream(stream) => streams::put(&mut out, stream)?,
+        Value::Stream(stream) => streams::put(&mut out, stream, streams::type_of(stream))?,
     }
     (out.bytes.len() <= bytes_max).then_some(out.bytes)
 }

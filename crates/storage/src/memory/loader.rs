@@ -2,6 +2,7 @@
 
 use super::MemoryEngine;
 use crate::Digest;
+use crate::assembly::Assembly;
 use crate::keyspace::{Keyspace, RemovalPace};
 use crate::removals::{Recorded, Removals};
 use crate::snapshot::{DamagedSnapshot, Record};
@@ -9,50 +10,10 @@ use crate::stamp::Stamp;
 use std::collections::BTreeMap;
 use syros_commands::Programs;
 use syros_types::{Database, WallTime};
-use syros_values::{Value, ValueBuilder};
+use syros_values::Value;
 
 /// A key, its value and what else is kept of it.
 type WaitingKey = (Box<[u8]>, Value, Stamp);
-
-/// A large collection, of which some parts have been read.
-#[derive(Default)]
-struct Assembly {
-    /// The key, what is kept of it, and the collection up to the first part that is missing; `None` as long as the head is.
-    begun: Option<(Box<[u8]>, Stamp, ValueBuilder)>,
-    /// Parts behind the first one that is missing, by the rank of their first element.
-    waiting: BTreeMap<u64, Box<[u8]>>,
-}
-
-impl Assembly {
-    /// Adds a part, and what has waited for it.
-    fn part(&mut self, position: u64, rank: u64, elements: &[u8]) -> Result<(), DamagedSnapshot> {
-        let next = self.begun.as_ref().map_or(0, |(_, _, builder)| builder.rank());
-        if rank < next || self.waiting.contains_key(&rank) {
-            return Err(DamagedSnapshot::DuplicatePart(position));
-        }
-        match &mut self.begun {
-            Some((_, _, builder)) if rank == next => builder.part(elements)?,
-            _ => drop(self.waiting.insert(rank, elements.into())),
-        }
-        self.catch_up(position)
-    }
-
-    /// Adds the parts that wait and now come next.
-    fn catch_up(&mut self, position: u64) -> Result<(), DamagedSnapshot> {
-        let Some((_, _, builder)) = &mut self.begun else { return Ok(()) };
-        while let Some(first) = self.waiting.first_entry() {
-            if *first.key() > builder.rank() {
-                return Ok(());
-            }
-            let (rank, elements) = first.remove_entry();
-            if rank < builder.rank() {
-                return Err(DamagedSnapshot::DuplicatePart(position));
-            }
-            builder.part(&elements)?;
-        }
-        Ok(())
-    }
-}
 
 /// Makes a [`MemoryEngine`] of the blocks of a snapshot.
 ///
@@ -128,11 +89,7 @@ impl DatabaseLoader {
             }
             Record::Collection { position, key, value, stamp } => self.key(position, key, value, stamp),
             Record::CollectionHead { position, key, builder, stamp } => {
-                let assembly = self.assembly(position)?;
-                if assembly.begun.replace((key.into(), stamp, builder)).is_some() {
-                    return Err(DamagedSnapshot::DuplicatePosition(position));
-                }
-                assembly.catch_up(position)?;
+                self.assembly(position)?.head(position, (key, stamp), builder)?;
                 self.complete(position)
             }
             Record::CollectionPart { position, rank, elements } => {
@@ -186,18 +143,12 @@ impl DatabaseLoader {
 
     /// Puts the key at this position in its place if its collection has become complete.
     fn complete(&mut self, position: u64) -> Result<(), DamagedSnapshot> {
-        let is_complete = |assembly: &Assembly| {
-            assembly.begun.as_ref().is_some_and(|(_, _, builder)| builder.is_complete())
-        };
-        if !self.assemblies.get(&position).is_some_and(is_complete) {
+        if !self.assemblies.get(&position).is_some_and(Assembly::is_complete) {
             return Ok(());
         }
-        match self.assemblies.remove(&position) {
-            Some(Assembly { begun: Some((key, stamp, builder)), waiting }) if waiting.is_empty() => {
-                self.key(position, &key, builder.finish(), stamp)
-            }
-            _ => Err(DamagedSnapshot::DuplicatePart(position)),
-        }
+        let complete = self.assemblies.remove(&position).map(|assembly| assembly.finish(position));
+        let (key, stamp, value) = complete.unwrap_or(Err(DamagedSnapshot::DuplicatePart(position)))?;
+        self.key(position, &key, value, stamp)
     }
 
     fn key(&mut self, position: u64, key: &[u8], value: Value, stamp: Stamp) -> Result<(), DamagedSnapshot> {

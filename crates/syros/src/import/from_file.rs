@@ -1,0 +1,191 @@
+//! From a file: read once to be checked, and once to be sent.
+
+use std::collections::HashSet;
+use std::fs::File;
+use std::io::Read;
+use std::path::Path;
+use std::process::ExitCode;
+
+use syros_commands::rdb;
+use syros_rdb::{FileSummary, Item, Piece, Place, RdbError, read_file};
+use syros_types::Database;
+
+use super::account::{Account, name};
+use super::loader::{EXPANSION_MAX, no_database, now_ms};
+use super::{Options, loader};
+use crate::progress::Progress;
+
+/// So many keys that cannot be imported are left out; a file with more of them is of something else.
+const REFUSED_MAX: u64 = 1_000_000;
+
+/// Why a file cannot be imported.
+enum Problem {
+    File(RdbError),
+    Text(String),
+}
+
+impl From<RdbError> for Problem {
+    fn from(error: RdbError) -> Self {
+        Self::File(error)
+    }
+}
+
+impl Problem {
+    fn of(self, path: &Path) -> String {
+        match self {
+            Self::File(error) => format!("{}: {error}", path.display()),
+            Self::Text(problem) => problem,
+        }
+    }
+}
+
+/// Imports a file.
+pub(super) fn import(options: &Options, path: &Path) -> Result<ExitCode, String> {
+    let mut survey = Survey::default();
+    let read = read(path, "checked", |item| survey.item(item));
+    let summary = read.map_err(|problem| problem.of(path))?;
+    if survey.account.refused.count > 0 && !options.skip_unsupported {
+        return Err(format!(
+            "{}: {} keys cannot be imported, and nothing was written (--skip-unsupported leaves them out):{}",
+            path.display(),
+            survey.account.refused.count,
+            survey.account.refused.lines()
+        ));
+    }
+    tell(path, &summary, &survey);
+    let target = options.target()?;
+    if options.dry_run {
+        print!("{}", survey.account.text("nothing was written; to be imported:"));
+        return Ok(ExitCode::SUCCESS);
+    }
+    let mut loader = loader(options, target);
+    let left_out = std::mem::take(&mut survey.left_out);
+    let sent = read_again(path, &summary, |item| match item {
+        Item::Library(text) => loader.library(&text),
+        Item::Piece(place, _) if left_out.contains(&identity(place)) => Ok(()),
+        Item::Piece(place, piece) => loader.piece(place, piece),
+        Item::Refused(..) | Item::OfModule(_) => Ok(()),
+    });
+    sent.map_err(|problem| problem.of(path))?;
+    let (mut account, seconds) = loader.finish()?;
+    account.refused = survey.account.refused;
+    print!("{}", account.text("imported"));
+    println!("  in {seconds:.1} s, {:.0} keys a second", account.count() as f64 / seconds.max(0.001));
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Says what the file is, and what of it is not imported.
+fn tell(path: &Path, summary: &FileSummary, survey: &Survey) {
+    let server = summary.server.as_deref().map_or_else(String::new, |server| format!(", of server {server}"));
+    eprintln!("syros: {} is intact: format {}{server}", path.display(), summary.version);
+    if !summary.is_checked {
+        eprintln!("syros: it has no checksum (rdbchecksum no): damage may have gone unnoticed");
+    }
+    for module in &survey.modules {
+        eprintln!("syros: what module type {module} has kept besides keys is left out");
+    }
+}
+
+/// Reads the file from its beginning to its end.
+fn read(
+    path: &Path,
+    what: &'static str,
+    take: impl FnMut(Item<'_>) -> Result<(), Problem>,
+) -> Result<FileSummary, Problem> {
+    let text = |error: std::io::Error| Problem::Text(format!("cannot read {}: {error}", path.display()));
+    let file = File::open(path).map_err(text)?;
+    let metadata = file.metadata().map_err(text)?;
+    if !metadata.is_file() {
+        return Err(Problem::Text(format!("{} is not a file, and it has to be read twice", path.display())));
+    }
+    let progress = Progress::new(what, metadata.len());
+    read_file(Counted { input: file, bytes: 0, progress }, take)
+}
+
+/// Reads the file again, which has not changed since.
+fn read_again(
+    path: &Path,
+    before: &FileSummary,
+    mut take: impl FnMut(Item<'_>) -> Result<(), String>,
+) -> Result<(), Problem> {
+    let summary = read(path, "sent", |item| take(item).map_err(Problem::Text))?;
+    if summary == *before {
+        return Ok(());
+    }
+    Err(Problem::Text(format!(
+        "{} has changed while it was read: import it again, with --replace",
+        path.display()
+    )))
+}
+
+/// Tells how much of a file has been read.
+struct Counted {
+    input: File,
+    bytes: u64,
+    progress: Progress,
+}
+
+impl Read for Counted {
+    fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
+        let count = self.input.read(buffer)?;
+        self.bytes += count as u64;
+        self.progress.tell(self.bytes);
+        Ok(count)
+    }
+}
+
+fn identity(place: &Place) -> (u64, Vec<u8>) {
+    (place.database, place.key.clone())
+}
+
+/// What a file holds.
+#[derive(Default)]
+struct Survey {
+    account: Account,
+    /// Keys that cannot be imported.
+    left_out: HashSet<(u64, Vec<u8>)>,
+    modules: Vec<String>,
+}
+
+impl Survey {
+    fn item(&mut self, item: Item<'_>) -> Result<(), Problem> {
+        match item {
+            Item::Library(_) => self.account.libraries += 1,
+            Item::OfModule(name) if self.modules.contains(&name) => {}
+            Item::OfModule(name) => self.modules.push(name),
+            Item::Piece(place, piece) => self.piece(place, &piece)?,
+            Item::Refused(place, problem) => self.refuse(place, &problem)?,
+        }
+        Ok(())
+    }
+
+    fn piece(&mut self, place: &Place, piece: &Piece) -> Result<(), Problem> {
+        if place.expiry_ms.is_some_and(|expiry_ms| expiry_ms <= now_ms()) {
+            self.account.expired += u64::from(piece.is_first);
+            return Ok(());
+        }
+        if place.database >= Database::COUNT as u64 {
+            return if piece.is_first { self.refuse(place, &no_database(place.database)) } else { Ok(()) };
+        }
+        if rdb::value_of(&piece.typed, EXPANSION_MAX).is_err() {
+            return Err(Problem::Text(format!(
+                "{}: its value is damaged, or no server that this build knows writes it",
+                name(place)
+            )));
+        }
+        if piece.is_last {
+            *self.account.keys.entry(place.database).or_default() += 1;
+            self.account.in_pieces += u64::from(!piece.is_first);
+        }
+        Ok(())
+    }
+
+    fn refuse(&mut self, place: &Place, problem: &str) -> Result<(), Problem> {
+        if self.account.refused.count == REFUSED_MAX {
+            return Err(Problem::Text(format!("more than {REFUSED_MAX} keys cannot be imported")));
+        }
+        self.account.refused.add(place, problem);
+        self.left_out.insert(identity(place));
+        Ok(())
+    }
+}

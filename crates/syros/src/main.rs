@@ -5,6 +5,7 @@ mod backup;
 mod certificate;
 mod config;
 mod dev;
+mod export;
 mod gateway;
 mod import;
 mod inspect;
@@ -58,6 +59,8 @@ enum Subcommands {
     Restore(restore::Options),
     /// Bring all data of Redis or Valkey, or of an RDB file, into a cluster that serves
     Import(import::Options),
+    /// Make an RDB file, which Redis and Valkey load, from a backup
+    Export(export::Options),
     /// Tell what is left of a cluster that has lost its majority for good, and make a backup of it
     Recover(recover::Options),
     /// Make certificates, for nodes and clients that speak TLS
@@ -108,6 +111,7 @@ fn main() -> ExitCode {
         Subcommands::Backup(options) => backup::run(&options),
         Subcommands::Restore(options) => restore::run(&options),
         Subcommands::Import(options) => import::run(&options),
+        Subcommands::Export(options) => export::run(&options),
         Subcommands::Recover(options) => recover::run(&options),
         Subcommands::Certificate(options) => certificate::run(&options),
         Subcommands::Inspect(options) => Ok(inspect::run(&options)),

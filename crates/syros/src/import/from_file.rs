@@ -21,6 +21,8 @@ const REFUSED_MAX: u64 = 1_000_000;
 /// Why a file cannot be imported.
 enum Problem {
     File(RdbError),
+    /// Something in the file, which has to be named.
+    InFile(String),
     Text(String),
 }
 
@@ -34,6 +36,7 @@ impl Problem {
     fn of(self, path: &Path) -> String {
         match self {
             Self::File(error) => format!("{}: {error}", path.display()),
+            Self::InFile(problem) => format!("{}: {problem}", path.display()),
             Self::Text(problem) => problem,
         }
     }
@@ -168,10 +171,8 @@ impl Survey {
             return if piece.is_first { self.refuse(place, &no_database(place.database)) } else { Ok(()) };
         }
         if rdb::value_of(&piece.typed, EXPANSION_MAX).is_err() {
-            return Err(Problem::Text(format!(
-                "{}: its value is damaged, or no server that this build knows writes it",
-                name(place)
-            )));
+            let problem = "its value is damaged, or no server that this build knows writes it";
+            return Err(Problem::InFile(format!("{}: {problem}; nothing was written", name(place))));
         }
         if piece.is_last {
             *self.account.keys.entry(place.database).or_default() += 1;
@@ -182,7 +183,7 @@ impl Survey {
 
     fn refuse(&mut self, place: &Place, problem: &str) -> Result<(), Problem> {
         if self.account.refused.count == REFUSED_MAX {
-            return Err(Problem::Text(format!("more than {REFUSED_MAX} keys cannot be imported")));
+            return Err(Problem::InFile(format!("more than {REFUSED_MAX} keys cannot be imported")));
         }
         self.account.refused.add(place, problem);
         self.left_out.insert(identity(place));

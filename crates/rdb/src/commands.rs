@@ -65,7 +65,7 @@ fn put_hash<E>(key: &[u8], hash: &Hash, take: &mut impl FnMut(CommandOf) -> Resu
     let mut batch = Batch::new("HSET", key, true, take);
     hash.iter().try_for_each(|(field, value)| batch.add(vec![field.to_vec(), value.to_vec()]))?;
     batch.end()?;
-    for (field, _) in hash.iter() {
+    for (field, _) in hash {
         if let Some(gone) = hash.expiry(field) {
             // Commands name the last millisecond in which it is there.
             let words = ["HPEXPIREAT".into(), key.to_vec(), digits(gone.get() - 1), b"FIELDS".to_vec()];

@@ -44,9 +44,14 @@ impl fmt::Display for RdbError {
         match self {
             Self::Io(error) => error.fmt(f),
             Self::Truncated { offset } => write!(f, "it is cut short: it ends at offset {offset}"),
-            Self::NoRdb => f.write_str("it is no RDB file: it does not begin with REDIS and a version"),
+            Self::NoRdb => {
+                f.write_str("it is no RDB file: it does not begin with REDIS or VALKEY and a version")
+            }
             Self::Version(version) => {
-                write!(f, "its format has version {version}; this build reads versions 1 to {VERSION_MAX}")
+                write!(
+                    f,
+                    "its format has version {version}; this build reads versions 1 to {VERSION_MAX}, and 80"
+                )
             }
             Self::Malformed { offset, problem } => write!(f, "it is damaged near offset {offset}: {problem}"),
             Self::Checksum { found, expected } => {

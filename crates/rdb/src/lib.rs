@@ -23,7 +23,7 @@ mod writer;
 
 pub use commands::{CommandOf, commands, expiry_command};
 pub use error::RdbError;
-pub use reader::{FileSummary, Item, Place, read_file, read_value};
+pub use reader::{FileSummary, Item, Place, has_known_version, read_file, read_value, with_known_version};
 pub use source::STRING_BYTES_MAX;
 pub use values::{PIECE_BYTES, Piece, STREAM_BYTES_MAX};
 pub use writer::FileWriter;

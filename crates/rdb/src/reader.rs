@@ -5,11 +5,17 @@ use crate::module;
 use crate::source::Source;
 use crate::values::{self, End, Piece};
 use std::io::Read;
-use syros_commands::rdb::{LIBRARY, VERSION_MAX};
+use syros_commands::rdb::{LIBRARY, VERSION_MAX, payload as payload_of};
 use syros_types::limits::{BODY_BYTES_MAX, KEY_BYTES_MAX};
 
-/// What every file begins with; four digits follow.
+/// What a file begins with; four digits follow.
 const MAGIC: &[u8; 5] = b"REDIS";
+
+/// What a file of Valkey 9 begins with; three digits follow.
+const VALKEY_MAGIC: &[u8; 6] = b"VALKEY";
+
+/// The version of Valkey 9.
+const VALKEY_VERSION: u16 = 80;
 
 /// Files from this version on have a checksum.
 const VERSION_OF_CHECKSUM: u16 = 5;
@@ -122,9 +128,43 @@ fn version<R: Read>(source: &mut Source<R>) -> Result<u16, RdbError> {
         RdbError::Truncated { .. } => RdbError::NoRdb,
         error => error,
     })?;
-    let digits = begin.strip_prefix(MAGIC).ok_or(RdbError::NoRdb)?;
-    let number = str::from_utf8(digits).ok().and_then(|digits| digits.parse().ok()).ok_or(RdbError::NoRdb)?;
-    if (1..=VERSION_MAX).contains(&number) { Ok(number) } else { Err(RdbError::Version(number.to_string())) }
+    let digits = begin.strip_prefix(MAGIC).or_else(|| begin.strip_prefix(VALKEY_MAGIC));
+    let digits = digits.and_then(|digits| str::from_utf8(digits).ok()).ok_or(RdbError::NoRdb)?;
+    let number = digits.parse().map_err(|_| RdbError::NoRdb)?;
+    if is_read(number) { Ok(number) } else { Err(RdbError::Version(number.to_string())) }
+}
+
+/// True for versions that this build reads.
+fn is_read(version: u16) -> bool {
+    (1..=VERSION_MAX).contains(&version) || version == VALKEY_VERSION
+}
+
+/// A payload of DUMP, or of FUNCTION DUMP, that Syros takes as it is. What Valkey 9 answers says its own version, and gets one that
+/// Redis has; it must not be a hash of which fields expire. `None` if there is no such version.
+#[must_use]
+pub fn with_known_version(mut payload: Vec<u8>) -> Option<Vec<u8>> {
+    match version_of(&payload)? {
+        VALKEY_VERSION => {
+            payload.truncate(payload.len() - FOOTER_BYTES);
+            Some(payload_of(payload))
+        }
+        version if is_read(version) => Some(payload),
+        _ => None,
+    }
+}
+
+/// True for a payload that says Redis's own versions.
+#[must_use]
+pub fn has_known_version(payload: &[u8]) -> bool {
+    version_of(payload).is_some_and(|version| version <= VERSION_MAX)
+}
+
+/// Bytes of version and checksum.
+const FOOTER_BYTES: usize = 10;
+
+fn version_of(payload: &[u8]) -> Option<u16> {
+    let (_, footer) = payload.split_last_chunk::<FOOTER_BYTES>()?;
+    Some(u16::from_le_bytes([footer[0], footer[1]]))
 }
 
 fn of_module<R: Read>(source: &mut Source<R>) -> Result<String, RdbError> {
@@ -183,7 +223,7 @@ pub fn read_value<E: From<RdbError>>(
     let number = source.byte()?;
     let end = values::take(&mut source, number, &mut take)?;
     let version = u16::from_le_bytes(source.array()?);
-    if version > VERSION_MAX {
+    if !is_read(version) {
         return Err(RdbError::Version(version.to_string()).into());
     }
     finish(source, FileSummary { version: VERSION_OF_CHECKSUM, ..FileSummary::default() })?;

@@ -111,11 +111,12 @@ fn a_file_without_a_checksum_says_so() {
 #[test]
 fn other_files_are_refused() {
     for (bytes, words) in [
-        (&b""[..], "does not begin with REDIS"),
-        (b"*2\r\n$6\r\nSELECT", "does not begin with REDIS"),
-        (b"REDIS00x1", "does not begin with REDIS"),
+        (&b""[..], "does not begin with REDIS or VALKEY"),
+        (b"*2\r\n$6\r\nSELECT", "does not begin with REDIS or VALKEY"),
+        (b"REDIS00x1", "does not begin with REDIS or VALKEY"),
         (b"REDIS0013\xff", "version 13"),
         (b"REDIS0000\xff", "version 0"),
+        (b"VALKEY081\xff", "version 81"),
         (b"REDIS0010\x63\x01k", "no value has the type 99"),
         (b"REDIS0010\x06\x01k", "a module"),
         (b"REDIS0010\x00\x90", "no length begins with 0x90"),
@@ -245,4 +246,35 @@ fn hashes_whose_fields_expire_need_a_newer_format() {
     });
     assert_eq!(done, Ok(()));
     assert_eq!(words, [&b"HSET k f v"[..], b"HPEXPIREAT k 299 FIELDS 1 f"]);
+}
+
+/// Of valkey-server 9.1.2: a hash of which a field expires, and a string.
+#[test]
+fn what_valkey_9_writes_is_read() {
+    let file = b"VALKEY080\xfe\x00\xfb\x02\x00\x16\x01h\x02\x01f\x01v{\xd8\xc3,\xbb\x03\x00\x00\x01g\x01w\xff\xff\xff\xff\xff\xff\xff\xff\
+        \x00\x01k\x01v\xff";
+    let mut pieces = Vec::new();
+    let summary = read_file(&sealed(file.to_vec())[..], |item| {
+        if let Item::Piece(_, piece) = item {
+            pieces.push(piece.typed);
+        }
+        Ok::<(), RdbError>(())
+    });
+    assert_eq!(summary.unwrap().version, 80);
+    let Ok(Value::Hash(hash)) = value_of(&pieces[0], 1000) else { panic!("it is a hash") };
+    assert_eq!((hash.get(b"f"), hash.get(b"g")), (Some(&b"v"[..]), Some(&b"w"[..])));
+    assert_eq!(hash.expiry(b"f").map(u64::from), Some(4_102_444_800_124), "it is gone one millisecond later");
+    assert_eq!(hash.expiry(b"g"), None);
+    assert_eq!(pieces[1], b"\0\x01v");
+    // And what it answers to DUMP.
+    let payload = b"\x16\x02\x01f\x01v{\xd8\xc3,\xbb\x03\x00\x00\x01g\x01w\xff\xff\xff\xff\xff\xff\xff\xffP\x00\xec\xe4J\x89\xdb\x95\xf06";
+    let mut typed = Vec::new();
+    let refused = read_value(&payload[..], |piece| {
+        typed = piece.typed;
+        Ok::<(), RdbError>(())
+    });
+    assert!(refused.unwrap().is_none() && typed == pieces[0] && !has_known_version(payload));
+    let renewed = with_known_version(b"\0\x01v\x50\0abcdefgh".to_vec()).unwrap();
+    assert!(has_known_version(&renewed) && syros_commands::rdb::restore(&renewed).is_ok());
+    assert_eq!(with_known_version(b"\0\x01v\x51\0abcdefgh".to_vec()), None);
 }

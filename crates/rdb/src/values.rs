@@ -16,6 +16,10 @@ const EXPANDED_BYTES: u64 = 64 << 20;
 /// Longest stream, in bytes as they stand in the file: it is one piece.
 pub const STREAM_BYTES_MAX: usize = 1 << 30;
 
+/// The number of hashes of which fields expire, as Valkey 9 writes them: a count, and of each field its name, its value, and in 8
+/// bytes the last millisecond in which it is there, or -1. They are handed on as Redis 7.4 writes them.
+const VALKEY_HASH: u8 = 22;
+
 /// Some of a value, or all of it: a type's number and a value of that type.
 #[derive(Debug)]
 pub struct Piece {
@@ -44,6 +48,8 @@ enum Field {
     Number,
     /// A score in digits, behind their number.
     Digits,
+    /// A field and its value, and when it expires, in Valkey's order.
+    Expiring,
 }
 
 /// What values of a type are like: so many bytes, a count, and as many elements.
@@ -54,7 +60,7 @@ struct Shape {
 
 /// The shape of a type whose values have elements.
 const fn shape(number: u8) -> Option<Shape> {
-    use Field::{Bytes, Digits, Number, String};
+    use Field::{Bytes, Digits, Expiring, Number, String};
     let (head, element): (u64, &'static [Field]) = match number {
         number::LIST | number::SET | number::LIST_QUICKLIST => (0, &[String]),
         number::HASH => (0, &[String, String]),
@@ -62,6 +68,7 @@ const fn shape(number: u8) -> Option<Shape> {
         number::SORTED_SET_BINARY => (0, &[String, Bytes(8)]),
         number::LIST_QUICKLIST_2 => (0, &[Number, String]),
         number::EXPIRING_HASH => (8, &[Number, String, String]),
+        VALKEY_HASH => (0, &[Expiring]),
         _ => return None,
     };
     Some(Shape { head, element })
@@ -91,7 +98,13 @@ pub(crate) fn take<R: Read, E: From<RdbError>>(
     hand_on: &mut impl FnMut(Piece) -> Result<(), E>,
 ) -> Result<End, E> {
     if let Some(shape) = shape(number) {
-        return take_elements(source, number, &shape, hand_on);
+        let mut head = vec![if number == VALKEY_HASH { number::EXPIRING_HASH } else { number }];
+        source.copy(shape.head, &mut head)?;
+        if number == VALKEY_HASH {
+            // What the fields' moments are relative to.
+            head.extend_from_slice(&[0; 8]);
+        }
+        return take_elements(source, &head, &shape, hand_on);
     }
     if let Some(head) = head_of_single(number) {
         let mut typed = vec![number];
@@ -132,12 +145,10 @@ fn too_long(length: u64) -> String {
 /// Takes the elements of a value.
 fn take_elements<R: Read, E: From<RdbError>>(
     source: &mut Source<R>,
-    number: u8,
+    head: &[u8],
     shape: &Shape,
     hand_on: &mut impl FnMut(Piece) -> Result<(), E>,
 ) -> Result<End, E> {
-    let mut head = vec![number];
-    source.copy(shape.head, &mut head)?;
     let mut left = source.length()?;
     let mut problem = None;
     let mut is_first = true;
@@ -152,7 +163,7 @@ fn take_elements<R: Read, E: From<RdbError>>(
             }
         }
         if problem.is_none() {
-            let mut typed = head.clone();
+            let mut typed = head.to_vec();
             put_length(count, &mut typed);
             typed.append(&mut elements);
             hand_on(Piece { typed, is_first, is_last: left == 0 })?;
@@ -185,13 +196,33 @@ fn element<R: Read>(
                     source.copy(u64::from(length), out)?;
                 }
             }
-            Field::String => match source.string_into(out)? {
-                Taken::Kept(length) => expanded += length,
-                Taken::TooLong(length) => *problem = Some(too_long(length)),
-            },
+            Field::String => expanded += string(source, out, problem)?,
+            Field::Expiring => {
+                let mut strings = Vec::new();
+                expanded += string(source, &mut strings, problem)? + string(source, &mut strings, problem)?;
+                let last = i64::from_le_bytes(source.array()?);
+                // The first millisecond in which it is gone; 0 for never.
+                put_length(u64::try_from(last).map_or(0, |last| last + 1), out);
+                out.append(&mut strings);
+            }
         }
     }
     Ok(expanded)
+}
+
+/// Takes a string of an element; how many bytes it has once it is decompressed.
+fn string<R: Read>(
+    source: &mut Source<R>,
+    out: &mut Vec<u8>,
+    problem: &mut Option<String>,
+) -> Result<u64, RdbError> {
+    match source.string_into(out)? {
+        Taken::Kept(length) => Ok(length),
+        Taken::TooLong(length) => {
+            *problem = Some(too_long(length));
+            Ok(0)
+        }
+    }
 }
 
 /// Appends a length as it stands in files.

@@ -20,6 +20,9 @@ pub struct SnapshotEntries {
     assemblies: BTreeMap<(Database, u64), Assembly>,
 }
 
+/// A key, what is kept of it, and its value.
+type Complete = (Box<[u8]>, Stamp, Value);
+
 /// Something that clients have put into a store.
 #[derive(Debug)]
 pub enum SnapshotEntry {
@@ -50,7 +53,7 @@ impl SnapshotEntries {
     ) -> Result<(), E> {
         let mut rest = block;
         let mut database = Database::FIRST;
-        let mut key = |database, (key, stamp, value): (Box<[u8]>, Stamp, Value)| {
+        let mut key = |database, (key, stamp, value): Complete| {
             if is_hidden(&key) {
                 return Ok(());
             }
@@ -100,11 +103,7 @@ impl SnapshotEntries {
     }
 
     /// The collection of the key at this position, if nothing of it is missing.
-    fn complete(
-        &mut self,
-        database: Database,
-        position: u64,
-    ) -> Result<Option<(Box<[u8]>, Stamp, Value)>, DamagedSnapshot> {
+    fn complete(&mut self, database: Database, position: u64) -> Result<Option<Complete>, DamagedSnapshot> {
         if !self.assemblies.get(&(database, position)).is_some_and(Assembly::is_complete) {
             return Ok(None);
         }

@@ -403,6 +403,74 @@ fn an_import_goes_on_at_another_node_when_its_node_is_killed() {
     }
 }
 
+/// Updates of many kinds, some of chance, some of several keys, in two databases.
+fn update(client: &mut Client, number: usize) {
+    for command in [
+        &format!("INCRBYFLOAT counter 1.{number}")[..],
+        &format!("RPUSH queue {number}"),
+        &format!("SADD bag {number}"),
+        &format!("XADD journal * number {number}"),
+        &format!("SET brief {number} EX 4000"),
+        "SPOP bag",
+        "LMOVE queue done LEFT RIGHT",
+        "XREADGROUP GROUP readers one COUNT 1 STREAMS stream >",
+        "MULTI",
+        &format!("SET one {number}"),
+        &format!("HSET two number {number}"),
+        "EXEC",
+        "SELECT 5",
+        &format!("SETEX other{} 3000 {number}", number % 7),
+        "SELECT 0",
+    ] {
+        client.tell(command);
+    }
+    let script = b"redis.call('ZADD', KEYS[1], ARGV[1], 'm' .. ARGV[1]); redis.call('DEL', KEYS[2])";
+    client.ask(&[b"EVAL", script, b"2", b"ranking", b"brief", number.to_string().as_bytes()]);
+}
+
+#[test]
+fn a_cluster_follows_a_server_until_it_is_in_step() {
+    let scratch = Scratch::new("moving-follow");
+    let port = free_ports();
+    let Some(old) = redis("follow", &scratch.0.join("old"), port, &[]) else { return };
+    let mut client = Client::connect(port);
+    fill(&mut client);
+    let dev = Dev::start(&scratch.0.join("dev"), free_ports(), &[]);
+    let follow = || {
+        let (from, to) = (format!("redis://127.0.0.1:{port}"), format!("127.0.0.1:{}", dev.port));
+        let mut command = syros();
+        command.args(["import", "--from", &from, "--to", &to, "--follow", "--spool"]).arg(&scratch.0);
+        command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
+    };
+    let process = follow();
+    for number in 0..400 {
+        update(&mut client, number);
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    // What it reads is in a file as long as it runs.
+    assert_eq!(fs::read_dir(&scratch.0).unwrap().count(), 3);
+    let expected = state(port);
+    wait_for("the same in the cluster", || (state(dev.port) == expected).then_some(()));
+    let replicas = client.ask(&[b"INFO", b"replication"]).to_string();
+    assert!(replicas.contains("connected_slaves:1"), "{replicas}");
+    kill(process.id().try_into().unwrap(), Signal::INT);
+    let output = process.wait_with_output().unwrap();
+    is_done(&output, "the cluster is in step with");
+    is_done(&output, "the cluster has all that had come when this was ended");
+    compare(&state(dev.port), &expected);
+    assert_eq!(fs::read_dir(&scratch.0).unwrap().count(), 2, "nothing is left of what was read");
+
+    // A server that goes away is told of; what it had is there.
+    let mut cluster = Client::connect(dev.port);
+    cluster.tell("FLUSHALL");
+    cluster.tell("FUNCTION FLUSH");
+    let process = follow();
+    wait_for("the same in the cluster", || (state(dev.port) == expected).then_some(()));
+    drop(old);
+    let output = process.wait_with_output().unwrap();
+    is_refused(&output, "sends nothing more: it closed the connection; the cluster has what came until then");
+}
+
 #[test]
 fn a_file_that_cannot_be_imported_as_a_whole_leaves_the_cluster_as_it_is() {
     let scratch = Scratch::new("moving-damaged");

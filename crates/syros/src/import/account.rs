@@ -72,6 +72,12 @@ impl Account {
         self.keys.values().sum()
     }
 
+    /// Says what was imported.
+    pub(super) fn print(&self, seconds: f64) {
+        print!("{}", self.text("imported"));
+        println!("  in {seconds:.1} s, {:.0} keys a second", self.count() as f64 / seconds.max(0.001));
+    }
+
     /// What there is to say, a line for each thing.
     pub(super) fn text(&self, done: &str) -> String {
         let databases: Vec<String> =

@@ -11,7 +11,8 @@ use syros_rdb::{FileSummary, Item, Piece, Place, RdbError, read_file};
 use syros_types::Database;
 
 use super::account::{Account, name};
-use super::loader::{EXPANSION_MAX, no_database, now_ms};
+use super::loader::{EXPANSION_MAX, Loader, no_database, now_ms};
+use super::target::Target;
 use super::{Options, loader};
 use crate::progress::Progress;
 
@@ -44,37 +45,56 @@ impl Problem {
 
 /// Imports a file.
 pub(super) fn import(options: &Options, path: &Path) -> Result<ExitCode, String> {
-    let mut survey = Survey::default();
-    let read = read(path, "checked", |item| survey.item(item));
-    let summary = read.map_err(|problem| problem.of(path))?;
-    if survey.account.refused.count > 0 && !options.skip_unsupported {
-        return Err(format!(
-            "{}: {} keys cannot be imported, and nothing was written (--skip-unsupported leaves them out):{}",
-            path.display(),
-            survey.account.refused.count,
-            survey.account.refused.lines()
-        ));
-    }
-    tell(path, &summary, &survey);
+    let checked = CheckedFile::check(options, path)?;
     let target = options.target()?;
     if options.dry_run {
-        print!("{}", survey.account.text("nothing was written; to be imported:"));
+        print!("{}", checked.survey.account.text("nothing was written; to be imported:"));
         return Ok(ExitCode::SUCCESS);
     }
-    let mut loader = loader(options, target);
-    let left_out = std::mem::take(&mut survey.left_out);
-    let sent = read_again(path, &summary, |item| match item {
-        Item::Library(text) => loader.library(&text),
-        Item::Piece(place, _) if left_out.contains(&identity(place)) => Ok(()),
-        Item::Piece(place, piece) => loader.piece(place, piece),
-        Item::Refused(..) | Item::OfModule(_) => Ok(()),
-    });
-    sent.map_err(|problem| problem.of(path))?;
-    let (mut account, seconds) = loader.finish()?;
-    account.refused = survey.account.refused;
-    print!("{}", account.text("imported"));
-    println!("  in {seconds:.1} s, {:.0} keys a second", account.count() as f64 / seconds.max(0.001));
-    Ok(ExitCode::SUCCESS)
+    checked.send(loader(options, target)).map(|_| ExitCode::SUCCESS)
+}
+
+/// A file in which everything has been looked at.
+pub(super) struct CheckedFile<'a> {
+    path: &'a Path,
+    summary: FileSummary,
+    survey: Survey,
+}
+
+impl<'a> CheckedFile<'a> {
+    /// Reads all of a file. An error if something of it cannot be imported, unless that is to be left out.
+    pub(super) fn check(options: &Options, path: &'a Path) -> Result<Self, String> {
+        let mut survey = Survey::default();
+        let read = read(path, Some("checked"), |item| survey.item(item));
+        let summary = read.map_err(|problem| problem.of(path))?;
+        if survey.account.refused.count > 0 && !options.skip_unsupported {
+            return Err(format!(
+                "{}: {} keys cannot be imported, and nothing was written (--skip-unsupported leaves them out):{}",
+                path.display(),
+                survey.account.refused.count,
+                survey.account.refused.lines()
+            ));
+        }
+        tell(path, &summary, &survey);
+        Ok(Self { path, summary, survey })
+    }
+
+    /// Sends all of it, and says what was sent. The cluster, which has it.
+    pub(super) fn send(self, mut loader: Loader) -> Result<Target, String> {
+        let Self { path, summary, survey } = self;
+        let Survey { account: surveyed, left_out, .. } = survey;
+        let sent = read_again(path, &summary, |item| match item {
+            Item::Library(text) => loader.library(&text),
+            Item::Piece(place, _) if left_out.contains(&identity(place)) => Ok(()),
+            Item::Piece(place, piece) => loader.piece(place, piece),
+            Item::Refused(..) | Item::OfModule(_) => Ok(()),
+        });
+        sent.map_err(|problem| problem.of(path))?;
+        let (mut account, seconds, target) = loader.finish()?;
+        account.refused = surveyed.refused;
+        account.print(seconds);
+        Ok(target)
+    }
 }
 
 /// Says what the file is, and what of it is not imported.
@@ -89,10 +109,10 @@ fn tell(path: &Path, summary: &FileSummary, survey: &Survey) {
     }
 }
 
-/// Reads the file from its beginning to its end.
+/// Reads the file from its beginning to its end, and tells how far it has come if there is a word for that.
 fn read(
     path: &Path,
-    what: &'static str,
+    what: Option<&'static str>,
     take: impl FnMut(Item<'_>) -> Result<(), Problem>,
 ) -> Result<FileSummary, Problem> {
     let text = |error: std::io::Error| Problem::Text(format!("cannot read {}: {error}", path.display()));
@@ -101,7 +121,7 @@ fn read(
     if !metadata.is_file() {
         return Err(Problem::Text(format!("{} is not a file, and it has to be read twice", path.display())));
     }
-    let progress = Progress::new(what, metadata.len());
+    let progress = what.map(|what| Progress::new(what, metadata.len()));
     read_file(Counted { input: file, bytes: 0, progress }, take)
 }
 
@@ -111,7 +131,7 @@ fn read_again(
     before: &FileSummary,
     mut take: impl FnMut(Item<'_>) -> Result<(), String>,
 ) -> Result<(), Problem> {
-    let summary = read(path, "sent", |item| take(item).map_err(Problem::Text))?;
+    let summary = read(path, None, |item| take(item).map_err(Problem::Text))?;
     if summary == *before {
         return Ok(());
     }
@@ -125,14 +145,16 @@ fn read_again(
 struct Counted {
     input: File,
     bytes: u64,
-    progress: Progress,
+    progress: Option<Progress>,
 }
 
 impl Read for Counted {
     fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
         let count = self.input.read(buffer)?;
         self.bytes += count as u64;
-        self.progress.tell(self.bytes);
+        if let Some(progress) = &mut self.progress {
+            progress.tell(self.bytes);
+        }
         Ok(count)
     }
 }

@@ -4,10 +4,11 @@ use std::io::{Error, Read as _};
 use std::process::ExitCode;
 
 use syros_commands::rdb::restore_libraries;
-use syros_rdb::{Place, RdbError, read_value};
+use syros_rdb::{Place, RdbError, has_known_version, read_value, with_known_version};
 use syros_resp::{BulkHead, ReceivedReply, end_bulk, read_bulk, read_bulk_head};
 use syros_types::limits::VALUE_BYTES_MAX;
 
+use super::account::name;
 use super::address::Server;
 use super::connection::{Connection, Login, put_command};
 use super::loader::{Loader, now_ms};
@@ -66,9 +67,8 @@ pub(super) fn import(
     for (database, _) in databases {
         source.database(database, &mut loader)?;
     }
-    let (account, seconds) = loader.finish()?;
-    print!("{}", account.text("imported"));
-    println!("  in {seconds:.1} s, {:.0} keys a second", account.count() as f64 / seconds.max(0.001));
+    let (account, seconds, _) = loader.finish()?;
+    account.print(seconds);
     Ok(ExitCode::SUCCESS)
 }
 
@@ -128,6 +128,7 @@ impl Source {
     fn libraries(&mut self, loader: &mut Loader) -> Result<(), String> {
         // Servers before Redis 7 have none.
         let ReceivedReply::Bulk(payload) = self.ask(&[b"FUNCTION", b"DUMP"])? else { return Ok(()) };
+        let payload = with_known_version(payload).unwrap_or_default();
         let texts = restore_libraries(&payload);
         let texts =
             texts.map_err(|_| format!("{}: what FUNCTION DUMP answers cannot be read", self.address))?;
@@ -194,27 +195,19 @@ impl Source {
         };
         if length <= VALUE_BYTES_MAX as u64 {
             let payload = read_bulk(input, length).map_err(|error| failed(&error))?;
-            loader.payload(&place, payload)?;
-            return Ok(length);
+            if has_known_version(&payload) {
+                loader.payload(&place, &payload)?;
+                return Ok(length);
+            }
+            load_in_pieces(&place, &payload[..], loader)?;
+            return Ok(0);
         }
         let mut rest = input.by_ref().take(length);
-        let mut had_pieces = false;
-        let read = read_value(&mut rest, |piece| {
-            had_pieces = true;
-            loader.piece(&place, piece).map_err(Problem::Text)
-        });
-        let refused = match read {
-            Ok(refused) => refused,
-            Err(Problem::Text(problem)) => return Err(problem),
-            Err(Problem::Value(error)) => return Err(format!("{}: {error}", super::account::name(&place))),
-        };
+        load_in_pieces(&place, &mut rest, loader)?;
         if rest.limit() > 0 {
-            return Err(format!("{}: its value is longer than it says", super::account::name(&place)));
+            return Err(format!("{}: its value is longer than it says", name(&place)));
         }
         end_bulk(input).map_err(|error| failed(&error))?;
-        if let Some(problem) = refused {
-            loader.refused(&place, &problem, had_pieces)?;
-        }
         Ok(0)
     }
 
@@ -227,6 +220,21 @@ impl Source {
             })),
             other => Err(format!("{}: it does not say when a key expires: {other}", self.address)),
         }
+    }
+}
+
+/// Hands on a payload piece by piece.
+fn load_in_pieces(place: &Place, payload: impl std::io::Read, loader: &mut Loader) -> Result<(), String> {
+    let mut had_pieces = false;
+    let read = read_value(payload, |piece| {
+        had_pieces = true;
+        loader.piece(place, piece).map_err(Problem::Text)
+    });
+    match read {
+        Ok(None) => Ok(()),
+        Ok(Some(problem)) => loader.refused(place, &problem, had_pieces),
+        Err(Problem::Text(problem)) => Err(problem),
+        Err(Problem::Value(error)) => Err(format!("{}: {error}", name(place))),
     }
 }
 

@@ -75,7 +75,7 @@ impl Loader {
         self.account.bytes += piece.typed.len() as u64;
         let is_whole = piece.is_first && piece.is_last;
         if is_whole && piece.typed.len() + FOOTER_BYTES <= VALUE_BYTES_MAX {
-            return self.payload(place, rdb::payload(piece.typed));
+            return self.payload(place, &rdb::payload(piece.typed));
         }
         if piece.is_first {
             self.value = self.begin(place)?;
@@ -88,12 +88,12 @@ impl Loader {
     }
 
     /// All of a value, as DUMP answers it.
-    pub(super) fn payload(&mut self, place: &Place, payload: Vec<u8>) -> Result<(), String> {
+    pub(super) fn payload(&mut self, place: &Place, payload: &[u8]) -> Result<(), String> {
         if self.has_expired(place) {
             return Ok(());
         }
         let expiry = place.expiry_ms.unwrap_or_default().to_string();
-        let words: [&[u8]; 6] = [b"RESTORE", &place.key, expiry.as_bytes(), &payload, b"ABSTTL", b"REPLACE"];
+        let words: [&[u8]; 6] = [b"RESTORE", &place.key, expiry.as_bytes(), payload, b"ABSTTL", b"REPLACE"];
         let count = if self.existing == Existing::Kept { words.len() - 1 } else { words.len() };
         self.target.submit(place.clone(), &words[..count])?;
         self.on_sent(place)
@@ -185,11 +185,11 @@ impl Loader {
         Ok(())
     }
 
-    /// Waits until all is there; the account, and how many seconds it took.
-    pub(super) fn finish(mut self) -> Result<(Account, f64), String> {
+    /// Waits until all is there; the account, how many seconds it took, and the cluster.
+    pub(super) fn finish(mut self) -> Result<(Account, f64, Target), String> {
         self.target.drain()?;
         self.look()?;
-        Ok((self.account, self.progress.seconds()))
+        Ok((self.account, self.progress.seconds(), self.target))
     }
 }
 

@@ -3,9 +3,11 @@
 mod account;
 mod address;
 mod connection;
+mod follow;
 mod from_file;
 mod from_server;
 mod loader;
+mod replication;
 mod target;
 
 use std::path::PathBuf;
@@ -32,11 +34,13 @@ const FROM_PASSWORD_VARIABLE: &str = "SYROS_FROM_PASSWORD";
   syros import --from dump.rdb --dry-run                         reads all of it, and says what would be done
   syros import --from dump.rdb --to db1:6379,db2:6379
   syros import --from redis://old:6379 --to db1:6379             every database of a server that runs
+  syros import --from redis://old:6379 --to db1:6379 --follow    and every update after that, until Ctrl-C
   syros import --from redis://reader@old:6379/3 --from-password-file old-password --merge
   syros import --from dump.rdb --to db1:6380 --tls ~/syros-admin where the nodes speak TLS
 
 A file is read twice: everything in it is checked, checksum included, before anything is written. A running server is asked for
-each key: what clients write there meanwhile may come or not, so stop them first, or make a file: redis-cli --rdb dump.rdb.
+each key: what clients write there meanwhile may come or not, so stop them first. With --follow the command is a replica of the
+server: it gets a file, as of one moment, imports it, and repeats every update in the cluster, until Ctrl-C.
 
 Keys go to the database that they are in. Nothing is written if the cluster has keys, unless --replace or --merge is given. A key
 whose type is that of a module cannot be imported, nor one that exceeds a limit of Syros: such keys are named, and nothing is
@@ -73,6 +77,12 @@ pub(crate) struct Options {
     /// Leave out what Syros cannot hold, and name it
     #[arg(long)]
     skip_unsupported: bool,
+    /// Be a replica of the server: everything as of one moment, and then every update, until Ctrl-C
+    #[arg(long, conflicts_with_all = ["merge", "skip_unsupported", "dry_run"])]
+    follow: bool,
+    /// Directory for what the server sends while --follow imports its file; by default that for temporary files
+    #[arg(long, value_name = "DIR", requires = "follow")]
+    spool: Option<PathBuf>,
     /// Write nothing: check the source, look whether the cluster is empty, and say what there is
     #[arg(long)]
     dry_run: bool,
@@ -108,7 +118,14 @@ impl Options {
 /// Imports.
 pub(crate) fn run(options: &Options) -> Result<ExitCode, String> {
     match &options.from {
+        From::File(_) if options.follow => {
+            Err("--follow wants a server: --from redis://HOST:PORT".to_owned())
+        }
         From::File(path) => from_file::import(options, path),
+        From::Server(server) if options.follow => {
+            let password = password(options.from_password_file.as_deref(), FROM_PASSWORD_VARIABLE)?;
+            follow::import(options, server, password)
+        }
         From::Server(server) => {
             let password = password(options.from_password_file.as_deref(), FROM_PASSWORD_VARIABLE)?;
             from_server::import(options, server, password)

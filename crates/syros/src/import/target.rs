@@ -247,7 +247,7 @@ impl Target {
             return Err("the cluster answers what nobody asked".to_owned());
         };
         self.sent_bytes -= sent.bytes.len();
-        let ReceivedReply::Error(error) = reply else {
+        let Some(error) = error_of(reply) else {
             self.progressed = Instant::now();
             return Ok(());
         };
@@ -256,7 +256,7 @@ impl Target {
             return self.wait(&error);
         }
         if sent.kind != Kind::Free || is_fatal(&error) {
-            return Err(format!("{}: {error}", name(&sent.place)));
+            return Err(format!("{} in the cluster: {error}", name(&sent.place)));
         }
         self.progressed = Instant::now();
         self.outcome.failures.push(Failure { place: sent.place, error });
@@ -317,6 +317,15 @@ impl Target {
             }
         }
         Ok(was_there)
+    }
+}
+
+/// The error that a reply is, or the first one in what EXEC answers.
+fn error_of(reply: ReceivedReply) -> Option<String> {
+    match reply {
+        ReceivedReply::Error(error) => Some(error),
+        ReceivedReply::Array(replies) => replies.into_iter().find_map(error_of),
+        _ => None,
     }
 }
 

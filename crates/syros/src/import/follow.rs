@@ -1,0 +1,185 @@
+//! From a server, as its replica: its file first, then every update, until somebody ends it.
+
+use std::io::{BufRead as _, BufReader};
+use std::process::ExitCode;
+use std::sync::mpsc::{Receiver, channel};
+use std::time::{Duration, Instant};
+
+use syros_rdb::Place;
+use syros_resp::{ReceivedReply, read_reply};
+use syros_types::Database;
+
+use super::address::Server;
+use super::connection::Login;
+use super::from_file::CheckedFile;
+use super::loader::no_database;
+use super::replication::Replication;
+use super::target::{Existing, Target};
+use super::{Options, loader};
+
+/// Longest string in an update: Redis's own limit.
+const STRING_BYTES_MAX: u64 = 512 << 20;
+
+/// How often it is told how far the cluster is behind.
+const INTERVAL: Duration = Duration::from_secs(2);
+
+/// How long to wait for the next update.
+const PAUSE: Duration = Duration::from_millis(20);
+
+/// Imports what a server has, and follows it.
+pub(super) fn import(
+    options: &Options,
+    server: &Server,
+    password: Option<String>,
+) -> Result<ExitCode, String> {
+    if server.database.is_some() {
+        return Err("--follow imports all databases: a replica gets all of them".to_owned());
+    }
+    let (sender, ended) = channel();
+    syros_cli::signals::forward(sender)?;
+    // Before the server works for it.
+    let target = options.target()?;
+    let login = Login { user: server.user.clone(), password, credentials: None };
+    let spool = options.spool.clone().unwrap_or_else(std::env::temp_dir);
+    let replication = Replication::begin(&server.address, &login, &spool)?;
+    let path = replication.file();
+    let target = CheckedFile::check(options, &path)?.send(loader(options, target))?;
+    replication.remove_file();
+    let follower = Follower {
+        input: BufReader::new(replication),
+        target,
+        is_alone: options.existing() == Existing::None,
+        database: 0,
+        updates: 0,
+        was_in_step: false,
+        told: Instant::now(),
+    };
+    let updates = follower.run(&ended, &server.address)?;
+    println!("followed {updates} updates; the cluster has all that had come when this was ended");
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Repeats updates in the cluster.
+struct Follower {
+    input: BufReader<Replication>,
+    target: Target,
+    /// The cluster had no keys of its own.
+    is_alone: bool,
+    /// The database that updates are of.
+    database: u64,
+    updates: u64,
+    was_in_step: bool,
+    told: Instant,
+}
+
+impl Follower {
+    /// Goes on until a signal comes; how many updates there were.
+    fn run(mut self, ended: &Receiver<i32>, address: &str) -> Result<u64, String> {
+        let mut end = None;
+        loop {
+            if end.is_none() && ended.try_recv().is_ok() {
+                end = Some(self.input.get_ref().taken());
+                eprintln!("syros: repeating what has come until now");
+            }
+            if end.is_some_and(|end| self.read_up_to() >= end) {
+                self.settle()?;
+                return Ok(self.updates);
+            }
+            if self.input.buffer().is_empty() && self.input.get_ref().behind() == 0 {
+                self.wait(address)?;
+            } else {
+                self.update()?;
+            }
+            self.tell(address);
+        }
+    }
+
+    /// Bytes of updates that have been read.
+    fn read_up_to(&self) -> u64 {
+        let replication = self.input.get_ref();
+        replication.taken() - replication.behind() - self.input.buffer().len() as u64
+    }
+
+    /// Waits until the cluster has everything that was read.
+    fn settle(&mut self) -> Result<(), String> {
+        self.target.drain()?;
+        let repeated = self.read_up_to();
+        self.input.get_ref().repeated(repeated);
+        Ok(())
+    }
+
+    /// Nothing has come: everything that has is put in place, and what comes next is waited for.
+    fn wait(&mut self, address: &str) -> Result<(), String> {
+        self.settle()?;
+        if !self.was_in_step {
+            self.was_in_step = true;
+            eprintln!(
+                "syros: the cluster is in step with {address}. To change over: stop what writes there, press Ctrl-C here when nothing \
+                 more comes, and start it with the cluster's address"
+            );
+        }
+        if let Some(problem) = self.input.get_ref().failure() {
+            return Err(format!("{problem}; the cluster has what came until then"));
+        }
+        std::thread::sleep(PAUSE);
+        Ok(())
+    }
+
+    fn tell(&mut self, address: &str) {
+        if self.told.elapsed() >= INTERVAL {
+            self.told = Instant::now();
+            let behind = self.input.get_ref().taken() - self.read_up_to();
+            eprintln!("syros: followed {} updates of {address}, {behind} bytes behind", self.updates);
+        }
+    }
+
+    /// Repeats the next update.
+    fn update(&mut self) -> Result<(), String> {
+        let words = self.words()?;
+        let Some(name) = words.first().map(|name| name.to_ascii_uppercase()) else { return Ok(()) };
+        match &name[..] {
+            b"SELECT" => {
+                let number = words.get(1).and_then(|word| str::from_utf8(word).ok()?.parse().ok());
+                self.database = number.ok_or("SELECT without a number")?;
+            }
+            // What servers tell each other, and messages to subscribers.
+            b"PING" | b"REPLCONF" | b"PUBLISH" | b"SPUBLISH" => {}
+            b"FLUSHALL" | b"FLUSHDB" | b"SWAPDB" if !self.is_alone => {
+                return Err(format!(
+                    "the server was told {}, which is not repeated: the cluster has keys of its own. It has what came before",
+                    name.escape_ascii()
+                ));
+            }
+            _ => {
+                if self.database >= Database::COUNT as u64 {
+                    return Err(format!(
+                        "an update is of database {}: {}",
+                        self.database,
+                        no_database(self.database)
+                    ));
+                }
+                self.updates += 1;
+                // For most commands the key.
+                let key = words.get(1).unwrap_or(&name).clone();
+                let place = Place { database: self.database, key, expiry_ms: None };
+                self.target.submit_ordered(place, &words)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// The words of the next update.
+    fn words(&mut self) -> Result<Vec<Vec<u8>>, String> {
+        // A server may send an empty line to see whether its replica is there.
+        while self.input.fill_buf().map_err(|error| error.to_string())?.first() == Some(&b'\n') {
+            self.input.consume(1);
+        }
+        let reply = read_reply(&mut self.input, STRING_BYTES_MAX);
+        let ReceivedReply::Array(words) = reply.map_err(|error| error.to_string())? else {
+            return Err("the server sends something that is no update".to_owned());
+        };
+        let word = |word| if let ReceivedReply::Bulk(word) = word { Some(word) } else { None };
+        let words: Option<Vec<_>> = words.into_iter().map(word).collect();
+        words.ok_or_else(|| "the server sends an update that has no words".to_owned())
+    }
+}

@@ -96,7 +96,13 @@ fn value(client: &mut Client, key: &[u8]) -> String {
             members.sort();
             format!("{members:?}")
         }
-        "zset" => format!("{:?}", client.list(&[b"ZRANGE", key, b"0", b"-1", b"WITHSCORES"])),
+        "zset" => {
+            let reply = client.list(&[b"ZRANGE", key, b"0", b"-1", b"WITHSCORES"]);
+            // Servers write the same number with more digits or fewer.
+            let score = |score: &ReceivedReply| score.to_string().parse::<f64>().unwrap();
+            let pairs = reply.chunks_exact(2).map(|pair| (bytes(&pair[0]), score(&pair[1])));
+            format!("{:?}", pairs.collect::<Vec<_>>())
+        }
         "hash" => {
             let reply = client.list(&[b"HGETALL", key]);
             let pairs: BTreeMap<_, _> =

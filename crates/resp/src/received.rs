@@ -71,16 +71,29 @@ fn number(digits: &str) -> io::Result<i64> {
     digits.parse().map_err(|_| invalid(format!("'{digits}' is not a number")))
 }
 
-/// Reads a reply whose bulk strings have at most so many bytes each. Memory grows as bytes come.
+/// Reads a reply that takes so much memory at most, which grows as bytes come.
 ///
 /// # Errors
-/// What the system says, and `InvalidData` if the bytes are no reply.
-pub fn read_reply(input: &mut impl BufRead, bulk_bytes_max: u64) -> io::Result<ReceivedReply> {
-    read_nested(input, bulk_bytes_max, DEPTH_MAX)
+/// What the system says, and `InvalidData` if the bytes are no reply, or too much of one.
+pub fn read_reply(input: &mut impl BufRead, mut bytes_max: u64) -> io::Result<ReceivedReply> {
+    read_nested(input, &mut bytes_max, DEPTH_MAX)
 }
 
-fn read_nested(input: &mut impl BufRead, bulk_bytes_max: u64, depth: usize) -> io::Result<ReceivedReply> {
+/// Memory that is left after so much more.
+fn spend(left: &mut u64, bytes: u64) -> io::Result<()> {
+    match left.checked_sub(bytes) {
+        Some(rest) => {
+            *left = rest;
+            Ok(())
+        }
+        None => Err(invalid(format!("{bytes} bytes more than are expected"))),
+    }
+}
+
+fn read_nested(input: &mut impl BufRead, left: &mut u64, depth: usize) -> io::Result<ReceivedReply> {
+    spend(left, size_of::<ReceivedReply>() as u64)?;
     let line = line(input)?;
+    spend(left, line.len() as u64)?;
     let Some((kind, rest)) = line.split_at_checked(1) else {
         return Err(invalid("a reply is an empty line"));
     };
@@ -92,18 +105,14 @@ fn read_nested(input: &mut impl BufRead, bulk_bytes_max: u64, depth: usize) -> i
             -1 => ReceivedReply::Nil,
             length => {
                 let length = u64::try_from(length).map_err(|_| invalid("a length is negative"))?;
-                if length > bulk_bytes_max {
-                    return Err(invalid(format!(
-                        "a string of {length} bytes, where at most {bulk_bytes_max} are expected"
-                    )));
-                }
+                spend(left, length)?;
                 ReceivedReply::Bulk(read_bulk(input, length)?)
             }
         },
         "*" => match number(rest)? {
             -1 => ReceivedReply::Nil,
             count if (0..=ELEMENTS_MAX).contains(&count) && depth > 0 => {
-                let elements = (0..count).map(|_| read_nested(input, bulk_bytes_max, depth - 1));
+                let elements = (0..count).map(|_| read_nested(input, left, depth - 1));
                 ReceivedReply::Array(elements.collect::<io::Result<_>>()?)
             }
             count => return Err(invalid(format!("an array of {count}"))),
@@ -158,7 +167,7 @@ mod tests {
     use super::*;
 
     fn read(bytes: &[u8]) -> io::Result<ReceivedReply> {
-        read_reply(&mut { bytes }, 100)
+        read_reply(&mut { bytes }, 400)
     }
 
     #[test]
@@ -193,7 +202,8 @@ mod tests {
         for bytes in [
             &b"\r\n"[..],
             b"?\r\n",
-            b"$101\r\n",
+            b"$401\r\n",
+            b"*2\r\n$350\r\n",
             b"$-2\r\n",
             b"$x\r\n",
             b"$1\r\nabc\r\n",

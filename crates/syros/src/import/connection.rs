@@ -16,8 +16,8 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 /// latest; what a server has in one value may take its time.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// Longest string of a reply that is read as a whole.
-const REPLY_BYTES_MAX: u64 = 64 << 20;
+/// Most memory for a reply that is read as a whole: what SCAN answers has keys of any length.
+const REPLY_BYTES_MAX: u64 = 1 << 30;
 
 /// Memory for what has been received.
 const READ_BYTES: usize = 256 << 10;

@@ -1,8 +1,11 @@
 //! From a server, as its replica: its file first, then every update, until somebody ends it.
 
 use std::io::{BufRead as _, BufReader};
+use std::path::PathBuf;
 use std::process::ExitCode;
-use std::sync::mpsc::{Receiver, channel};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::{Duration, Instant};
 
 use syros_rdb::Place;
@@ -13,12 +16,12 @@ use super::address::Server;
 use super::connection::Login;
 use super::from_file::CheckedFile;
 use super::loader::no_database;
-use super::replication::Replication;
+use super::replication::{Replication, spool_in};
 use super::target::{Existing, Target};
 use super::{Options, loader};
 
-/// Longest string in an update: Redis's own limit.
-const STRING_BYTES_MAX: u64 = 512 << 20;
+/// Most memory for an update: Redis takes as much from one client.
+const UPDATE_BYTES_MAX: u64 = 1 << 30;
 
 /// How often it is told how far the cluster is behind.
 const INTERVAL: Duration = Duration::from_secs(2);
@@ -35,16 +38,17 @@ pub(super) fn import(
     if server.database.is_some() {
         return Err("--follow imports all databases: a replica gets all of them".to_owned());
     }
-    let (sender, ended) = channel();
-    syros_cli::signals::forward(sender)?;
     // Before the server works for it.
     let target = options.target()?;
     let login = Login { user: server.user.clone(), password, credentials: None };
-    let spool = options.spool.clone().unwrap_or_else(std::env::temp_dir);
-    let replication = Replication::begin(&server.address, &login, &spool)?;
+    let spool = spool_in(&options.spool.clone().unwrap_or_else(std::env::temp_dir));
+    let (sender, ended) = channel();
+    let follows = watch(sender, spool.clone())?;
+    let replication = Replication::begin(&server.address, &login, spool)?;
     let path = replication.file();
     let target = CheckedFile::check(options, &path)?.send(loader(options, target))?;
     replication.remove_file();
+    follows.store(true, Ordering::Release);
     let follower = Follower {
         input: BufReader::new(replication),
         target,
@@ -57,6 +61,28 @@ pub(super) fn import(
     let updates = follower.run(&ended, &server.address)?;
     println!("followed {updates} updates; the cluster has all that had come when this was ended");
     Ok(ExitCode::SUCCESS)
+}
+
+/// Watches signals. What is returned says whether they end the following; until then they end the program, and nothing stays of
+/// what has been received.
+fn watch(sender: Sender<i32>, spool: PathBuf) -> Result<Arc<AtomicBool>, String> {
+    /// What shells add to the number of the signal that has ended a program.
+    const ENDED_BY_SIGNAL: i32 = 128;
+    let follows = Arc::new(AtomicBool::new(false));
+    let is_following = Arc::clone(&follows);
+    syros_cli::signals::watch(move |signal| {
+        if is_following.load(Ordering::Acquire) {
+            // Nobody listens any more: the program is about to end anyway.
+            let _ = sender.send(signal);
+            return;
+        }
+        let _ = std::fs::remove_dir_all(&spool);
+        eprintln!(
+            "syros: ended before the cluster had everything: run the command again, with --replace or an empty cluster"
+        );
+        std::process::exit(ENDED_BY_SIGNAL + signal);
+    })?;
+    Ok(follows)
 }
 
 /// Repeats updates in the cluster.
@@ -174,7 +200,7 @@ impl Follower {
         while self.input.fill_buf().map_err(|error| error.to_string())?.first() == Some(&b'\n') {
             self.input.consume(1);
         }
-        let reply = read_reply(&mut self.input, STRING_BYTES_MAX);
+        let reply = read_reply(&mut self.input, UPDATE_BYTES_MAX);
         let ReceivedReply::Array(words) = reply.map_err(|error| error.to_string())? else {
             return Err("the server sends something that is no update".to_owned());
         };

@@ -32,14 +32,18 @@ const PAUSE: Duration = Duration::from_millis(20);
 /// So many bytes are taken at a time.
 const STEP_BYTES: usize = 256 << 10;
 
+/// The directory for what is received, which is made below this one.
+pub(super) fn spool_in(parent: &Path) -> PathBuf {
+    parent.join(format!("syros-import-{}", std::process::id()))
+}
+
 /// Files that are gone with this.
 struct Spool {
     directory: PathBuf,
 }
 
 impl Spool {
-    fn create(parent: &Path) -> Result<Self, String> {
-        let directory = parent.join(format!("syros-import-{}", std::process::id()));
+    fn create(directory: PathBuf) -> Result<Self, String> {
         let mut builder = fs::DirBuilder::new();
         std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
         builder
@@ -93,7 +97,7 @@ pub(super) struct Replication {
 
 impl Replication {
     /// Becomes a replica, and waits until all of the file is here. What follows is taken from then on.
-    pub(super) fn begin(address: &str, login: &Login, parent: &Path) -> Result<Self, String> {
+    pub(super) fn begin(address: &str, login: &Login, spool: PathBuf) -> Result<Self, String> {
         let failed = |error: Error| format!("{address}: {error}");
         let mut connection = Connection::open(address, login)?;
         // It may say that it cannot be told; it sends the same.
@@ -105,7 +109,7 @@ impl Replication {
         };
         let offset =
             offset.ok_or_else(|| format!("{address} takes no replica in the way of Redis 2.8 and later"))?;
-        let spool = Spool::create(parent)?;
+        let spool = Spool::create(spool)?;
         let (mut file, updates) = (spool.create_file("dump.rdb")?, spool.create_file("updates")?);
         let length = length_of_file(&mut connection).map_err(failed)?;
         copy(&mut connection, length, &mut file).map_err(failed)?;

@@ -82,8 +82,11 @@ pub(super) struct Target {
     sent_bytes: usize,
     /// Commands that have not been written yet.
     unwritten: Vec<u8>,
-    /// Commands to be tried again.
+    /// Commands to be tried again, and what the last of them was answered.
     again: Vec<Sent>,
+    refusal: String,
+    /// There has been a connection: one that is lost is waited for.
+    was_connected: bool,
     /// When a command was executed last.
     progressed: Instant,
     outcome: Outcome,
@@ -101,6 +104,8 @@ impl Target {
             sent_bytes: 0,
             unwritten: Vec::new(),
             again: Vec::new(),
+            refusal: String::new(),
+            was_connected: false,
             progressed: Instant::now(),
             outcome: Outcome::default(),
         }
@@ -172,7 +177,7 @@ impl Target {
         if self.sent_bytes > WINDOW_BYTES || self.sent.len() > WINDOW_COMMANDS {
             self.settle_to(WINDOW_BYTES / 2, WINDOW_COMMANDS / 2)?;
         }
-        Ok(())
+        if self.again.is_empty() { Ok(()) } else { self.drain() }
     }
 
     /// Puts a command behind those that are under way.
@@ -216,6 +221,8 @@ impl Target {
             if self.again.is_empty() {
                 return Ok(());
             }
+            let refusal = std::mem::take(&mut self.refusal);
+            self.wait(&refusal)?;
             for sent in std::mem::take(&mut self.again) {
                 self.queue(sent)?;
             }
@@ -253,7 +260,8 @@ impl Target {
         };
         if is_temporary(&error) && sent.kind == Kind::Free {
             self.again.push(sent);
-            return self.wait(&error);
+            self.refusal = error;
+            return Ok(());
         }
         if sent.kind != Kind::Free || is_fatal(&error) {
             return Err(format!("{} in the cluster: {error}", name(&sent.place)));
@@ -305,14 +313,17 @@ impl Target {
         while self.connection.is_none() {
             was_there = false;
             match Connection::open(&self.addresses[self.next], &self.login) {
-                Ok(connection) => (self.connection, self.database) = (Some(connection), 0),
+                Ok(connection) => {
+                    (self.connection, self.database) = (Some(connection), 0);
+                    self.was_connected = true;
+                }
                 Err(problem) => {
                     self.next = (self.next + 1) % self.addresses.len();
-                    // The first time around there is no reason to wait.
-                    if self.sent.is_empty() && self.next == 0 && self.outcome.failures.is_empty() {
+                    if self.was_connected {
+                        self.wait(&problem)?;
+                    } else if self.next == 0 {
                         return Err(problem);
                     }
-                    self.wait(&problem)?;
                 }
             }
         }

@@ -110,6 +110,8 @@ fn value(client: &mut Client, key: &[u8]) -> String {
             format!("{pairs:?}")
         }
         "stream" => stream(client, key),
+        // It has gone since somebody saw it.
+        "none" => return String::new(),
         other => panic!("a key has type {other}"),
     };
     format!("{kind}, expires {}: {}", client.ask(&[b"PEXPIRETIME", key]), short(text))

@@ -9,6 +9,7 @@ use std::process::ExitCode;
 use syros_commands::rdb;
 use syros_rdb::{FileSummary, Item, Piece, Place, RdbError, read_file};
 use syros_types::Database;
+use syros_types::limits::KEY_BYTES_MAX;
 
 use super::account::{Account, name};
 use super::loader::{EXPANSION_MAX, Loader, no_database, now_ms};
@@ -45,13 +46,16 @@ impl Problem {
 
 /// Imports a file.
 pub(super) fn import(options: &Options, path: &Path) -> Result<ExitCode, String> {
-    let checked = CheckedFile::check(options, path)?;
-    let target = options.target()?;
     if options.dry_run {
+        let checked = CheckedFile::check(options, path)?;
+        options.target()?;
         print!("{}", checked.survey.account.text("nothing was written; to be imported:"));
         return Ok(ExitCode::SUCCESS);
     }
-    checked.send(loader(options, target)).map(|_| ExitCode::SUCCESS)
+    // A cluster that refuses says so before the file is read, which may take long; and a file that is not there, before that.
+    open(path).map_err(|problem| problem.of(path))?;
+    let target = options.target()?;
+    CheckedFile::check(options, path)?.send(loader(options, target)).map(|_| ExitCode::SUCCESS)
 }
 
 /// A file in which everything has been looked at.
@@ -115,14 +119,20 @@ fn read(
     what: Option<&'static str>,
     take: impl FnMut(Item<'_>) -> Result<(), Problem>,
 ) -> Result<FileSummary, Problem> {
+    let (file, bytes) = open(path)?;
+    let progress = what.map(|what| Progress::new(what, bytes));
+    read_file(Counted { input: file, bytes: 0, progress }, take)
+}
+
+/// Opens the file; how many bytes it has.
+fn open(path: &Path) -> Result<(File, u64), Problem> {
     let text = |error: std::io::Error| Problem::Text(format!("cannot read {}: {error}", path.display()));
     let file = File::open(path).map_err(text)?;
     let metadata = file.metadata().map_err(text)?;
-    if !metadata.is_file() {
-        return Err(Problem::Text(format!("{} is not a file, and it has to be read twice", path.display())));
+    if metadata.is_file() {
+        return Ok((file, metadata.len()));
     }
-    let progress = what.map(|what| Progress::new(what, metadata.len()));
-    read_file(Counted { input: file, bytes: 0, progress }, take)
+    Err(Problem::Text(format!("{} is not a file, and it has to be read twice", path.display())))
 }
 
 /// Reads the file again, which has not changed since.
@@ -208,7 +218,10 @@ impl Survey {
             return Err(Problem::InFile(format!("more than {REFUSED_MAX} keys cannot be imported")));
         }
         self.account.refused.add(place, problem);
-        self.left_out.insert(identity(place));
+        // Of a key with a longer name there are no pieces.
+        if place.key.len() <= KEY_BYTES_MAX {
+            self.left_out.insert(identity(place));
+        }
         Ok(())
     }
 }

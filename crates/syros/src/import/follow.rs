@@ -8,7 +8,6 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::{Duration, Instant};
 
-use syros_rdb::Place;
 use syros_resp::{ReceivedReply, read_reply};
 use syros_types::Database;
 
@@ -16,12 +15,20 @@ use super::address::Server;
 use super::connection::Login;
 use super::from_file::CheckedFile;
 use super::loader::no_database;
+use super::repeater::{Repeater, Update};
 use super::replication::{Replication, spool_in};
-use super::target::{Existing, Target};
+use super::target::Existing;
 use super::{Options, loader};
 
 /// Most memory for an update: Redis takes as much from one client.
 const UPDATE_BYTES_MAX: u64 = 1 << 30;
+
+/// Updates go to the cluster when there are so many, or so many bytes of them: a transaction that takes long holds up others.
+const UPDATES_AT_A_TIME: usize = 256;
+const BYTES_AT_A_TIME: usize = 1 << 20;
+
+/// A transaction of the server stays one, up to so many bytes.
+const TRANSACTION_BYTES: usize = 8 << 20;
 
 /// How often it is told how far the cluster is behind.
 const INTERVAL: Duration = Duration::from_secs(2);
@@ -51,7 +58,10 @@ pub(super) fn import(
     follows.store(true, Ordering::Release);
     let follower = Follower {
         input: BufReader::new(replication),
-        target,
+        repeater: Repeater::begin(target)?,
+        collected: Vec::new(),
+        collected_bytes: 0,
+        is_in_transaction: false,
         is_alone: options.existing() == Existing::None,
         database: 0,
         updates: 0,
@@ -88,7 +98,12 @@ fn watch(sender: Sender<i32>, spool: PathBuf) -> Result<Arc<AtomicBool>, String>
 /// Repeats updates in the cluster.
 struct Follower {
     input: BufReader<Replication>,
-    target: Target,
+    repeater: Repeater,
+    /// Updates that have been read, and the cluster does not have.
+    collected: Vec<Update>,
+    collected_bytes: usize,
+    /// They end in the middle of a transaction.
+    is_in_transaction: bool,
     /// The cluster had no keys of its own.
     is_alone: bool,
     /// The database that updates are of.
@@ -109,6 +124,7 @@ impl Follower {
             }
             if end.is_some_and(|end| self.read_up_to() >= end) {
                 self.settle()?;
+                self.repeater.end()?;
                 return Ok(self.updates);
             }
             if self.input.buffer().is_empty() && self.input.get_ref().behind() == 0 {
@@ -126,9 +142,10 @@ impl Follower {
         replication.taken() - replication.behind() - self.input.buffer().len() as u64
     }
 
-    /// Waits until the cluster has everything that was read.
+    /// Sees to it that the cluster has everything that was read.
     fn settle(&mut self) -> Result<(), String> {
-        self.target.drain()?;
+        self.collected_bytes = 0;
+        self.repeater.execute(&std::mem::take(&mut self.collected))?;
         let repeated = self.read_up_to();
         self.input.get_ref().repeated(repeated);
         Ok(())
@@ -136,7 +153,9 @@ impl Follower {
 
     /// Nothing has come: everything that has is put in place, and what comes next is waited for.
     fn wait(&mut self, address: &str) -> Result<(), String> {
-        self.settle()?;
+        if !self.is_in_transaction {
+            self.settle()?;
+        }
         if !self.was_in_step {
             self.was_in_step = true;
             eprintln!(
@@ -145,6 +164,7 @@ impl Follower {
             );
         }
         if let Some(problem) = self.input.get_ref().failure() {
+            self.repeater.end()?;
             return Err(format!("{problem}; the cluster has what came until then"));
         }
         std::thread::sleep(PAUSE);
@@ -168,6 +188,8 @@ impl Follower {
                 let number = words.get(1).and_then(|word| str::from_utf8(word).ok()?.parse().ok());
                 self.database = number.ok_or("SELECT without a number")?;
             }
+            b"MULTI" => self.is_in_transaction = true,
+            b"EXEC" => self.is_in_transaction = false,
             // What servers tell each other, and messages to subscribers.
             b"PING" | b"REPLCONF" | b"PUBLISH" | b"SPUBLISH" => {}
             b"FLUSHALL" | b"FLUSHDB" | b"SWAPDB" if !self.is_alone => {
@@ -185,13 +207,13 @@ impl Follower {
                     ));
                 }
                 self.updates += 1;
-                // For most commands the key.
-                let key = words.get(1).unwrap_or(&name).clone();
-                let place = Place { database: self.database, key, expiry_ms: None };
-                self.target.submit_ordered(place, &words)?;
+                self.collected_bytes += words.iter().map(Vec::len).sum::<usize>();
+                self.collected.push(Update { database: self.database, words });
             }
         }
-        Ok(())
+        let is_much = self.collected.len() >= UPDATES_AT_A_TIME || self.collected_bytes >= BYTES_AT_A_TIME;
+        let is_too_much = self.collected_bytes >= TRANSACTION_BYTES;
+        if is_much && !self.is_in_transaction || is_too_much { self.settle() } else { Ok(()) }
     }
 
     /// The words of the next update.

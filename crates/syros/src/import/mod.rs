@@ -7,6 +7,7 @@ mod follow;
 mod from_file;
 mod from_server;
 mod loader;
+mod repeater;
 mod replication;
 mod target;
 

@@ -155,6 +155,33 @@ impl Target {
         Ok(connection.send(bytes).and_then(|()| connection.reply()))
     }
 
+    /// Patience with the cluster begins anew.
+    pub(super) fn begin_patience(&mut self) {
+        self.progressed = Instant::now();
+    }
+
+    /// Commands behind each other, of which the first one chooses database 0 if nothing else has, and their replies. The second
+    /// error says how the connection was lost, with whatever was done on it.
+    pub(super) fn converse(
+        &mut self,
+        commands: &[Vec<Vec<u8>>],
+    ) -> Result<Result<Vec<ReceivedReply>, String>, String> {
+        self.connected()?;
+        let Some(connection) = &mut self.connection else { return Err("there is no connection".to_owned()) };
+        let mut bytes = Vec::new();
+        commands.iter().for_each(|words| put_command(&mut bytes, words));
+        let replies =
+            connection.send(&bytes).and_then(|()| commands.iter().map(|_| connection.reply()).collect());
+        self.database = 0;
+        match replies {
+            Ok(replies) => Ok(Ok(replies)),
+            Err(error) => {
+                self.lost(&error)?;
+                Ok(Err(error.to_string()))
+            }
+        }
+    }
+
     /// Sends a command that may be executed twice, and in whatever order with others.
     pub(super) fn submit(&mut self, place: Place, words: &[impl AsRef<[u8]>]) -> Result<(), String> {
         self.submit_as(Kind::Free, place, words)
@@ -272,7 +299,7 @@ impl Target {
     }
 
     /// Waits, unless that has taken too long.
-    fn wait(&mut self, why: &str) -> Result<(), String> {
+    pub(super) fn wait(&mut self, why: &str) -> Result<(), String> {
         if self.progressed.elapsed() > PATIENCE {
             return Err(format!("the cluster has taken nothing for {} s: {why}", PATIENCE.as_secs()));
         }
@@ -347,8 +374,10 @@ fn select(database: u8) -> Vec<u8> {
 }
 
 /// True if the command may be tried again: it was not executed, or may have been, and the cluster is between leaders.
-fn is_temporary(error: &str) -> bool {
-    ["TRYAGAIN", "NOQUORUM", "LOADING", "UNKNOWN"].iter().any(|code| error.starts_with(code))
+pub(super) fn is_temporary(error: &str) -> bool {
+    ["TRYAGAIN", "NOQUORUM", "LOADING", "UNKNOWN", "TIMEOUT", "OVERLOADED"]
+        .iter()
+        .any(|code| error.starts_with(code))
 }
 
 /// True if nothing else will be executed, either.

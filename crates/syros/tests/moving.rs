@@ -16,7 +16,7 @@ use std::net::{Ipv4Addr, TcpStream};
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::{Output, Stdio};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use syros_resp::ReceivedReply::{self, Array, Bulk, Integer};
 
 /// A client of either server, which reads whole replies.
@@ -156,7 +156,11 @@ fn state(port: u16) -> BTreeMap<String, String> {
         }
     }
     client.tell("SELECT 0");
-    all.insert("libraries".to_owned(), format!("{:?}", client.tell("FUNCTION LIST WITHCODE")));
+    let libraries = client.list(&[b"FUNCTION", b"LIST", b"WITHCODE"]);
+    let mut libraries: Vec<_> = libraries.iter().map(|library| format!("{library:?}")).collect();
+    // Servers list them in whatever order.
+    libraries.sort();
+    all.insert("libraries".to_owned(), libraries.concat());
     all
 }
 
@@ -485,7 +489,16 @@ fn a_cluster_follows_a_server_until_it_is_in_step_though_its_leader_is_killed() 
     // What it reads is in a file as long as it runs.
     assert_eq!(fs::read_dir(&scratch.0).unwrap().count(), 3);
     let expected = state(port);
-    wait_for("the same in the cluster", || (state(dev.port) == expected).then_some(()));
+    let deadline = Instant::now() + Duration::from_secs(30);
+    while state(dev.port) != expected && Instant::now() < deadline {
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    if state(dev.port) != expected {
+        // What it says tells more than the difference.
+        kill(process.id().try_into().unwrap(), Signal::INT);
+        eprintln!("{}", text(&process.wait_with_output().unwrap()));
+        return compare(&state(dev.port), &expected);
+    }
     let replicas = client.ask(&[b"INFO", b"replication"]).to_string();
     assert!(replicas.contains("connected_slaves:1"), "{replicas}");
     kill(process.id().try_into().unwrap(), Signal::INT);

@@ -81,70 +81,88 @@ impl Repeater {
     }
 
     fn attempt(&mut self, updates: &[Update]) -> Result<Attempt, String> {
-        let (before, after) = (self.done.to_string().into_bytes(), (self.done + 1).to_string().into_bytes());
-        let words = |words: &[&[u8]]| words.iter().map(|word| word.to_vec()).collect::<Vec<_>>();
-        let look =
-            [words(&[b"SELECT", b"0"]), words(&[b"WATCH", &self.marker]), words(&[b"GET", &self.marker])];
-        let found = match self.target.converse(&look)? {
-            Ok(mut replies) => replies.pop(),
-            Err(lost) => return Ok(Attempt::Again(lost)),
-        };
-        match found {
-            Some(ReceivedReply::Bulk(number)) if number == before => {}
-            Some(ReceivedReply::Bulk(number)) if number == after => return Ok(Attempt::Done),
-            Some(ReceivedReply::Error(error)) if is_temporary(&error) => return Ok(Attempt::Again(error)),
-            other => {
-                let marker = self.marker.escape_ascii();
-                return Err(format!(
-                    "somebody else has changed the key {marker}, which notes how far the cluster is: {other:?}"
-                ));
-            }
+        if let Some(known) = self.look()? {
+            return Ok(known);
         }
-        let mut all = vec![words(&[b"MULTI"])];
-        let mut database = 0;
-        for update in updates {
-            if update.database != database {
-                database = update.database;
-                all.push(words(&[b"SELECT", database.to_string().as_bytes()]));
-            }
-            all.push(update.words.clone());
-        }
-        all.extend([words(&[b"SELECT", b"0"]), words(&[b"SET", &self.marker, &after]), words(&[b"EXEC"])]);
-        let mut replies = match self.target.converse(&all)? {
+        let commands = self.transaction(updates);
+        let mut replies = match self.target.converse(&commands)? {
             Ok(replies) => replies,
             Err(lost) => return Ok(Attempt::Again(lost)),
         };
-        let executed = replies.pop();
-        let unqueued = replies
-            .into_iter()
-            .find_map(|reply| if let ReceivedReply::Error(error) = reply { Some(error) } else { None });
-        match executed {
-            Some(ReceivedReply::Array(replies)) => {
-                // What MULTI answers is not among them.
-                let named = replies.iter().zip(&all[1..]).find_map(|(reply, words)| match reply {
-                    ReceivedReply::Error(error) => Some((error, words)),
-                    _ => None,
-                });
-                match named {
-                    Some((error, words)) => {
-                        Err(format!("the cluster refuses an update, {}: {error}", shown(words)))
-                    }
-                    None => Ok(Attempt::Done),
-                }
-            }
+        match replies.pop() {
+            // What MULTI answers is not among them.
+            Some(ReceivedReply::Array(replies)) => check(&replies, &commands[1..]).map(|()| Attempt::Done),
             Some(ReceivedReply::Nil) => Ok(Attempt::Again("its updates were late".to_owned())),
             Some(ReceivedReply::Error(error)) => {
-                let why = unqueued.unwrap_or(error);
+                // What was not queued says more than EXEC.
+                let why = replies.into_iter().find_map(error_of).unwrap_or(error);
                 Ok(if is_temporary(&why) { Attempt::Again(why) } else { Attempt::Refused(why) })
             }
             other => Err(format!("the cluster answers a transaction with {other:?}")),
         }
     }
 
+    /// Watches the marker, and looks at it; `None` if it has the number of the transaction before.
+    fn look(&mut self) -> Result<Option<Attempt>, String> {
+        let commands =
+            [words(&[b"SELECT", b"0"]), words(&[b"WATCH", &self.marker]), words(&[b"GET", &self.marker])];
+        let found = match self.target.converse(&commands)? {
+            Ok(mut replies) => replies.pop(),
+            Err(lost) => return Ok(Some(Attempt::Again(lost))),
+        };
+        match found {
+            Some(ReceivedReply::Bulk(number)) if number == digits(self.done) => Ok(None),
+            Some(ReceivedReply::Bulk(number)) if number == digits(self.done + 1) => Ok(Some(Attempt::Done)),
+            Some(ReceivedReply::Error(error)) if is_temporary(&error) => Ok(Some(Attempt::Again(error))),
+            other => Err(format!(
+                "somebody else has changed the key {}, which notes how far the cluster is: {other:?}",
+                self.marker.escape_ascii()
+            )),
+        }
+    }
+
+    /// The commands of a transaction with these updates.
+    fn transaction(&self, updates: &[Update]) -> Vec<Vec<Vec<u8>>> {
+        let mut commands = vec![words(&[b"MULTI"])];
+        let mut database = 0;
+        for update in updates {
+            if update.database != database {
+                database = update.database;
+                commands.push(words(&[b"SELECT", database.to_string().as_bytes()]));
+            }
+            commands.push(update.words.clone());
+        }
+        let marked = words(&[b"SET", &self.marker, &digits(self.done + 1)]);
+        commands.extend([words(&[b"SELECT", b"0"]), marked, words(&[b"EXEC"])]);
+        commands
+    }
+
     /// Nothing follows: the marker goes.
     pub(super) fn end(&mut self) -> Result<(), String> {
         self.target.ask(0, &[b"DEL", &self.marker]).map(drop)
     }
+}
+
+/// An error if one of these commands has failed.
+fn check(replies: &[ReceivedReply], commands: &[Vec<Vec<u8>>]) -> Result<(), String> {
+    for (reply, words) in replies.iter().zip(commands) {
+        if let ReceivedReply::Error(error) = reply {
+            return Err(format!("the cluster refuses an update, {}: {error}", shown(words)));
+        }
+    }
+    Ok(())
+}
+
+fn error_of(reply: ReceivedReply) -> Option<String> {
+    if let ReceivedReply::Error(error) = reply { Some(error) } else { None }
+}
+
+fn words(words: &[&[u8]]) -> Vec<Vec<u8>> {
+    words.iter().map(|word| word.to_vec()).collect()
+}
+
+fn digits(number: u64) -> Vec<u8> {
+    number.to_string().into_bytes()
 }
 
 fn name(update: &Update) -> String {

@@ -55,19 +55,16 @@ use messages::Messages;
 use no_ops::NoOps;
 use reply_room::{ReplyRoom, long_reply, needed};
 use requests::Requests;
-use syros_commands::acl::Users;
-use syros_commands::{Generation, Reply, may_be_no_op};
+use syros_commands::{Generation, may_be_no_op};
 use syros_protocol::client::{Action, Client, Config, Event, Outcome, Token};
 use syros_protocol::message::{Body, Message};
 #[cfg(feature = "planted-bugs")]
 use syros_protocol::replica::PlantedBug;
 use syros_resp::{Completion, Connection, DebugAccess, Identity, Shared, Submission, Unavailable};
-use syros_types::{
-    Class, Footprint, Instant, Now, OpNumber, ReadPolicy, ReplicaId, ReplicaSet, SubscriptionKind, mix,
-};
+use syros_types::{Class, Footprint, Instant, Now, OpNumber, ReadPolicy, ReplicaId, ReplicaSet, mix};
 use syros_wire::FrontEndMessage;
 use tracking::Tracking;
-use users::{Looked, UserWatch, Withheld};
+use users::{UserWatch, Withheld};
 use waits::{Resubmission, WaitEnd, Waits};
 
 use crate::evictions::{Eviction, Evictions};
@@ -799,102 +796,6 @@ impl RedisFrontEnd {
             connection.wait_for_room(&mut group.room, waiter.address, 0, false);
         }
         false
-    }
-
-    // ---- Users.
-
-    /// From now on the users are read from the group, and clients wait until they are known. If they have never been changed, the
-    /// default user is changed by these rules first. Protected: while the default user needs no password, only clients on the
-    /// same machine are served.
-    pub fn require_users(&mut self, now: Now, first_rules: Vec<Vec<u8>>, is_protected: bool) {
-        self.shared.forget_users();
-        self.shared.set_patient(true);
-        self.shared.set_protected(is_protected);
-        self.users.begin(now.instant, first_rules);
-    }
-
-    /// Reads the users if it is time for that.
-    fn look_at_users(&mut self, now: Now) {
-        if now.instant < self.users.deadline() {
-            return;
-        }
-        let known = self.shared.known_users();
-        let Some(errand) = self.users.next_errand(now.instant, known.as_ref()) else { return };
-        if self.group.knows(&errand.body) {
-            self.run_errand(now, errand);
-        } else {
-            // A member of an earlier build is connected, which knows of no users: there have been none.
-            let reply = Reply::Bulk(Users::default().encode());
-            let mut untouched = Vec::new();
-            reply.encode(&mut untouched);
-            self.on_users(now, &Outcome::Reply(untouched.into()));
-        }
-    }
-
-    /// The users have been read, or that has failed.
-    fn on_users(&mut self, now: Now, outcome: &Outcome) {
-        let looked = self.users.on_looked(now.instant, outcome);
-        let is_news = match looked {
-            Looked::Nothing => {
-                // Commands have waited for it as long as for an answer of their own.
-                if matches!(outcome, Outcome::TimedOut | Outcome::NoQuorum) {
-                    self.shared.set_patient(false);
-                    self.end_waiting_for_users();
-                }
-                return;
-            }
-            Looked::Same => false,
-            Looked::Users(users) if self.users.is_first_change_due(&users) => {
-                let errand = self.users.first_change();
-                if self.group.knows(&errand.body) {
-                    return self.run_errand(now, errand);
-                }
-                self.users.on_changed(now.instant);
-                return;
-            }
-            Looked::Users(users) => self.shared.learn_users(users),
-        };
-        let released = self.users.released();
-        let asking: Vec<u64> = released.iter().map(|reply| reply.from.0).collect();
-        for reply in released {
-            self.deliver(now, reply);
-        }
-        if is_news {
-            self.end_connections_of_users(&asking);
-        }
-    }
-
-    /// Nobody tells who the users are: commands that have waited for them are refused.
-    fn end_waiting_for_users(&mut self) {
-        for place in 0..self.connections.places() {
-            let Some((address, connection)) = self.connections.at_mut(place) else { continue };
-            if connection.redis.end_waiting_for_users() {
-                self.mark_answered(address);
-            }
-        }
-    }
-
-    /// Ends the connections whose user has been removed, and those that subscribe to what their user may not hear any more.
-    /// Those that `asked` for the change get the reply first.
-    fn end_connections_of_users(&mut self, asked: &[u64]) {
-        for place in 0..self.connections.places() {
-            let Some((address, connection)) = self.connections.at_mut(place) else { continue };
-            let redis = &mut connection.redis;
-            let has_waited = redis.end_waiting_for_users();
-            let is_removed = redis.on_users(asked.contains(&address));
-            let hears = |(kind, name): (SubscriptionKind, Body), redis: &mut Connection| {
-                redis.may_hear(&name, kind == SubscriptionKind::Pattern)
-            };
-            let is_deaf = !is_removed
-                && redis.is_restricted_subscriber()
-                && !self.messages.names_of(address).all(|name| hears(name, redis));
-            if is_deaf {
-                redis.cut_off();
-            }
-            if is_removed || is_deaf || has_waited {
-                self.mark_answered(address);
-            }
-        }
     }
 
     // ---- Time, and the end.

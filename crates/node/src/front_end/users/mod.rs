@@ -18,9 +18,10 @@ use syros_commands::families::{UserLook, UserQuestion, UserSet};
 use syros_commands::{Arguments, Operation, Reply, describe, operations};
 use syros_protocol::client::Outcome;
 use syros_protocol::message::Body;
-use syros_resp::{Completion, Submission};
-use syros_types::{Class, Footprint, Instant};
+use syros_resp::{Completion, Connection, Submission};
+use syros_types::{Class, Footprint, Instant, Now, SubscriptionKind};
 
+use super::RedisFrontEnd;
 use super::errand::{Errand, ErrandKind};
 
 /// How often the users are read. Ten reads a second are a thousandth of what a node does, and a tenth of a second is less than
@@ -178,105 +179,101 @@ fn errand(operation: &Operation<'_>) -> Errand {
     Errand { kind, body: Body::from(body), class, footprint }
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use syros_commands::acl::UserChange;
-
-    const START: Instant = Instant(1_000_000);
-
-    fn changed() -> Users {
-        let mut users = Users::default();
-        users.set(b"u", &[b"on"], UserChange::Always).unwrap();
-        users
+impl RedisFrontEnd {
+    /// From now on the users are read from the group, and clients wait until they are known. If they have never been changed, the
+    /// default user is changed by these rules first. Protected: while the default user needs no password, only clients on the
+    /// same machine are served.
+    pub fn require_users(&mut self, now: Now, first_rules: Vec<Vec<u8>>, is_protected: bool) {
+        self.shared.forget_users();
+        self.shared.set_patient(true);
+        self.shared.set_protected(is_protected);
+        self.users.begin(now.instant, first_rules);
     }
 
-    fn answer(reply: &Reply) -> Outcome {
-        let mut encoded = Vec::new();
-        reply.encode(&mut encoded);
-        Outcome::Reply(encoded.into())
-    }
-
-    fn submission(words: &[&[u8]]) -> Submission {
-        let Ok(syros_commands::Parsed::Data(operation)) = syros_commands::parse(words) else {
-            panic!("{words:?}")
-        };
-        let mut body = Vec::new();
-        operation.encode(&mut body);
-        let description = describe(&body).unwrap();
-        let (class, footprint) = (description.class, description.footprint);
-        Submission { slot: 4, body: body.into(), class, footprint, read_policy: None, waits: false }
-    }
-
-    fn reply(address: u64) -> Withheld {
-        Withheld { from: (address, 4), since: START, completion: Completion::Done }
-    }
-
-    #[test]
-    fn users_are_read_at_once_and_then_again_and_again() {
-        let mut watch = UserWatch::default();
-        assert!(watch.next_errand(START, None).is_none(), "nobody wants them");
-        watch.begin(START, Vec::new());
-        let errand = watch.next_errand(START, None).expect("they are read");
-        assert_eq!((errand.kind, errand.class), (ErrandKind::Users, Class::Read));
-        assert!(watch.next_errand(START.after(INTERVAL), None).is_none(), "one read at a time");
-        let users = changed();
-        let looked = watch.on_looked(START, &answer(&Reply::Bulk(users.encode())));
-        assert!(matches!(looked, Looked::Users(found) if found == users));
-        assert_eq!(watch.deadline(), START.after(INTERVAL));
-        assert!(watch.next_errand(START, Some(&users)).is_none());
-        let later = START.after(INTERVAL);
-        assert!(watch.next_errand(later, Some(&users)).is_some());
-        assert!(matches!(watch.on_looked(later, &answer(&Reply::Nil)), Looked::Same));
-        for bad in [answer(&Reply::Ok), answer(&Reply::Bulk(b"x".to_vec())), Outcome::NoQuorum] {
-            assert!(matches!(watch.on_looked(later, &bad), Looked::Nothing), "{bad:?}");
-            assert_eq!(watch.deadline(), later.after(INTERVAL));
+    /// Reads the users if it is time for that.
+    pub(super) fn look_at_users(&mut self, now: Now) {
+        if now.instant < self.users.deadline() {
+            return;
+        }
+        let known = self.shared.known_users();
+        let Some(errand) = self.users.next_errand(now.instant, known.as_ref()) else { return };
+        if self.group.knows(&errand.body) {
+            self.run_errand(now, errand);
+        } else {
+            // A member of an earlier build is connected, which knows of no users: there have been none.
+            let reply = Reply::Bulk(Users::default().encode());
+            let mut untouched = Vec::new();
+            reply.encode(&mut untouched);
+            self.on_users(now, &Outcome::Reply(untouched.into()));
         }
     }
 
-    #[test]
-    fn a_reply_to_a_change_waits_for_a_read_that_begins_after_it() {
-        let mut watch = UserWatch::default();
-        watch.begin(START, Vec::new());
-        watch.next_errand(START, None).expect("a read begins");
-        watch.note(1, &submission(&[b"ACL", b"SETUSER", b"u", b"on"]));
-        watch.note(2, &submission(&[b"FLUSHALL"]));
-        watch.note(3, &submission(&[b"ACL", b"DELUSER", b"u"]));
-        assert!(watch.withhold(START, reply(2)).is_some(), "it changes no users");
-        assert!(watch.withhold(START, reply(1)).is_none());
-        assert!(watch.withhold(START, reply(1)).is_some(), "once");
-        // The read that was under way does not count.
-        watch.on_looked(START, &answer(&Reply::Nil));
-        assert!(watch.released().is_empty());
-        watch.next_errand(START, None).expect("the next read begins at once");
-        assert!(watch.withhold(START, reply(3)).is_none());
-        // A read that fails releases nothing.
-        watch.on_looked(START, &Outcome::TimedOut);
-        let later = START.after(INTERVAL);
-        watch.next_errand(later, None).expect("it is tried again");
-        watch.on_looked(later, &answer(&Reply::Bulk(changed().encode())));
-        let released: Vec<u64> = watch.released().iter().map(|reply| reply.from.0).collect();
-        assert_eq!(released, [1, 3]);
-        // What was refused at once has changed nothing.
-        watch.note(1, &submission(&[b"ACL", b"SETUSER", b"u", b"on"]));
-        watch.withdraw((1, 4));
-        assert!(watch.withhold(later, reply(1)).is_some());
-        // Who has gone waits for nothing.
-        watch.note(5, &submission(&[b"ACL", b"SETUSER", b"u", b"on"]));
-        watch.forget(5);
-        assert!(watch.withhold(later, reply(5)).is_some());
+    /// The users have been read, or that has failed.
+    pub(super) fn on_users(&mut self, now: Now, outcome: &Outcome) {
+        let looked = self.users.on_looked(now.instant, outcome);
+        let is_news = match looked {
+            Looked::Nothing => {
+                // Commands have waited for it as long as for an answer of their own.
+                if matches!(outcome, Outcome::TimedOut | Outcome::NoQuorum) {
+                    self.shared.set_patient(false);
+                    self.end_waiting_for_users();
+                }
+                return;
+            }
+            Looked::Same => false,
+            Looked::Users(users) if self.users.is_first_change_due(&users) => {
+                let errand = self.users.first_change();
+                if self.group.knows(&errand.body) {
+                    return self.run_errand(now, errand);
+                }
+                self.users.on_changed(now.instant);
+                return;
+            }
+            Looked::Users(users) => self.shared.learn_users(users),
+        };
+        let released = self.users.released();
+        let asking: Vec<u64> = released.iter().map(|reply| reply.from.0).collect();
+        for reply in released {
+            self.deliver(now, reply);
+        }
+        if is_news {
+            self.end_connections_of_users(&asking);
+        }
     }
 
-    #[test]
-    fn a_new_cluster_gets_its_password_first() {
-        let mut watch = UserWatch::default();
-        watch.begin(START, vec![b"resetpass".to_vec()]);
-        watch.next_errand(START, None).expect("a read begins");
-        watch.on_looked(START, &answer(&Reply::Bulk(Users::default().encode())));
-        assert!(watch.is_first_change_due(&Users::default()) && !watch.is_first_change_due(&changed()));
-        assert_eq!(watch.first_change().kind, ErrandKind::FirstUser);
-        assert_eq!(watch.deadline(), Instant::NEVER);
-        watch.on_changed(START);
-        assert!(watch.next_errand(START, None).is_some());
+    /// Nobody tells who the users are: commands that have waited for them are refused.
+    pub(super) fn end_waiting_for_users(&mut self) {
+        for place in 0..self.connections.places() {
+            let Some((address, connection)) = self.connections.at_mut(place) else { continue };
+            if connection.redis.end_waiting_for_users() {
+                self.mark_answered(address);
+            }
+        }
+    }
+
+    /// Ends the connections whose user has been removed, and those that subscribe to what their user may not hear any more.
+    /// Those that `asked` for the change get the reply first.
+    fn end_connections_of_users(&mut self, asked: &[u64]) {
+        for place in 0..self.connections.places() {
+            let Some((address, connection)) = self.connections.at_mut(place) else { continue };
+            let redis = &mut connection.redis;
+            let has_waited = redis.end_waiting_for_users();
+            let is_removed = redis.on_users(asked.contains(&address));
+            let hears = |(kind, name): (SubscriptionKind, Body), redis: &mut Connection| {
+                redis.may_hear(&name, kind == SubscriptionKind::Pattern)
+            };
+            let is_deaf = !is_removed
+                && redis.is_restricted_subscriber()
+                && !self.messages.names_of(address).all(|name| hears(name, redis));
+            if is_deaf {
+                redis.cut_off();
+            }
+            if is_removed || is_deaf || has_waited {
+                self.mark_answered(address);
+            }
+        }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -34,6 +34,7 @@ impl FrontEnd {
             client_memory: 1 << 30,
             quorum_timeout: Duration::from_secs(1),
             drain_timeout: Duration::from_secs(1),
+            users_valid: syros_node::front_end::USERS_VALID,
             is_gateway: false,
             debug: DebugAccess::Nobody,
         };
@@ -48,7 +49,7 @@ impl FrontEnd {
     fn send(&mut self, address: u64, mut bytes: &[u8]) {
         let context = Context { now: NOW.wall, info: &NoServer, unavailable: None };
         loop {
-            let (connection, _) = self.0.connection_mut(address).unwrap();
+            let (connection, _) = self.0.connection_mut(NOW, address).unwrap();
             let consumed = connection.receive(bytes, &context);
             bytes = &bytes[consumed..];
             if !self.0.on_received(NOW, address) {

@@ -12,4 +12,12 @@ pub enum PlantedBug {
     /// A script of which nobody knows whether it was executed is submitted once more, as is one that was refused for want of
     /// memory.
     UnknownTriedAgain,
+    /// Who has become a user while nobody could tell whether the users had changed stays that user.
+    ProvisionalLoginKept,
+    /// What a script calls is not checked.
+    ScriptOfNobody,
+    /// EXEC executes what was allowed when it was queued.
+    ExecNotChecked,
+    /// The connection of a user that has been removed goes on as that user.
+    RemovedUserGoesOn,
 }

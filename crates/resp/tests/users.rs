@@ -237,6 +237,58 @@ fn commands_wait_until_the_users_are_known() {
 }
 
 #[test]
+fn commands_wait_while_users_are_outdated() {
+    let mut client = Client::new(&[("u", "on >p +@all ~*")]);
+    assert_eq!(client.ask("AUTH u p"), "+OK\r\n");
+    client.shared.set_outdated(true);
+    client.shared.set_patient(true);
+    for line in ["GET k", "AUTH u p", "EXEC", "BLIND DEL k", "PUBLISH c m"] {
+        let words: Vec<&str> = line.split(' ').collect();
+        assert_eq!(client.feed(&request(&words), &CONTEXT), 0, "{line}");
+        assert!(client.connection.end_waiting_for_users());
+    }
+    assert_eq!(client.ask("PING"), "+PONG\r\n");
+    Client::of(&client.shared, LOOPBACK).submitted("READ stale GET k");
+    client.shared.set_patient(false);
+    let refused = "-NOQUORUM the command was not executed: this node cannot reach a majority of the replicas, and does not \
+                   know whether the users have changed\r\n";
+    assert_eq!(client.ask("AUTH u other"), refused, "it may be right by now");
+    assert_eq!(client.ask("PING"), "+PONG\r\n");
+    assert_eq!(client.ask("MULTI"), "+OK\r\n");
+    assert_eq!(client.ask("GET k"), refused);
+    let answer = client.ask("EXEC");
+    assert!(answer.starts_with("-EXECABORT Transaction discarded because of: NOQUORUM"), "{answer}");
+    client.shared.set_outdated(false);
+    client.submitted("SET k v");
+}
+
+#[test]
+fn who_became_a_user_while_users_were_outdated_is_that_only_if_nothing_had_changed() {
+    for has_changed in [false, true] {
+        for line in ["AUTH u p", "PING"] {
+            let shared = Arc::<Shared>::default();
+            let mut client = Client::of(&shared, LOOPBACK);
+            client.learn(&[("u", "on >p +@all ~*")]);
+            shared.set_outdated(true);
+            assert!(client.ask(line).starts_with('+'));
+            if has_changed {
+                client.learn(&[("u", "resetpass >other"), ("default", ">secret")]);
+            }
+            shared.set_outdated(false);
+            assert_eq!(client.connection.on_users(false), has_changed, "{line}");
+            assert_eq!(client.connection.is_finished(), has_changed);
+            if has_changed {
+                continue;
+            }
+            assert_eq!(client.ask("PING"), "+PONG\r\n");
+            // From now on it is that user for good.
+            client.learn(&[("u", "resetpass >other")]);
+            assert_eq!(client.ask("PING"), "+PONG\r\n");
+        }
+    }
+}
+
+#[test]
 fn protected_mode_lets_in_who_has_shown_a_certificate() {
     let shared = Arc::<Shared>::default();
     shared.set_protected(true);

@@ -16,7 +16,7 @@ use std::sync::Arc;
 use syros_commands::Operation;
 use syros_node::NoOpAnswer;
 use syros_node::front_end::{
-    ClientMemory, FrontEndAction, FrontEndSettings, MessagePeer, RedisFrontEnd, Submitted,
+    ClientMemory, FrontEndAction, FrontEndSettings, MessagePeer, RedisFrontEnd, Submitted, USERS_VALID,
 };
 use syros_protocol::client::{Client, Config, Event, Token};
 use syros_protocol::message::{Body, Message, Request};
@@ -151,6 +151,7 @@ impl RedisHost {
             quorum_timeout: Duration::from_nanos(world.quorum_timeout),
             drain_timeout: Duration::from_nanos(world.drain_timeout),
             debug: DebugAccess::Nobody,
+            users_valid: USERS_VALID,
             is_gateway,
         };
         Self {
@@ -369,7 +370,7 @@ impl RedisHost {
                 return;
             }
             let unavailable = self.front_end.unavailable();
-            let Some((redis, _)) = self.front_end.connection_mut(address) else { return };
+            let Some((redis, _)) = self.front_end.connection_mut(now, address) else { return };
             let context = Context { now: now.wall, info: &Silent, unavailable };
             let consumed = redis.receive(&socket.received, &context);
             socket.received.drain(..consumed);

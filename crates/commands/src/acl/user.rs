@@ -36,6 +36,18 @@ impl User {
         }
     }
 
+    /// True if whoever may do something by the user `before` may do it by this one, too. False also where that takes more than
+    /// a look: rules that differ are not compared, unless these allow everything.
+    #[must_use]
+    pub fn takes_nothing_from(&self, before: &Self) -> bool {
+        let has_its_passwords = !before.needs_no_password
+            && before.passwords.iter().all(|password| self.passwords.contains(password));
+        let has_its_rights = self.root == before.root && self.selectors == before.selectors;
+        (self.is_on || !before.is_on)
+            && (self.needs_no_password || has_its_passwords)
+            && (has_its_rights || self.may_do_everything())
+    }
+
     /// The default user of a new cluster, which may do everything and needs no password.
     #[must_use]
     pub fn unrestricted() -> Self {

@@ -123,6 +123,15 @@ impl Users {
         self.iter().map(|user| user.line().len()).sum()
     }
 
+    /// True if whatever somebody may do by the users `before` is allowed by these, too, as far as a look at each user tells.
+    #[must_use]
+    pub fn take_nothing_from(&self, before: &Self) -> bool {
+        before.iter().all(|user| {
+            self.find(&user.name)
+                .is_some_and(|found| found.number == user.number && found.user.takes_nothing_from(&user.user))
+        })
+    }
+
     /// ACL SETUSER: changes a user by rules, or makes one. All rules are applied, or none.
     ///
     /// # Errors

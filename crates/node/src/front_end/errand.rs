@@ -55,6 +55,8 @@ pub(super) enum ErrandKind {
     Evict,
     /// Reading the users.
     Users,
+    /// Reading something that every build knows: whether the leader still leads that does not know what users are.
+    OldLeader,
     /// Changing the users of a new cluster.
     FirstUser,
 }

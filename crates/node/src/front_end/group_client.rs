@@ -149,7 +149,7 @@ impl GroupClient {
         }
         // Who waits for what is pending at the leader asks the leader.
         let policy = match kind {
-            ErrandKind::Settle(_) => Some(ReadPolicy::Leader),
+            ErrandKind::Settle(_) | ErrandKind::OldLeader => Some(ReadPolicy::Leader),
             // However clients' reads are answered, this one is linearizable.
             ErrandKind::Users => Some(ReadPolicy::Auto),
             _ => None,

@@ -40,6 +40,7 @@ pub use no_ops::Attempt;
 pub use reply_room::needs_room;
 use subscribers::Asking;
 pub use subscribers::{LAG_MAX, PUSHED_BYTES_LAG, PUSHED_BYTES_MAX};
+pub use users::USERS_VALID;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -82,6 +83,9 @@ pub struct FrontEndSettings {
     pub drain_timeout: Duration,
     /// Which clients may use DEBUG.
     pub debug: DebugAccess,
+    /// So long after they have been read, the users are known well enough to serve clients. Whoever takes away a right gets
+    /// the reply a little later than that: no front end goes by the right any more.
+    pub users_valid: Duration,
     /// The process has no replica: one of the nodes that it is connected to tells the others of its subscribers.
     pub is_gateway: bool,
 }
@@ -191,9 +195,13 @@ impl RedisFrontEnd {
         // Two lives of a process differ in their seeds, as they must for their sessions.
         let (own_replica, read_policy) = (config.own_replica, config.settings.read_policy);
         let shared = Arc::new(Shared::new(settings.debug));
+        shared.set_reads_stale(read_policy == ReadPolicy::Stale);
         let tracking = Tracking::new(shared.tracking_keys_max());
         #[cfg(feature = "planted-bugs")]
         let tracking = tracking.planted(planted);
+        let users = UserWatch::new(settings.users_valid);
+        #[cfg(feature = "planted-bugs")]
+        let users = users.planted(planted);
         let waits = Waits::new(config.own_replica, mix(config.seed), now.instant);
         #[cfg(feature = "planted-bugs")]
         let waits = waits.planted(planted);
@@ -215,7 +223,7 @@ impl RedisFrontEnd {
             answered: Vec::new(),
             waits,
             no_ops: NoOps::default(),
-            users: UserWatch::default(),
+            users,
             evictions_ended: 0,
             #[cfg(feature = "planted-bugs")]
             planted,
@@ -286,9 +294,10 @@ impl RedisFrontEnd {
         self.connections.get(address).map(|connection| &connection.redis)
     }
 
-    /// As [`connection`](Self::connection), to hand it bytes of its client; then [`on_received`](Self::on_received) is called.
+    /// As [`connection`](Self::connection), to hand it bytes of its client that have been received before `now`; then [`on_received`](Self::on_received) is called.
     /// The client core comes along for INFO.
-    pub fn connection_mut(&mut self, address: u64) -> Option<(&mut Connection, &Client)> {
+    pub fn connection_mut(&mut self, now: Now, address: u64) -> Option<(&mut Connection, &Client)> {
+        self.note_age_of_users(now);
         let connection = self.connections.get_mut(address)?;
         Some((&mut connection.redis, &self.group.client))
     }
@@ -434,7 +443,7 @@ impl RedisFrontEnd {
                 connection.redis.complete(submission.slot, Completion::Reply(nothing.into()));
                 continue;
             }
-            users.note(address, &submission);
+            users.note(address, &submission, &self.shared);
             if tracks {
                 let keeps = (connection.redis.keeps_copies(), *read_policy);
                 Self::note_submission(tracking, address, &submission, keeps);
@@ -637,7 +646,8 @@ impl RedisFrontEnd {
                     _ => self.submit_attempt(now, attempt),
                 }
             }
-            ErrandKind::Users => self.on_users(now, &outcome),
+            ErrandKind::Users => self.on_users_read(now, &outcome),
+            ErrandKind::OldLeader => self.on_old_leader(now, outcome),
             ErrandKind::FirstUser => self.users.on_changed(now.instant),
             // Where keys have not gone, others are chosen as long as memory is short.
             ErrandKind::Evict => self.evictions_ended += 1,
@@ -697,6 +707,10 @@ impl RedisFrontEnd {
             Some(PlantedBug::LockReleasedEarly) => Some(syros_resp::PlantedBug::LockReleasedEarly),
             Some(PlantedBug::DatabaseForgotten) => Some(syros_resp::PlantedBug::DatabaseForgotten),
             Some(PlantedBug::UnknownTriedAgain) => Some(syros_resp::PlantedBug::UnknownTriedAgain),
+            Some(PlantedBug::ProvisionalLoginKept) => Some(syros_resp::PlantedBug::ProvisionalLoginKept),
+            Some(PlantedBug::ScriptOfNobody) => Some(syros_resp::PlantedBug::ScriptOfNobody),
+            Some(PlantedBug::ExecNotChecked) => Some(syros_resp::PlantedBug::ExecNotChecked),
+            Some(PlantedBug::RemovedUserGoesOn) => Some(syros_resp::PlantedBug::RemovedUserGoesOn),
             _ => None,
         });
     }
@@ -817,6 +831,7 @@ impl RedisFrontEnd {
         if now.instant >= self.request_deadline() {
             self.serve_due_requests(now);
         }
+        self.note_age_of_users(now);
         self.messages.tick(now.instant);
         self.answer_confirmed();
         let members = self.group.client.members();

@@ -377,6 +377,7 @@ mod tests {
                 client_memory: 1 << 30,
                 quorum_timeout: Duration::from_secs(3600),
                 drain_timeout: Duration::ZERO,
+                users_valid: crate::front_end::USERS_VALID,
                 debug: DebugAccess::Everybody,
                 is_gateway: false,
             };
@@ -407,7 +408,7 @@ mod tests {
         fn feed(&mut self, client: u64) {
             let now = self.now();
             let input = std::mem::take(&mut self.unread[client as usize]);
-            let Some((redis, _)) = self.front_end.connection_mut(client) else { return };
+            let Some((redis, _)) = self.front_end.connection_mut(now, client) else { return };
             let context = Context { now: now.wall, info: &OnDisk, unavailable: None };
             let consumed = redis.receive(&input, &context);
             self.unread[client as usize] = input[consumed..].to_vec();

@@ -190,4 +190,12 @@ planted_bugs! {
     NewcomerForgets = "newcomer-forgets": "A new node that is stopped before it has written anything is taken for a member with an empty log.";
     ReplacedGoesAlong = "replaced-goes-along": "A node that has been replaced acts in the configuration that it is not in, and members take its messages.";
     FormationByQuorum = "formation-by-quorum": "A group is formed when a quorum of new directories have heard of each other.";
+    UserChangeToldEarly = "user-change-told-early": "A front end passes on the reply to a change of users before it knows the change itself.";
+    UsersElsewhereForgotten = "users-elsewhere-forgotten": "Who takes a right away gets the reply while other front ends may still go by the right.";
+    UsersForEver = "users-for-ever": "A front end that has heard nothing of the users for long goes by what it knew of them.";
+    UsersOfNewCluster = "users-of-new-cluster": "A front end that starts takes the users for those of a new cluster until it has read them.";
+    ProvisionalLoginKept = "provisional-login-kept": "Who has become a user while nobody could tell whether the users had changed stays that user.";
+    ScriptOfNobody = "script-of-nobody": "What a script calls is not checked.";
+    ExecNotChecked = "exec-not-checked": "EXEC executes what was allowed when it was queued.";
+    RemovedUserGoesOn = "removed-user-goes-on": "The connection of a user that has been removed goes on as that user.";
 }

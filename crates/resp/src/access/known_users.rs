@@ -10,6 +10,8 @@ pub(crate) struct KnownUsers {
     /// One more than the version of the users; 0 while they are not known.
     epoch: AtomicU64,
     users: Mutex<Users>,
+    /// They were read so long ago that others may have been told of a change since.
+    is_outdated: AtomicBool,
     /// While the users are not known, commands wait for them.
     is_patient: AtomicBool,
     /// Protected mode: while the default user needs no password, only clients of this machine are served.
@@ -22,6 +24,7 @@ impl Default for KnownUsers {
         Self {
             epoch: AtomicU64::new(1),
             users: Mutex::default(),
+            is_outdated: AtomicBool::new(false),
             is_patient: AtomicBool::new(false),
             is_protected: AtomicBool::new(false),
         }
@@ -55,13 +58,22 @@ impl KnownUsers {
         is_news
     }
 
+    pub(crate) fn set_outdated(&self, is_outdated: bool) {
+        self.is_outdated.store(is_outdated, Ordering::Relaxed);
+    }
+
+    /// True if the users were read too long ago for commands that the group executes.
+    pub(crate) fn is_outdated(&self) -> bool {
+        self.is_outdated.load(Ordering::Relaxed)
+    }
+
     pub(crate) fn set_patient(&self, is_patient: bool) {
         self.is_patient.store(is_patient, Ordering::Relaxed);
     }
 
     /// True if commands wait for the users.
     pub(crate) fn is_awaited(&self) -> bool {
-        self.epoch() == 0 && self.is_patient.load(Ordering::Relaxed)
+        (self.epoch() == 0 || self.is_outdated()) && self.is_patient.load(Ordering::Relaxed)
     }
 
     pub(crate) fn set_protected(&self, is_protected: bool) {

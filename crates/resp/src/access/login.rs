@@ -1,6 +1,8 @@
 //! The user that a connection acts for.
 
 use super::known_users::KnownUsers;
+#[cfg(feature = "planted-bugs")]
+use crate::planted::PlantedBug;
 use core::net::SocketAddr;
 use std::sync::Arc;
 use syros_commands::acl::{CallingUser, DEFAULT_USER, NamedUser, Users};
@@ -16,8 +18,12 @@ pub(crate) struct Login {
     epoch: u64,
     /// Everything is allowed while the users have this epoch; 0: nothing is known of that.
     free_epoch: u64,
+    /// The client became this user while what the process knew was outdated: it is that only if nothing had changed.
+    is_provisional: bool,
     /// The client has shown a certificate that the process believes: protected mode does not keep it out.
     has_certificate: bool,
+    #[cfg(feature = "planted-bugs")]
+    planted: Option<PlantedBug>,
 }
 
 /// What a connection is to its process.
@@ -36,6 +42,12 @@ pub(crate) enum Standing {
 }
 
 impl Login {
+    /// Makes this a known-wrong variant.
+    #[cfg(feature = "planted-bugs")]
+    pub(crate) const fn plant(&mut self, bug: Option<PlantedBug>) {
+        self.planted = bug;
+    }
+
     /// True if the client may do everything, as far as is known.
     #[inline]
     pub(crate) fn is_free(&self, known: &KnownUsers) -> bool {
@@ -52,8 +64,20 @@ impl Login {
     pub(crate) fn stand(&mut self, known: &KnownUsers, address: &str) -> Standing {
         let Some(users) = known.users() else { return Standing::Unknown };
         let epoch = users.version().saturating_add(1);
-        if self.epoch != epoch && !self.catch_up(&users, epoch) {
-            return Standing::Removed;
+        if self.epoch != epoch {
+            #[cfg(feature = "planted-bugs")]
+            if self.planted == Some(PlantedBug::ProvisionalLoginKept) {
+                self.is_provisional = false;
+            }
+            if self.is_provisional {
+                return Standing::Removed;
+            }
+            self.is_provisional = self.user.is_none() && known.is_outdated();
+            if !self.catch_up(&users, epoch) {
+                return Standing::Removed;
+            }
+        } else if !known.is_outdated() {
+            self.is_provisional = false;
         }
         let default = users.default_user().user();
         let is_open = default.is_on() && default.needs_no_password();
@@ -63,7 +87,7 @@ impl Login {
         let Some(user) = self.user.clone().filter(|_| self.is_authenticated || is_open) else {
             return Standing::Stranger;
         };
-        if user.user().may_do_everything() {
+        if user.user().may_do_everything() && !self.is_provisional {
             self.free_epoch = epoch;
         }
         Standing::User(user)
@@ -79,6 +103,8 @@ impl Login {
             }
             Some(user) => match users.find(user.name()) {
                 Some(found) if found.number() == user.number() => found,
+                #[cfg(feature = "planted-bugs")]
+                _ if self.planted == Some(PlantedBug::RemovedUserGoesOn) => user,
                 _ => return false,
             },
         };
@@ -89,25 +115,38 @@ impl Login {
 
     /// True if the user of the connection is none of those that are known now.
     pub(crate) fn is_removed(&self, known: &KnownUsers) -> bool {
+        #[cfg(feature = "planted-bugs")]
+        if matches!(self.planted, Some(PlantedBug::RemovedUserGoesOn | PlantedBug::ProvisionalLoginKept)) {
+            return false;
+        }
         let Some(user) = &self.user else { return false };
+        if self.is_provisional && known.epoch() > self.epoch {
+            return true;
+        }
         let number = known.users().map(|users| users.find(user.name()).map(|found| found.number()));
         number.is_some_and(|number| number != Some(user.number()))
     }
 
-    /// The client has said who it is, and that is true. What is known of the users is looked at with the next command.
-    pub(crate) fn enter(&mut self, user: Arc<NamedUser>) {
+    /// The client has said who it is, and that is true by these users, which the process knows.
+    pub(crate) fn enter(&mut self, user: Arc<NamedUser>, users: &Users, known: &KnownUsers) {
         *self = Self {
             user: Some(user),
             is_authenticated: true,
-            epoch: 0,
+            epoch: users.version().saturating_add(1),
             free_epoch: 0,
-            has_certificate: self.has_certificate,
+            is_provisional: known.is_outdated(),
+            ..core::mem::take(self)
         };
     }
 
     /// The client has not said who it is.
     pub(crate) fn leave(&mut self) {
-        *self = Self { has_certificate: self.has_certificate, ..Self::default() };
+        *self = Self {
+            has_certificate: self.has_certificate,
+            #[cfg(feature = "planted-bugs")]
+            planted: self.planted,
+            ..Self::default()
+        };
     }
 
     /// The name of the user.

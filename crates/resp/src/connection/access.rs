@@ -1,15 +1,18 @@
 //! Whether the client may run a command: asked of each command that exists and has a fitting number of words, before it is
 //! queued or submitted, and of those of a transaction once more at EXEC if the users have changed meanwhile.
 
+use super::transactions::aborted;
 use super::{CommandPipeline, Connection};
-use crate::access::{Refusal, RefusalContext, Standing, is_local};
+use crate::access::{OUTDATED_USERS, Refusal, RefusalContext, Standing, is_local};
 use crate::connection_commands::{full_name, subcommand_error};
 use crate::context::Context;
+#[cfg(feature = "planted-bugs")]
+use crate::planted::PlantedBug;
 use crate::queue::Queue;
 use core::sync::atomic::Ordering;
 use syros_commands::acl::{Denial, NamedUser, hide_passwords};
 use syros_commands::{CommandKind, CommandSpec, Parsed, commands};
-use syros_types::WallTime;
+use syros_types::{ReadPolicy, WallTime};
 
 /// What a client gets while nobody tells the process who the users are.
 pub(crate) const UNKNOWN_USERS: &[u8] =
@@ -73,24 +76,33 @@ impl Connection {
 }
 
 impl CommandPipeline {
-    /// Why the client may not run the command with this number and these words, if it may not.
+    /// Why the client may not run the command with this number and these words, if it may not. A read is answered by this
+    /// policy, if one is chosen.
     #[inline]
     pub(super) fn forbids(
         &mut self,
         number: Option<usize>,
         words: &[&[u8]],
+        policy: Option<ReadPolicy>,
         context: &Context<'_>,
     ) -> Option<Vec<u8>> {
-        if self.session.login.is_free(&self.session.shared.users) {
+        let users = &self.session.shared.users;
+        if self.session.login.is_free(users) && !users.is_outdated() {
             None
         } else {
-            self.examine(number, words, context)
+            self.examine(number, words, policy, context)
         }
     }
 
     /// The same for a client of whom it is not known that it may do everything.
     #[cold]
-    fn examine(&mut self, number: Option<usize>, words: &[&[u8]], context: &Context<'_>) -> Option<Vec<u8>> {
+    fn examine(
+        &mut self,
+        number: Option<usize>,
+        words: &[&[u8]],
+        policy: Option<ReadPolicy>,
+        context: &Context<'_>,
+    ) -> Option<Vec<u8>> {
         let spec = commands().get(number?)?;
         let full = full_name(spec, words);
         // Whoever may not use a command does not learn which subcommands it has.
@@ -117,6 +129,15 @@ impl CommandPipeline {
             }
             Standing::Stranger if needs_no_user => None,
             Standing::Stranger => Some(NOT_AUTHENTICATED.into()),
+            // What the user could do once is not told either: it may be able to do it by now.
+            Standing::User(_) if self.comes_too_late(spec, policy) => {
+                if spec.name != "exec" || self.queue.is_none() {
+                    return Some(OUTDATED_USERS.into());
+                }
+                self.queue = None;
+                self.unwatch();
+                Some(aborted(OUTDATED_USERS))
+            }
             Standing::User(user) => {
                 let denial = user.user().check(words).err()?;
                 let is_queued = self.queue.is_some();
@@ -132,25 +153,56 @@ impl CommandPipeline {
             return false;
         }
         let Some(name) = words.first() else { return false };
+        let is_known = self.session.shared.users.epoch() > 0;
         let is = |names: &[&[u8]]| names.iter().any(|other| name.eq_ignore_ascii_case(other));
         match syros_commands::lookup(name) {
             // Words before a command.
+            // Whose policy is `stale` is served by what is known, if anything is.
+            None if is(&[b"READ"]) && words.get(1).is_some_and(|policy| *policy == b"stale") => !is_known,
             None => is(&[b"READ", b"BLIND"]),
             Some(spec) if !spec.accepts(words.len()) || is(&[b"QUIT", b"RESET"]) => false,
-            Some(spec) => is(&[b"AUTH", b"HELLO"]) || !self.is_answered_without_users(spec, words),
+            Some(_) if is(&[b"AUTH", b"HELLO"]) => true,
+            Some(spec) if !is_known => !self.is_answered_without_users(spec, words),
+            Some(spec) => {
+                let waits = Self::is_for_group(spec) || !Self::is_harmless(spec, words);
+                waits && !self.may_be_stale(spec, self.session.read_policy)
+            }
         }
+    }
+
+    /// True for what the replicas execute, while the process does not know whether the users have changed.
+    fn comes_too_late(&self, spec: &CommandSpec, policy: Option<ReadPolicy>) -> bool {
+        self.session.shared.users.is_outdated()
+            && Self::is_for_group(spec)
+            && !self.may_be_stale(spec, policy)
+    }
+
+    /// True for what the replicas execute, and what begins that.
+    fn is_for_group(spec: &CommandSpec) -> bool {
+        !matches!(spec.kind, CommandKind::Local(_)) || matches!(spec.name, "exec" | "watch")
+    }
+
+    /// True for a read that its client lets any replica answer, whatever has changed meanwhile.
+    fn may_be_stale(&self, spec: &CommandSpec, policy: Option<ReadPolicy>) -> bool {
+        let is_stale =
+            policy.map_or_else(|| self.session.shared.reads_are_stale(), |it| it == ReadPolicy::Stale);
+        is_stale && spec.flags.contains(&"readonly")
     }
 
     /// Before the process knows the users, clients on the same machine may ask how it is, and nothing else.
     fn is_answered_without_users(&self, spec: &CommandSpec, words: &[&[u8]]) -> bool {
+        Self::is_harmless(spec, words) && is_local(&self.session.identity.address)
+    }
+
+    /// True for what neither touches data nor administrates.
+    fn is_harmless(spec: &CommandSpec, words: &[&[u8]]) -> bool {
         let full = full_name(spec, words);
         let subcommand = spec.subcommands.iter().find(|subcommand| subcommand.name == full);
         let flags = subcommand.map_or(spec.flags, |subcommand| subcommand.flags);
-        let is_harmless = matches!(spec.kind, CommandKind::Local(_))
+        matches!(spec.kind, CommandKind::Local(_))
             && !flags.contains(&"admin")
             && !flags.contains(&"pubsub")
-            && !flags.contains(&"write");
-        is_harmless && is_local(&self.session.identity.address)
+            && !flags.contains(&"write")
     }
 
     /// Remembers a refusal.
@@ -180,6 +232,10 @@ impl CommandPipeline {
     /// Why a transaction must not be executed any more, if the users have changed since it was begun.
     pub(super) fn forbids_queued(&mut self, queue: &Queue, now: WallTime) -> Option<Vec<u8>> {
         if queue.users_epoch == self.session.shared.users.epoch() {
+            return None;
+        }
+        #[cfg(feature = "planted-bugs")]
+        if self.planted == Some(PlantedBug::ExecNotChecked) {
             return None;
         }
         let session = &mut self.session;

@@ -229,6 +229,7 @@ impl Connection {
     #[cfg(feature = "planted-bugs")]
     pub const fn plant(&mut self, bug: Option<crate::planted::PlantedBug>) {
         self.pipeline.planted = bug;
+        self.pipeline.session.login.plant(bug);
         self.pipeline.schedule.plant(bug);
     }
 
@@ -604,7 +605,7 @@ impl CommandPipeline {
             return self.reply(|_, out| write_error(out, text.as_bytes()));
         };
         let (number, parsed) = self.parse(&words[1..]);
-        if let Some(text) = self.forbids(number, &words[1..], context) {
+        if let Some(text) = self.forbids(number, &words[1..], Some(policy), context) {
             return self.refuse(number, &text);
         }
         match parsed {
@@ -676,7 +677,7 @@ impl CommandPipeline {
 
     fn understood(&mut self, words: &[&[u8]], request_bytes: usize, context: &Context<'_>) {
         let (number, parsed) = self.parse(words);
-        if let Some(text) = self.forbids(number, words, context) {
+        if let Some(text) = self.forbids(number, words, self.session.read_policy, context) {
             return self.refuse(number, &text);
         }
         match parsed.as_ref().ok().map(|parsed| Self::without_passwords(parsed, words)) {
@@ -692,6 +693,10 @@ impl CommandPipeline {
 
     /// A script or function is told whose rights it needs.
     fn name_user(&self, operation: &mut Operation<'_>) {
+        #[cfg(feature = "planted-bugs")]
+        if self.planted == Some(crate::planted::PlantedBug::ScriptOfNobody) {
+            return;
+        }
         if let Some(user) = operation.user_mut() {
             *user = self.session.login.caller(&self.session.shared.users);
         }

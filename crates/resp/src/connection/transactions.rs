@@ -441,7 +441,7 @@ fn refusal(
 }
 
 /// The error that says why a transaction is given up.
-fn aborted(reason: &[u8]) -> Vec<u8> {
+pub(super) fn aborted(reason: &[u8]) -> Vec<u8> {
     let reason = reason.strip_prefix(b"ERR ").unwrap_or(reason);
     [b"EXECABORT Transaction discarded because of: ", reason].concat()
 }

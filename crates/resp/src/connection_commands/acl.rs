@@ -4,7 +4,7 @@ use super::{
     SHOWN_BYTES_MAX, Session, Subcommand, full_name, subcommand, subcommand_error, write_command_error,
     write_wrong_words,
 };
-use crate::access::{AclEntry, AclLog, Refusal, RefusalContext};
+use crate::access::{AclEntry, AclLog, OUTDATED_USERS, Refusal, RefusalContext};
 use crate::context::{Context, Unavailable};
 use crate::info::ServerInfo;
 use crate::writer::{
@@ -145,8 +145,13 @@ pub(super) fn log_in(
     };
     match users.find(name).filter(|user| user.user().accepts(password)) {
         Some(user) => {
-            session.login.enter(Arc::clone(user));
+            session.login.enter(Arc::clone(user), &users, &session.shared.users);
             true
+        }
+        // It may be right by now.
+        None if session.shared.users.is_outdated() => {
+            write_error(out, OUTDATED_USERS);
+            false
         }
         None => {
             let (object, user) = (command.to_vec(), name.to_vec());

@@ -73,6 +73,8 @@ pub struct Shared {
     latency: Mutex<LatencyEvents>,
     pub(crate) monitor: Monitor,
     pub(crate) users: KnownUsers,
+    /// Reads are stale whose clients have not said how they are answered.
+    reads_are_stale: AtomicBool,
     acl_log: Mutex<AclLog>,
 }
 
@@ -138,6 +140,7 @@ impl Shared {
             latency: Mutex::default(),
             monitor: Monitor::default(),
             users: KnownUsers::default(),
+            reads_are_stale: AtomicBool::new(false),
             acl_log: Mutex::default(),
         }
     }
@@ -247,6 +250,22 @@ impl Shared {
     /// for that: see [`set_patient`](Self::set_patient).
     pub fn forget_users(&self) {
         self.users.forget();
+    }
+
+    /// What is known of the users was read so long ago that a change may have been acknowledged since: commands that the group
+    /// executes wait until the users have been read again, or are refused: see [`set_patient`](Self::set_patient). Reads
+    /// that may be stale go on.
+    pub fn set_outdated(&self, is_outdated: bool) {
+        self.users.set_outdated(is_outdated);
+    }
+
+    /// Whether reads are stale whose clients have not said how they are answered.
+    pub fn set_reads_stale(&self, are_stale: bool) {
+        self.reads_are_stale.store(are_stale, Ordering::Relaxed);
+    }
+
+    pub(crate) fn reads_are_stale(&self) -> bool {
+        self.reads_are_stale.load(Ordering::Relaxed)
     }
 
     /// While the users are not known, commands wait for them; without patience they are refused: no majority can be reached that

@@ -35,7 +35,7 @@ impl EventLoop {
         let state = (front_end.is_cut_off(), front_end.is_stopping());
         let unavailable = front_end.unavailable();
         let subscriptions = front_end.subscriptions();
-        let Some((redis, client)) = front_end.connection_mut(open.address) else { return false };
+        let Some((redis, client)) = front_end.connection_mut(*now, open.address) else { return false };
         let clients = (self.clients, self.descriptors.redis_clients);
         let memory = (&*memory, subscriptions);
         let info = description.state(local.as_ref(), (client, statistics), clients, memory, state, *now);
@@ -85,7 +85,7 @@ impl EventLoop {
             let Some(open) = table.open_mut(index) else { continue };
             let state = (front_end.is_cut_off(), front_end.is_stopping());
             let subscriptions = front_end.subscriptions();
-            let Some((redis, client)) = front_end.connection_mut(address) else { continue };
+            let Some((redis, client)) = front_end.connection_mut(now, address) else { continue };
             let clients = (self.clients, self.descriptors.redis_clients);
             let shown = (&*memory, subscriptions);
             let info = description.state(local.as_ref(), (client, statistics), clients, shown, state, now);

@@ -6,7 +6,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use mio::{Poll, Registry, Waker};
-use syros_node::front_end::{FrontEndSettings, RedisFrontEnd};
+use syros_node::front_end::{FrontEndSettings, RedisFrontEnd, USERS_VALID};
 use syros_protocol::client;
 use syros_protocol::replica::Durability;
 use syros_types::{Configuration, Prng};
@@ -171,6 +171,7 @@ impl ProcessBase {
             quorum_timeout: front.quorum_timeout,
             drain_timeout: front.drain_timeout,
             debug: front.debug,
+            users_valid: USERS_VALID,
             is_gateway: replica_listener.is_none(),
         };
         let now = self.clock.now();

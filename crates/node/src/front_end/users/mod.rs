@@ -3,30 +3,42 @@
 //! The users are replicated state. A front end reads them from the group, linearizably, when it starts; serves nobody before it
 //! knows them; and reads them again
 //!
-//! - every [`INTERVAL`]: what has been changed at another front end holds here at most so long later, and as long as the
-//!   read takes;
+//! - ten times while they are valid: see [`USERS_VALID`];
 //! - before the client that has changed them gets the reply: for its own front end, the change holds then.
+//!
+//! What has been read is valid for a while, from the moment when the read was submitted. After that the front end has nothing
+//! executed before it has read the users again. And whoever takes away a right gets the reply when all that was read before
+//! the change is valid no more. So a change that has been acknowledged holds at every front end. Clocks have to go about as
+//! fast as each other, and nothing else.
 //!
 //! Where no majority can be reached, nothing is learned. Nothing is executed either, but for `stale` reads, and those by the
 //! users that are known.
 
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use syros_commands::acl::Users;
 use syros_commands::families::{UserLook, UserQuestion, UserSet};
-use syros_commands::{Arguments, Operation, Reply, describe, operations};
+use syros_commands::{Arguments, Operation, Parsed, Reply, describe, operations, parse};
 use syros_protocol::client::Outcome;
-use syros_protocol::message::Body;
-use syros_resp::{Completion, Connection, Submission};
-use syros_types::{Class, Footprint, Instant, Now, SubscriptionKind};
+use syros_protocol::message::{Body, Refusal};
+#[cfg(feature = "planted-bugs")]
+use syros_protocol::replica::PlantedBug;
+use syros_resp::{Completion, Connection, Shared, Submission};
+use syros_types::{Class, Footprint, Instant, Now, SubscriptionKind, View};
 
 use super::RedisFrontEnd;
 use super::errand::{Errand, ErrandKind};
 
-/// How often the users are read. Ten reads a second are a thousandth of what a node does, and a tenth of a second is less than
-/// it takes to tell somebody that a right is gone.
-const INTERVAL: Duration = Duration::from_millis(100);
+/// So long after they have been read, the users are known well enough to serve clients. A read from the other end of the world
+/// takes a third of that; who takes a right away waits for as long.
+pub const USERS_VALID: Duration = Duration::from_secs(1);
+
+/// How often the users are read while they are valid. Ten reads a second are a thousandth of what a node does.
+const READS_WHILE_VALID: u32 = 10;
+
+/// A clock of another front end is slower than the own one by less than one part of so many.
+const CLOCKS_DIFFER: u32 = 16;
 
 /// A reply that waits until the users are known that its command has made.
 #[derive(Debug)]
@@ -37,21 +49,42 @@ pub(super) struct Withheld {
     pub(super) completion: Completion,
 }
 
+/// A reply that waits until the users have been read.
+#[derive(Debug)]
+struct Held {
+    reply: Withheld,
+    /// When the change had ended.
+    ended: Instant,
+    /// What was known when the change was submitted.
+    before: Users,
+}
+
 /// What a front end knows of the users.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct UserWatch {
     /// They are read without a reason, too.
     is_wanted: bool,
+    /// How long they are valid.
+    valid: Duration,
     /// Rules for the default user of a cluster whose users have never been changed.
     first_rules: Vec<Vec<u8>>,
     /// A read is under way, or the change that the first rules are.
     is_asking: bool,
+    /// When the last read was submitted, and what the view was then.
+    asked: (Instant, View),
+    /// When the last read was submitted that has been answered.
+    known_since: Option<Instant>,
+    is_outdated: bool,
     next_look: Instant,
-    /// Submissions that change users, by connection and slot. A connection has one under way at most.
-    changing: BTreeSet<(u64, u64)>,
+    /// Submissions that change users, by connection and slot, and what was known then. A connection has one under way at most.
+    changing: BTreeMap<(u64, u64), Users>,
     /// Replies to such that have come since the last read began, and before it.
-    next_withheld: Vec<Withheld>,
-    withheld: Vec<Withheld>,
+    next_withheld: Vec<Held>,
+    withheld: Vec<Held>,
+    /// Replies that wait until all that was read before the change is valid no more, and when that is so.
+    expiring: Vec<(Instant, Withheld)>,
+    #[cfg(feature = "planted-bugs")]
+    planted: Option<PlantedBug>,
 }
 
 /// What becomes of a read of the users.
@@ -66,6 +99,36 @@ pub(super) enum Looked {
 }
 
 impl UserWatch {
+    pub(super) const fn new(valid: Duration) -> Self {
+        Self {
+            is_wanted: false,
+            valid,
+            first_rules: Vec::new(),
+            is_asking: false,
+            asked: (Instant(0), View(0)),
+            known_since: None,
+            is_outdated: false,
+            next_look: Instant(0),
+            changing: BTreeMap::new(),
+            next_withheld: Vec::new(),
+            withheld: Vec::new(),
+            expiring: Vec::new(),
+            #[cfg(feature = "planted-bugs")]
+            planted: None,
+        }
+    }
+
+    /// A known-wrong variant.
+    #[cfg(feature = "planted-bugs")]
+    pub(super) fn planted(self, planted: Option<PlantedBug>) -> Self {
+        Self { planted, ..self }
+    }
+
+    #[cfg(feature = "planted-bugs")]
+    fn is_planted(&self, bug: PlantedBug) -> bool {
+        self.planted == Some(bug)
+    }
+
     /// From now on the users are read, and nobody is served before they are known. If they have never been changed, the default
     /// user is changed by these rules first.
     pub(super) fn begin(&mut self, now: Instant, first_rules: Vec<Vec<u8>>) {
@@ -82,16 +145,16 @@ impl UserWatch {
         self.is_asking = true;
         let rules: Vec<&[u8]> = self.first_rules.iter().map(Vec::as_slice).collect();
         let set = UserSet { name: b"default", rules: Arguments::new(&rules), if_untouched: true };
-        errand(&Operation::new(set))
+        errand(&Operation::new(set), ErrandKind::FirstUser)
     }
 
     /// Takes note of a submission of a connection that changes users, if it does.
-    pub(super) fn note(&mut self, address: u64, submission: &Submission) {
+    pub(super) fn note(&mut self, address: u64, submission: &Submission, shared: &Shared) {
         let Submission { slot, body, class, footprint, .. } = submission;
         // Few others concern all keys.
         let may_change = *class == Class::Update && *footprint == Footprint::All;
         if may_change && operations(body).flatten().any(|operation| operation.changes_users()) {
-            self.changing.insert((address, *slot));
+            self.changing.insert((address, *slot), shared.known_users().unwrap_or_default());
         }
     }
 
@@ -102,36 +165,52 @@ impl UserWatch {
 
     /// Keeps a reply to such a submission until the users have been read; others are given back.
     pub(super) fn withhold(&mut self, now: Instant, reply: Withheld) -> Option<Withheld> {
-        if self.changing.is_empty() || !self.changing.remove(&reply.from) {
+        #[cfg(feature = "planted-bugs")]
+        if self.is_planted(PlantedBug::UserChangeToldEarly) {
             return Some(reply);
         }
-        self.next_withheld.push(reply);
+        let Some(before) = self.changing.remove(&reply.from) else { return Some(reply) };
+        self.next_withheld.push(Held { reply, ended: now, before });
         self.next_look = now;
         None
     }
 
-    /// A connection is gone.
-    pub(super) fn forget(&mut self, address: u64) {
-        self.changing.retain(|(other, _)| *other != address);
-        self.next_withheld.retain(|reply| reply.from.0 != address);
-        self.withheld.retain(|reply| reply.from.0 != address);
+    /// True if a reply to this connection waits.
+    fn withholds(&self, address: u64) -> bool {
+        let held = self.next_withheld.iter().chain(&self.withheld).map(|held| &held.reply);
+        held.chain(self.expiring.iter().map(|(_, reply)| reply)).any(|reply| reply.from.0 == address)
     }
 
-    /// When the users are read next, at the latest.
+    /// A connection is gone.
+    pub(super) fn forget(&mut self, address: u64) {
+        self.changing.retain(|(other, _), _| *other != address);
+        self.next_withheld.retain(|held| held.reply.from.0 != address);
+        self.withheld.retain(|held| held.reply.from.0 != address);
+        self.expiring.retain(|(_, reply)| reply.from.0 != address);
+    }
+
+    /// When the users are read next, or a reply has waited long enough, at the latest.
     pub(super) fn deadline(&self) -> Instant {
+        let expiring = self.expiring.iter().map(|(due, _)| *due);
+        expiring.min().unwrap_or(Instant::NEVER).min(self.next_read())
+    }
+
+    fn next_read(&self) -> Instant {
         let is_due = !self.is_asking && (self.is_wanted || !self.next_withheld.is_empty());
         if is_due { self.next_look } else { Instant::NEVER }
     }
 
     /// The read of the users that is due, if one is. `known`: those that are known.
-    pub(super) fn next_errand(&mut self, now: Instant, known: Option<&Users>) -> Option<Errand> {
-        if now < self.deadline() {
+    pub(super) fn next_errand(&mut self, now: Instant, view: View, known: Option<&Users>) -> Option<Errand> {
+        if now < self.next_read() {
             return None;
         }
         self.is_asking = true;
+        self.asked = (now, view);
         self.withheld.append(&mut self.next_withheld);
         let known = known.map_or(0, |users| users.version() + 1);
-        Some(errand(&Operation::new(UserLook { question: UserQuestion::Table, name: b"", known })))
+        let look = UserLook { question: UserQuestion::Table, name: b"", known };
+        Some(errand(&Operation::new(look), ErrandKind::Users))
     }
 
     /// The read has ended.
@@ -141,9 +220,29 @@ impl UserWatch {
             Outcome::Reply(reply) => looked(reply),
             _ => Looked::Nothing,
         };
-        let has_waiting = !self.next_withheld.is_empty() && !matches!(looked, Looked::Nothing);
-        self.next_look = if has_waiting { now } else { now.after(INTERVAL) };
+        let has_learned = !matches!(looked, Looked::Nothing);
+        if has_learned {
+            self.known_since = Some(self.asked.0);
+        }
+        // A read that took too long is of no use to clients.
+        let is_pressing = !self.next_withheld.is_empty() || self.has_expired(now);
+        self.next_look =
+            if has_learned && is_pressing { now } else { now.after(self.valid / READS_WHILE_VALID) };
         looked
+    }
+
+    /// True if what is known is valid no more.
+    fn has_expired(&self, now: Instant) -> bool {
+        #[cfg(feature = "planted-bugs")]
+        if self.is_planted(PlantedBug::UsersForEver) {
+            return false;
+        }
+        self.is_wanted && self.known_since.is_some_and(|since| now.since(since) >= self.valid)
+    }
+
+    /// The users are not as they should be, and cannot be changed now.
+    const fn on_not_changed(&mut self) {
+        self.known_since = None;
     }
 
     /// The first change has ended: the users are read.
@@ -152,9 +251,29 @@ impl UserWatch {
         self.next_look = now;
     }
 
-    /// The replies that waited for the read that has ended.
-    pub(super) fn released(&mut self) -> Vec<Withheld> {
-        std::mem::take(&mut self.withheld)
+    /// The replies that waited for the read that has ended, which has found these users, and for nothing else.
+    pub(super) fn released(&mut self, known: &Users) -> Vec<Withheld> {
+        let mut released = Vec::new();
+        for Held { reply, ended, before } in std::mem::take(&mut self.withheld) {
+            // Of several changes one may give back what another one has taken.
+            let is_one = known.version() <= before.version() + 1;
+            let takes_nothing = is_one && known.take_nothing_from(&before);
+            #[cfg(feature = "planted-bugs")]
+            let takes_nothing = takes_nothing || self.is_planted(PlantedBug::UsersElsewhereForgotten);
+            if takes_nothing || !self.is_wanted || !reply.completion.is_answer() {
+                released.push(reply);
+            } else {
+                let due = ended.after(self.valid + self.valid / CLOCKS_DIFFER);
+                self.expiring.push((due, reply));
+            }
+        }
+        released
+    }
+
+    /// The next reply that has waited long enough.
+    fn next_expired(&mut self, now: Instant) -> Option<Withheld> {
+        let place = self.expiring.iter().position(|(due, _)| *due <= now)?;
+        Some(self.expiring.swap_remove(place).1)
     }
 }
 
@@ -167,7 +286,7 @@ fn looked(reply: &[u8]) -> Looked {
 }
 
 /// Something to be submitted about users.
-fn errand(operation: &Operation<'_>) -> Errand {
+fn errand(operation: &Operation<'_>, kind: ErrandKind) -> Errand {
     let mut body = Vec::new();
     operation.encode(&mut body);
     let (class, footprint) = match describe(&body) {
@@ -175,7 +294,6 @@ fn errand(operation: &Operation<'_>) -> Errand {
         // It is well formed; were it not, the leader would refuse it.
         Err(_) => (operation.class(), Footprint::All),
     };
-    let kind = if operation.changes_users() { ErrandKind::FirstUser } else { ErrandKind::Users };
     Errand { kind, body: Body::from(body), class, footprint }
 }
 
@@ -184,32 +302,76 @@ impl RedisFrontEnd {
     /// default user is changed by these rules first. Protected: while the default user needs no password, only clients on the
     /// same machine are served.
     pub fn require_users(&mut self, now: Now, first_rules: Vec<Vec<u8>>, is_protected: bool) {
-        self.shared.forget_users();
+        #[cfg(feature = "planted-bugs")]
+        let is_known = self.planted == Some(PlantedBug::UsersOfNewCluster);
+        #[cfg(not(feature = "planted-bugs"))]
+        let is_known = false;
+        if !is_known {
+            self.shared.forget_users();
+        }
         self.shared.set_patient(true);
         self.shared.set_protected(is_protected);
         self.users.begin(now.instant, first_rules);
     }
 
-    /// Reads the users if it is time for that.
+    /// Reads the users if it is time for that, and passes on replies that have waited long enough.
     pub(super) fn look_at_users(&mut self, now: Now) {
         if now.instant < self.users.deadline() {
             return;
         }
+        while let Some(reply) = self.users.next_expired(now.instant) {
+            let address = reply.from.0;
+            self.deliver(now, reply);
+            if let Some(connection) = self.connections.get_mut(address)
+                && connection.redis.on_users(true)
+            {
+                self.mark_answered(address);
+            }
+        }
         let known = self.shared.known_users();
-        let Some(errand) = self.users.next_errand(now.instant, known.as_ref()) else { return };
-        if self.group.knows(&errand.body) {
+        let view = self.group.client.view();
+        if let Some(errand) = self.users.next_errand(now.instant, view, known.as_ref()) {
+            // A leader of an earlier build refuses it. Members that do not lead are not asked, and need not know it.
             self.run_errand(now, errand);
-        } else {
-            // A member of an earlier build is connected, which knows of no users: there have been none.
-            let reply = Reply::Bulk(Users::default().encode());
-            let mut untouched = Vec::new();
-            reply.encode(&mut untouched);
-            self.on_users(now, &Outcome::Reply(untouched.into()));
         }
     }
 
+    /// Commands wait if the users were read too long ago.
+    pub(super) fn note_age_of_users(&mut self, now: Now) {
+        self.users.is_outdated = self.users.has_expired(now.instant);
+        self.shared.set_outdated(self.users.is_outdated);
+    }
+
     /// The users have been read, or that has failed.
-    pub(super) fn on_users(&mut self, now: Now, outcome: &Outcome) {
+    pub(super) fn on_users_read(&mut self, now: Now, outcome: &Outcome) {
+        if *outcome == Outcome::Refused(Refusal::Malformed) && self.users.asked.1 == self.group.client.view()
+        {
+            // The leader of this view is of an earlier build. What its group has executed, it knows: no change of users is among
+            // that. But it need not lead any more.
+            if let Ok(Parsed::Data(exists)) = parse(&[b"EXISTS", b"k"]) {
+                return self.run_errand(now, errand(&exists, ErrandKind::OldLeader));
+            }
+        }
+        self.on_users(now, outcome);
+    }
+
+    /// A leader has been asked that may be the one which does not know what users are.
+    pub(super) fn on_old_leader(&mut self, now: Now, outcome: Outcome) {
+        let is_untouched = self.shared.known_users().is_none_or(|users| users.version() == 0);
+        let outcome = match outcome {
+            // A view has one leader, and that has gone on leading.
+            Outcome::Reply(_) if self.users.asked.1 == self.group.client.view() && is_untouched => {
+                let mut untouched = Vec::new();
+                Reply::Bulk(Users::default().encode()).encode(&mut untouched);
+                Outcome::Reply(untouched.into())
+            }
+            Outcome::TimedOut | Outcome::NoQuorum => outcome,
+            _ => Outcome::Unknown,
+        };
+        self.on_users(now, &outcome);
+    }
+
+    fn on_users(&mut self, now: Now, outcome: &Outcome) {
         let looked = self.users.on_looked(now.instant, outcome);
         let is_news = match looked {
             Looked::Nothing => {
@@ -226,18 +388,26 @@ impl RedisFrontEnd {
                 if self.group.knows(&errand.body) {
                     return self.run_errand(now, errand);
                 }
-                self.users.on_changed(now.instant);
+                // Nobody is served before all members know it.
+                self.users.on_not_changed();
                 return;
             }
             Looked::Users(users) => self.shared.learn_users(users),
         };
-        let released = self.users.released();
+        let was_outdated = self.users.is_outdated;
+        self.note_age_of_users(now);
+        self.shared.set_patient(true);
+        let known = self.shared.known_users().unwrap_or_default();
+        let released = self.users.released(&known);
         let asking: Vec<u64> = released.iter().map(|reply| reply.from.0).collect();
         for reply in released {
             self.deliver(now, reply);
         }
         if is_news {
             self.end_connections_of_users(&asking);
+        }
+        if was_outdated && !self.users.is_outdated {
+            self.end_waiting_for_users();
         }
     }
 
@@ -252,10 +422,13 @@ impl RedisFrontEnd {
     }
 
     /// Ends the connections whose user has been removed, and those that subscribe to what their user may not hear any more.
-    /// Those that `asked` for the change get the reply first.
+    /// Those that `asked` for the change have got the reply; others whose reply waits get it first, and run nothing until then.
     fn end_connections_of_users(&mut self, asked: &[u64]) {
         for place in 0..self.connections.places() {
             let Some((address, connection)) = self.connections.at_mut(place) else { continue };
+            if self.users.withholds(address) {
+                continue;
+            }
             let redis = &mut connection.redis;
             let has_waited = redis.end_waiting_for_users();
             let is_removed = redis.on_users(asked.contains(&address));

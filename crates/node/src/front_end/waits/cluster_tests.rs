@@ -129,7 +129,9 @@ impl Cluster {
             }
             ErrandKind::Look(_) => unreachable!("nodes look at their own states"),
             ErrandKind::Evict | ErrandKind::Settle(_) => unreachable!("nothing is evicted"),
-            ErrandKind::Users | ErrandKind::FirstUser => unreachable!("users are not looked at"),
+            ErrandKind::Users | ErrandKind::OldLeader | ErrandKind::FirstUser => {
+                unreachable!("users are not looked at")
+            }
         }
     }
 

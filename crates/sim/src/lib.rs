@@ -42,6 +42,7 @@ pub mod stories;
 pub mod swarm;
 pub mod tally;
 pub mod trace;
+mod users_ledger;
 mod verdict;
 pub mod workload;
 mod world;

@@ -83,6 +83,7 @@ impl World {
         self.serve_waiters()?;
         self.serve_in_order()?;
         self.let_clients_go()?;
+        self.users_phase()?;
         self.become_equal()
     }
 

@@ -151,11 +151,15 @@ impl RedisHost {
             quorum_timeout: Duration::from_nanos(world.quorum_timeout),
             drain_timeout: Duration::from_nanos(world.drain_timeout),
             debug: DebugAccess::Nobody,
-            users_valid: USERS_VALID,
+            users_valid: world.users.map_or(USERS_VALID, |users| Duration::from_nanos(users.valid)),
             is_gateway,
         };
+        let mut front_end = RedisFrontEnd::new(config, settings, now);
+        if world.users.is_some() {
+            front_end.require_users(now, Vec::new(), false);
+        }
         Self {
-            front_end: RedisFrontEnd::new(config, settings, now),
+            front_end,
             memory: ClientMemory::new(world.client_memory),
             reserved: 0,
             world,
@@ -414,6 +418,8 @@ impl RedisHost {
             match socket.awaited.pop_front() {
                 None => return Err(format!("a client that has asked for nothing gets {reply:?}")),
                 Some(Awaited::Echo(text)) if reply == Received::Bulk(text.clone()) => {}
+                // Who a client is may not be known.
+                Some(Awaited::Echo(_)) if self.world.users.is_some() && is_unknown_user(&reply) => {}
                 Some(Awaited::Selected) if reply == Received::Simple(b"OK".to_vec()) => {}
                 Some(Awaited::Selected) => return Err(format!("SELECT is answered with {reply:?}")),
                 Some(Awaited::Queued) if matches!(reply, Received::Simple(_) | Received::Error(_)) => {}
@@ -698,6 +704,11 @@ impl RedisHost {
             effects.extend(operations.iter().map(sent));
         }
     }
+}
+
+/// True for what clients get while the process does not know the users.
+fn is_unknown_user(reply: &Received) -> bool {
+    matches!(reply, Received::Error(text) if text.starts_with(b"NOQUORUM"))
 }
 
 /// A body without its first operation, if that is the one with this encoding but for what the process has drawn, or a script

@@ -202,6 +202,7 @@ fn run_phases(world: &mut World) -> Result<(), String> {
     // A history that is wrong says more than a group that is stuck.
     verdict::judge(&world.history, &world.invariants, world.lifetimes())?;
     stale::judge(&world.history, &world.invariants, world.swarm.disk_engine.is_some())?;
+    world.judge_users()?;
     settled.and(conversed)
 }
 
@@ -297,6 +298,14 @@ fn has_what_it_takes(bug: PlantedBug, swarm: &Swarm) -> bool {
         PlantedBug::EvictedInPassing | PlantedBug::EvictedBeside => {
             swarm.eviction.policy.order().is_some() && swarm.disk_engine.is_none()
         }
+        PlantedBug::UserChangeToldEarly
+        | PlantedBug::UsersElsewhereForgotten
+        | PlantedBug::UsersForEver
+        | PlantedBug::UsersOfNewCluster
+        | PlantedBug::ProvisionalLoginKept
+        | PlantedBug::ScriptOfNobody
+        | PlantedBug::ExecNotChecked
+        | PlantedBug::RemovedUserGoesOn => world.is_some_and(|world| world.users.is_some()),
         PlantedBug::AnnouncedAgain => world.is_some_and(|world| {
             world.converses && world.scripts_publish && world.at_nodes > 1 && world.gateways > 0
         }),

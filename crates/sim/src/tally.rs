@@ -116,6 +116,9 @@ occurrences! {
     WaitedInVain = Events, "waited in vain": "A command that may wait ended without an element.";
     CopyCompared = Events, "copies compared": "A Redis client that keeps a copy was answered what it keeps.";
     CopyDropped = Events, "copies dropped": "A Redis client was told to drop a copy of what it had read.";
+    UserChanged = Events, "changes of users": "Somebody has asked for a change of the users.";
+    UserDid = Events, "users: done": "A Redis client that is a user did what it wanted.";
+    UserRefused = Events, "users: refused": "A Redis client that is a user was refused what it wanted.";
     ScriptUndone = Events, "script undone": "A Redis client was told that nothing was done of its script.";
     NoOpAnswered = Events, "no-op answered": "A leader's node answered an update that changes nothing, and did not order it.";
     ScriptWithoutMemory = Events, "script without memory": "A Redis client was told that memory was short for a command of its script.";

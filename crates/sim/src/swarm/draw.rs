@@ -93,6 +93,7 @@ impl Swarm {
         let mut swarm = Self::draw_wherever(seed);
         // An engine on disk evicts nothing.
         swarm.draw_evictions();
+        swarm.draw_users();
         swarm
     }
 

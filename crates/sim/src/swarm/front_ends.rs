@@ -1,7 +1,7 @@
 //! Worlds with Redis front ends, of nine replicas, and with large values. Each is rolled apart, so that no other world changes, with
 //! dice that leave the worlds of the corpus alone.
 
-use super::{Draw, MICRO, MILLI, Swarm};
+use super::{Draw, MICRO, MILLI, Swarm, UserWorld};
 use syros_types::{Group, Prng};
 
 /// Processes with a Redis front end, in the places of the first clients.
@@ -37,6 +37,8 @@ pub struct FrontEndWorld {
     pub waiters: usize,
     /// Clients of each node that keep copies of what they read, beside the others.
     pub keepers: usize,
+    /// Clients of each that are users, beside the others.
+    pub users: Option<UserWorld>,
     /// Of a hundred operations, so many are joined with others to one, by a script or in a transaction.
     pub joined_percent: u64,
     /// Scripts must declare the keys that they touch.
@@ -99,6 +101,7 @@ impl Swarm {
             databases: self.databases_of_clients(),
             waiters: 0,
             keepers: 0,
+            users: None,
             joined_percent: Draw(Prng::new(self.seed ^ 0x5397_0a11_5eed_0047)).sometimes(&[10, 40]),
             declares: Draw(Prng::new(self.seed ^ 0x5397_0a11_5eed_0048)).one_in(2),
             // Without a front end at a node, gateways reach nobody.

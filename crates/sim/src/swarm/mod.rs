@@ -11,6 +11,7 @@ mod front_ends;
 mod hunts;
 mod settings;
 mod tracking;
+mod users;
 mod waits;
 mod watches;
 
@@ -21,6 +22,8 @@ pub use settings::{
     ClockSettings, DiskSettings, FormationSettings, LeaseChange, NemesisSettings, PermanentFaults,
     ProtocolSettings, RemainingLinks,
 };
+
+pub use users::UserWorld;
 
 pub use crate::workload::{CollectionSettings, WatchSettings, WorkloadSettings};
 

@@ -88,6 +88,7 @@ impl World {
         self.end_conversation(slot);
         self.waiting.end(slot);
         self.tracking.end(slot);
+        self.actors.end(slot);
         client.unfinished().into_iter().for_each(|operation| self.history.abandon(operation));
         for (replica, address) in client.connections.iter().enumerate() {
             if let Some(address) = address {

@@ -15,6 +15,7 @@ mod redis;
 mod replacements;
 mod tracking;
 mod turns;
+mod users;
 mod waiting;
 
 use crate::adapter;
@@ -47,6 +48,7 @@ use syros_protocol::replica::{self, PlantedBug};
 use syros_types::{Configuration, Group, NodeId, OpNumber, Prng, ReplicaId};
 use tracking::Tracking;
 use turns::Turns;
+use users::Actors;
 use waiting::Waiting;
 
 /// Things that happen.
@@ -110,6 +112,8 @@ pub(crate) enum SimEvent {
     Wait { slot: usize, life: u64, place: usize },
     /// A client of a front end that keeps copies reads something.
     Track { slot: usize, life: u64, place: usize },
+    /// A client of a front end that is a user does something.
+    Act { slot: usize, life: u64, place: usize },
 }
 
 /// A message on the network.
@@ -281,6 +285,7 @@ pub struct World {
     conversation: Conversation,
     pub(crate) waiting: Waiting,
     tracking: Tracking,
+    actors: Actors,
     /// Scripts that clients have run.
     scripts: u64,
     /// So many may go on until they have no fuel: it takes long.
@@ -394,6 +399,7 @@ impl World {
             conversation: Conversation::new(swarm.seed),
             waiting: Waiting::new(&swarm),
             tracking: Tracking::new(&swarm),
+            actors: Actors::new(&swarm),
             scripts: 0,
             exhausting: u64::from(swarm.seed.is_multiple_of(8)),
             swarm,
@@ -416,7 +422,7 @@ impl World {
         if takes_any || looks || evicts {
             self.invariants.keep_answers();
         }
-        if evicts || self.swarm.workload.stale_percent > 0 {
+        if evicts || self.swarm.workload.stale_percent > 0 || self.user_world().is_some() {
             self.invariants.keep_log();
         }
     }
@@ -535,6 +541,7 @@ impl World {
             SimEvent::Talk { slot, life } => self.talk(slot, life),
             SimEvent::Wait { slot, life, place } => self.wait(slot, life, place),
             SimEvent::Track { slot, life, place } => self.track(slot, life, place),
+            SimEvent::Act { slot, life, place } => self.act(slot, life, place),
             SimEvent::Respawn { slot, life } => {
                 if self.clients[slot].life == life {
                     self.start_client(slot);

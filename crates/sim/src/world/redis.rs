@@ -86,6 +86,7 @@ impl World {
         self.begin_conversation(slot);
         self.begin_waiting(slot);
         self.begin_tracking(slot);
+        self.begin_acting(slot);
         if self.dice.redis.chance(world.terminate_percent, 100) {
             let within = TERMINATED_WITHIN / u64::from(self.swarm.protocol.speed);
             let at = self.now() + self.dice.redis.below(within);
@@ -298,7 +299,9 @@ impl World {
         }
         let time = self.now();
         if let SocketEvent::ToClient(bytes) = &event
-            && (self.hears_as_talker(slot, address, bytes) || self.hears_as_keeper(slot, address, bytes))
+            && (self.hears_as_talker(slot, address, bytes)
+                || self.hears_as_keeper(slot, address, bytes)
+                || self.hears_as_user(slot, address, bytes))
         {
             return self.on_socket(slot, address, time, SocketEvent::Taken(bytes.len()));
         }
@@ -326,7 +329,10 @@ impl World {
                 if self.conversation.is_talker(slot, address) {
                     return self.forget_talker(slot, address);
                 }
-                if self.waiting.forget(slot, address) || self.tracking.forget(slot, address) {
+                if self.waiting.forget(slot, address)
+                    || self.tracking.forget(slot, address)
+                    || self.actors.forget(slot, address)
+                {
                     return;
                 }
                 return self.connect_redis(slot);
@@ -338,7 +344,10 @@ impl World {
                 if self.conversation.is_talker(slot, address) {
                     return self.forget_talker(slot, address);
                 }
-                if !self.waiting.forget(slot, address) && !self.tracking.forget(slot, address) {
+                if !self.waiting.forget(slot, address)
+                    && !self.tracking.forget(slot, address)
+                    && !self.actors.forget(slot, address)
+                {
                     self.connect_redis(slot);
                 }
             }

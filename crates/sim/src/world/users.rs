@@ -204,9 +204,9 @@ impl World {
         }
         self.schedule_act(slot, place, world);
         if place == world.actors {
-            self.administrate(slot, place, world)
+            self.administrate(slot, place, world);
         } else {
-            self.use_rights(slot, place)
+            self.use_rights(slot, place);
         }
     }
 

@@ -322,11 +322,7 @@ impl RedisFrontEnd {
         while let Some(reply) = self.users.next_expired(now.instant) {
             let address = reply.from.0;
             self.deliver(now, reply);
-            if let Some(connection) = self.connections.get_mut(address)
-                && connection.redis.on_users(true)
-            {
-                self.mark_answered(address);
-            }
+            self.end_connection_of_user(address, true);
         }
         let known = self.shared.known_users();
         let view = self.group.client.view();
@@ -422,28 +418,34 @@ impl RedisFrontEnd {
     }
 
     /// Ends the connections whose user has been removed, and those that subscribe to what their user may not hear any more.
-    /// Those that `asked` for the change have got the reply; others whose reply waits get it first, and run nothing until then.
+    /// Those that `asked` for the change have got the reply. Others whose reply waits get it first: they run nothing until
+    /// then, but hear what they subscribe to.
     fn end_connections_of_users(&mut self, asked: &[u64]) {
         for place in 0..self.connections.places() {
             let Some((address, connection)) = self.connections.at_mut(place) else { continue };
-            if self.users.withholds(address) {
-                continue;
+            if !self.users.withholds(address) || connection.redis.is_restricted_subscriber() {
+                self.end_connection_of_user(address, asked.contains(&address));
             }
-            let redis = &mut connection.redis;
-            let has_waited = redis.end_waiting_for_users();
-            let is_removed = redis.on_users(asked.contains(&address));
-            let hears = |(kind, name): (SubscriptionKind, Body), redis: &mut Connection| {
-                redis.may_hear(&name, kind == SubscriptionKind::Pattern)
-            };
-            let is_deaf = !is_removed
-                && redis.is_restricted_subscriber()
-                && !self.messages.names_of(address).all(|name| hears(name, redis));
-            if is_deaf {
-                redis.cut_off();
-            }
-            if is_removed || is_deaf || has_waited {
-                self.mark_answered(address);
-            }
+        }
+    }
+
+    /// Ends this connection if its user has been removed, or if it subscribes to what its user may not hear any more.
+    fn end_connection_of_user(&mut self, address: u64, asked: bool) {
+        let Some(connection) = self.connections.get_mut(address) else { return };
+        let redis = &mut connection.redis;
+        let has_waited = redis.end_waiting_for_users();
+        let is_removed = redis.on_users(asked);
+        let hears = |(kind, name): (SubscriptionKind, Body), redis: &mut Connection| {
+            redis.may_hear(&name, kind == SubscriptionKind::Pattern)
+        };
+        let is_deaf = !is_removed
+            && redis.is_restricted_subscriber()
+            && !self.messages.names_of(address).all(|name| hears(name, redis));
+        if is_deaf {
+            redis.cut_off();
+        }
+        if is_removed || is_deaf || has_waited {
+            self.mark_answered(address);
         }
     }
 }

@@ -162,11 +162,11 @@ mod front_end {
             self.front_end.tick(now);
             loop {
                 while let Some(action) = self.front_end.poll(now) {
-                    if let FrontEndAction::Send { message: Message::Read { number, body, .. }, .. } = action {
-                        if number > self.last {
-                            self.last = number;
-                            self.reads.push((number, body));
-                        }
+                    if let FrontEndAction::Send { message: Message::Read { number, body, .. }, .. } = action
+                        && number > self.last
+                    {
+                        self.last = number;
+                        self.reads.push((number, body));
                     }
                 }
                 if self.front_end.go_on(now).is_none() {

@@ -149,9 +149,8 @@ impl GroupClient {
         }
         // Who waits for what is pending at the leader asks the leader.
         let policy = match kind {
-            ErrandKind::Settle(_) | ErrandKind::OldLeader => Some(ReadPolicy::Leader),
-            // However clients' reads are answered, this one is linearizable.
-            ErrandKind::Users => Some(ReadPolicy::Auto),
+            // What the leader does not know it refuses, and that says something: see `RedisFrontEnd::on_users_read`.
+            ErrandKind::Settle(_) | ErrandKind::Users | ErrandKind::OldLeader => Some(ReadPolicy::Leader),
             _ => None,
         };
         let Token(token) = self.client.submit_with(now, body, class, &footprint, policy).ok()?;

@@ -12,7 +12,7 @@ pub enum PlantedBug {
     /// A script of which nobody knows whether it was executed is submitted once more, as is one that was refused for want of
     /// memory.
     UnknownTriedAgain,
-    /// Who has become a user while nobody could tell whether the users had changed stays that user.
+    /// Clients become users, and stay that, while nobody can tell whether the users have changed.
     ProvisionalLoginKept,
     /// What a script calls is not checked.
     ScriptOfNobody,

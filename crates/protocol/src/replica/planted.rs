@@ -194,7 +194,7 @@ planted_bugs! {
     UsersElsewhereForgotten = "users-elsewhere-forgotten": "Who takes a right away gets the reply while other front ends may still go by the right.";
     UsersForEver = "users-for-ever": "A front end that has heard nothing of the users for long goes by what it knew of them.";
     UsersOfNewCluster = "users-of-new-cluster": "A front end that starts takes the users for those of a new cluster until it has read them.";
-    ProvisionalLoginKept = "provisional-login-kept": "Who has become a user while nobody could tell whether the users had changed stays that user.";
+    ProvisionalLoginKept = "provisional-login-kept": "Clients become users, and stay that, while nobody can tell whether the users have changed.";
     ScriptOfNobody = "script-of-nobody": "What a script calls is not checked.";
     ExecNotChecked = "exec-not-checked": "EXEC executes what was allowed when it was queued.";
     RemovedUserGoesOn = "removed-user-goes-on": "The connection of a user that has been removed goes on as that user.";

@@ -55,6 +55,15 @@ impl Login {
         epoch > 0 && self.free_epoch == epoch
     }
 
+    /// True if nobody can become a user now: what is known of the users was read too long ago.
+    pub(crate) fn comes_too_late(&self, known: &KnownUsers) -> bool {
+        #[cfg(feature = "planted-bugs")]
+        if self.planted == Some(PlantedBug::ProvisionalLoginKept) {
+            return false;
+        }
+        known.is_outdated()
+    }
+
     /// The client has shown a certificate that the process believes.
     pub(crate) const fn note_certificate(&mut self) {
         self.has_certificate = true;

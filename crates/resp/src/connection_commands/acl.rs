@@ -143,15 +143,15 @@ pub(super) fn log_in(
         write_error(out, Unavailable::Loading.text().as_bytes());
         return false;
     };
+    if session.login.comes_too_late(&session.shared.users) {
+        // The password may be wrong by now, or right.
+        write_error(out, OUTDATED_USERS);
+        return false;
+    }
     match users.find(name).filter(|user| user.user().accepts(password)) {
         Some(user) => {
             session.login.enter(Arc::clone(user), &users, &session.shared.users);
             true
-        }
-        // It may be right by now.
-        None if session.shared.users.is_outdated() => {
-            write_error(out, OUTDATED_USERS);
-            false
         }
         None => {
             let (object, user) = (command.to_vec(), name.to_vec());

@@ -31,7 +31,8 @@ impl Swarm {
         let Some(world) = self.front_ends.as_mut().filter(|_| draw.one_in(3) && !is_apart) else { return };
         world.users = Some(UserWorld {
             actors: draw.between(1, 3) as usize,
-            valid: draw.of(&[30 * MILLI, 150 * MILLI, 600 * MILLI]) / speed,
+            // Where reads always take longer, nobody is served. Disks are as slow in fast worlds.
+            valid: (draw.of(&[300 * MILLI, 600 * MILLI, 1_500 * MILLI]) / speed).max(100 * MILLI),
             change_pause: draw.of(&[5 * MILLI, 50 * MILLI, 200 * MILLI]) / speed,
             act_pause: draw.of(&[MILLI, 10 * MILLI]) / speed,
         });

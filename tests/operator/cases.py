@@ -1066,6 +1066,132 @@ def replace(context):
         return not problems, "; ".join(problems or seen)
 
 
+def resized(cluster, size, seconds=30):
+    """Waits until every node of the cluster takes part in a group of this size; how long that took, or None."""
+    begun = time.time()
+    while time.time() - begun < seconds:
+        said = [str(node.ask("INFO", "syros", timeout=1)) for node in cluster.nodes[:size]]
+        if all(f"group_size:{size}\r" in text and "status:normal" in text for text in said):
+            return time.time() - begun
+        time.sleep(0.02)
+    return None
+
+
+def connected(port, seconds=20):
+    """A connection of a Redis client, when somebody listens there."""
+    end = time.time() + seconds
+    while True:
+        try:
+            return Redis(port, 10)
+        except OSError:
+            if time.time() >= end:
+                raise
+            time.sleep(0.1)
+
+
+def grow(context):
+    """A cluster of three becomes one of five and of seven and small again while clients write, the leader among the nodes that
+    go. Does everybody go on, is nothing lost, do the nodes that go end, and is the size remembered?"""
+    if "--join" not in subprocess.run([context.binary, "server", "--help"], capture_output=True, text=True).stdout:
+        return False, "this build has no --join"
+    with Cluster(context) as cluster:
+        cluster.start().ready()
+        time.sleep(0.5)
+        problems, seen = [], []
+        secret = os.path.join(cluster.directory, "secret")
+
+        def member(*words):
+            address = f"127.0.0.1:{cluster.nodes[0].redis_port}"
+            words = [context.binary, *words, "--addr", address, "--secret-file", secret]
+            return subprocess.run(words, capture_output=True, text=True, timeout=60)
+
+        writers = Writers(cluster.nodes[:3])
+        for size in (5, 7):
+            time.sleep(0.7)
+            cluster.grow()
+            took = resized(cluster, size)
+            if took is None:
+                return False, f"it does not become {size}: {cluster.nodes[-1].lines()[-600:]}"
+            seen.append(f"{size} after {took:.1f} s")
+        for size in (5, 3):
+            time.sleep(0.7)
+            # The leader goes, too, and later a node that is down meanwhile.
+            member("lead", str(size))
+            if size == 3:
+                cluster.nodes[-1].kill()
+                time.sleep(1)
+            done = member("member", "remove", str(size), str(size + 1))
+            took = resized(cluster, size)
+            gone, cluster.nodes = cluster.nodes[size:], cluster.nodes[:size]
+            if done.returncode != 0 or took is None:
+                return False, f"it does not become {size}: {done.stderr}"
+            seen.append(f"{size}: {done.stdout.split(', after ')[1].split('.')[0]}")
+            if size == 3:
+                gone[-1].start(wait=False)
+            for node in gone:
+                if node.wait(20) in (None, 0) or "was removed from the cluster" not in node.lines():
+                    problems.append(f"node {node.index} stays: {node.lines()[-400:]}")
+                node.kill()
+                shutil.rmtree(node.directory)
+        writers.end()
+        problems += [f"a client was told {error}" for error in writers.errors[:2]]
+        seen.append(f"nobody waited for more than {writers.slowest:.1f} s")
+        # Back to five, and everything is started again: the first nodes' configurations still list three.
+        cluster.grow()
+        if resized(cluster, 5) is None:
+            return False, f"it does not become 5 again: {cluster.nodes[-1].lines()[-600:]}"
+        # A gateway with the list of before finds the new nodes.
+        gateway_port = cluster.port + 15
+        listed = ",".join(f"127.0.0.1:{node.peer_port}" for node in cluster.nodes[:3])
+        words = [context.binary, "gateway", "--cluster", listed, "--port", str(gateway_port)]
+        gateway = subprocess.Popen(words, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        try:
+            member("lead", "4")
+            with connected(gateway_port) as redis:
+                answer = redis.call("SET", "by-gateway", "yes")
+            if answer != "OK":
+                problems.append(f"a gateway with the list of before says {answer}")
+        except (OSError, Closed) as error:
+            problems.append(f"a gateway with the list of before: {type(error).__name__}: {error}")
+        finally:
+            gateway.kill()
+            gateway.wait()
+        # A wrong number takes nobody's place.
+        last = cluster.nodes[-1]
+        last.stop()
+        time.sleep(1)
+        wrong = Node(cluster, last.index)
+        wrong.directory += ".wrong"
+        wrong.log += ".wrong"
+        cluster.configure(wrong)
+        wrong.start(join=True, wait=False)
+        time.sleep(2)
+        if "the cluster has a node there" not in wrong.lines():
+            problems.append(f"a node joins in the place of one that is down: {wrong.lines()[-400:]}")
+        wrong.kill()
+        cluster.configure(last)
+        for node in cluster.nodes:
+            node.stop()
+        for node in cluster.nodes:
+            node.start(wait=False)
+        for node in cluster.nodes:
+            node.wait_for_port()
+        cluster.ready()
+        if resized(cluster, 5) is None:
+            problems.append("the size is forgotten")
+        # Two of five may fail.
+        for node in cluster.nodes[:2]:
+            node.kill()
+        end = time.time() + 20
+        while time.time() < end and last.ask("SET", "there", "yes", timeout=2) != "OK":
+            time.sleep(0.1)
+        with last.redis(15) as redis:
+            lost = [name for name, value in writers.written.items() if redis.call("GET", name) != value]
+        if lost:
+            problems.append(f"lost: {lost[:3]} of {len(writers.written)}")
+        return not problems, "; ".join(problems or seen)
+
+
 # In the order in which they are played; names are those of the rows of FOUND.md.
 CASES = {
     "A1": a1,
@@ -1101,4 +1227,5 @@ CASES = {
     "B7": gone_clients,
     "metrics": metrics,
     "replace": replace,
+    "grow": grow,
 }

@@ -70,7 +70,9 @@ class Settings:
                 [self.binary, "server", "--config", path], capture_output=True, text=True, timeout=20
             )
             text = done.stdout + done.stderr
-            self.known[section, key] = "node.toml: " not in text and key not in text
+            # A port that is taken, by a node of the case before, is named by what it is for.
+            is_unknown = "node.toml: " in text or (key in text and "in use" not in text)
+            self.known[section, key] = not is_unknown
         return self.known[section, key]
 
 
@@ -92,12 +94,14 @@ class Node:
         self.log = os.path.join(cluster.directory, f"node-{index}.log")
         self.process = None
 
-    def start(self, bootstrap=False, replace=False, memory=NODE_MEMORY_MAX, env=None, wait=True):
+    def start(self, bootstrap=False, replace=False, join=False, memory=NODE_MEMORY_MAX, env=None, wait=True):
         arguments = [self.cluster.binary, "server", "--config", self.config]
         if bootstrap:
             arguments.append("--bootstrap")
         if replace:
             arguments.append("--replace")
+        if join:
+            arguments.append("--join")
 
         def limit():
             resource.setrlimit(resource.RLIMIT_AS, (memory, memory))
@@ -178,18 +182,30 @@ class Cluster:
         shutil.rmtree(self.directory, ignore_errors=True) if root is None else None
         os.makedirs(self.directory, exist_ok=True)
         self.nodes = [Node(self, index) for index in range(count)]
-        addresses = addresses or [f"127.0.0.1:{node.peer_port}" for node in self.nodes]
-        head, common = f"{self.secret(context)}\n{top}", extra
+        self.top, self.extra = f"{self.secret(context)}\n{top}", extra
         for node in self.nodes:
-            own = each(node.index) if each else ""
-            with open(node.config, "w") as file:
-                listed = ", ".join(f'"{address}"' for address in addresses)
-                file.write(
-                    f"cluster = {CLUSTER}\nreplicas = [{listed}]\nreplica = {node.index}\n"
-                    f'directory = "{node.directory}"\n{head}\n'
-                    f'[listen]\nredis = "127.0.0.1:{node.redis_port}"\nreplicas = "127.0.0.1:{node.peer_port}"\n'
-                    f"{common}\n{own}\n"
-                )
+            self.configure(node, addresses, each(node.index) if each else "")
+
+    def configure(self, node, addresses=None, own=""):
+        """Writes the configuration of a node, with all nodes that there are now."""
+        addresses = addresses or [f"127.0.0.1:{other.peer_port}" for other in self.nodes]
+        with open(node.config, "w") as file:
+            listed = ", ".join(f'"{address}"' for address in addresses)
+            file.write(
+                f"cluster = {CLUSTER}\nreplicas = [{listed}]\nreplica = {node.index}\n"
+                f'directory = "{node.directory}"\n{self.top}\n'
+                f'[listen]\nredis = "127.0.0.1:{node.redis_port}"\nreplicas = "127.0.0.1:{node.peer_port}"\n'
+                f"{self.extra}\n{own}\n"
+            )
+
+    def grow(self):
+        """Two more nodes join."""
+        size = len(self.nodes)
+        self.nodes += [Node(self, index) for index in range(size, size + 2)]
+        for node in self.nodes[size:]:
+            self.configure(node)
+            node.start(join=True, wait=False)
+        return self.nodes[size:]
 
     def secret(self, context):
         """A line of configuration with the secret of the cluster, if this build has that."""

@@ -9,12 +9,13 @@ use core::time::Duration;
 use mio::{Registry, Token};
 use std::collections::VecDeque;
 use syros_protocol::client::{Action, Busy, Client, Config, Event, Outcome, ReadCounts, WriteCounts};
-use syros_protocol::message::Body;
+use syros_protocol::formation::Stage;
+use syros_protocol::message::{Body, Message};
 use syros_types::{
-    Class, Configuration, ConfigurationId, FastQuorum, Footprint, Group, Instant, Now, Prng, ReadPolicy,
-    ReplicaId, Window,
+    Class, Configuration, ConfigurationEpoch, ConfigurationId, FastQuorum, Footprint, Group, Instant, Now,
+    Prng, ReadPolicy, Reconfiguration, ReplicaId, Window,
 };
-use syros_wire::{ANY_CLUSTER, Channel, FrameBuffer, Hello, Member, Sender};
+use syros_wire::{ANY_CLUSTER, Channel, FrameBuffer, Hello, Member, RESIZED_SINCE, Sender};
 
 /// An operation has ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -279,7 +280,8 @@ impl EmbeddedClient {
         };
         let Member { declaration, settings, .. } = *member;
         let (replica, group, fast_quorum) = (declaration.replica, settings.group, settings.fast_quorum);
-        if group != self.group {
+        // A group that has grown or shrunk has another size than was listed; its configuration says which.
+        if group != self.group && declaration.epoch == ConfigurationEpoch::FIRST {
             return Err(LinkError::GroupSize { found: group.size(), expected: self.group.size() });
         }
         if replica != from {
@@ -294,11 +296,24 @@ impl EmbeddedClient {
         self.fast_quorum = fast_quorum;
         let now = self.clock.now();
         let settings = &self.options.settings;
-        // Which epoch serves, answers tell: what a replica says of itself may be ahead of that.
-        let configuration = Configuration::first(group, fast_quorum);
+        // What a replica says of itself may be ahead of the epoch that serves, but not by long: it is agreed upon.
+        let first = Configuration::first(self.group, fast_quorum);
+        let known = match declaration.stage {
+            Stage::Acting(roster) => {
+                Reconfiguration { epoch: declaration.epoch, roster, before: declaration.before }
+            }
+            _ => first.reconfiguration(),
+        };
+        let configuration = first.after(known);
         let config = || Config { settings: settings.clone(), ..Config::new(configuration, self.seed) };
         let protocol = self.protocol.get_or_insert_with(|| Client::new(config(), now));
+        if known.roster.group() != protocol.configuration().group() {
+            protocol.handle(now, Event::Message { from, message: Message::Configuration(Box::new(known)) });
+        }
         protocol.handle(now, Event::Connected(from));
+        if self.links[from.index()].version() < RESIZED_SINCE {
+            protocol.handle(now, Event::TellsNoConfiguration(from));
+        }
         for early in core::mem::take(&mut self.early) {
             let Early { user_token, body, class, footprint, policy, .. } = early;
             if !self.names.is_full() && protocol.submit_with(now, body, class, &footprint, policy).is_ok() {
@@ -328,12 +343,15 @@ impl EmbeddedClient {
                 Action::Send { to, message } => {
                     let frame = self.frame.of(Channel::Client, ConfigurationId::FIRST, &message);
                     for to in to.iter() {
-                        let link = &mut self.links[to.index()];
-                        if link.speaks(&message) {
+                        if let Some(link) =
+                            self.links.get_mut(to.index()).filter(|link| link.speaks(&message))
+                        {
                             link.send(frame);
                         }
                     }
                 }
+                // The program that embeds the client owns its links, and makes no others.
+                Action::Reconfigured(_) => {}
                 Action::Completed { token, outcome, .. } => {
                     if let Some(user_token) = self.names.remove(token.0) {
                         self.ended.push(Completion { user_token, outcome });

@@ -225,6 +225,11 @@ impl Link {
         was_ready
     }
 
+    /// The version of the wire format that the replica speaks.
+    pub(crate) const fn version(&self) -> u16 {
+        self.version
+    }
+
     /// False if the replica is of an older version, which does not know such messages.
     pub(crate) fn speaks(&self, message: &Message) -> bool {
         self.version >= version_of(message)

@@ -8,7 +8,7 @@ use std::time::Instant;
 use syros_protocol::formation::Stage;
 use syros_protocol::message::{Message, StatusReport};
 use syros_tls::{BlockingStream, Credentials};
-use syros_types::{ConfigurationId, FastQuorum, ReplicaId};
+use syros_types::{ConfigurationId, FastQuorum, Group, ReplicaId};
 use syros_wire::{
     ANY_CLUSTER, CLIENT_FRAME_BYTES_MAX, Channel, FrameError, HandshakeMessage, Hello, HelloError, Malformed,
     Nonce, Secret, Sender, Side, decode_client_message, put_frame, put_message_frame, split_frame,
@@ -163,6 +163,24 @@ pub fn change_mode(
     timeout: Duration,
 ) -> Result<StatusReport, StatusError> {
     order(Message::ChangeMode { mode }, address, access, timeout)
+}
+
+/// Asks the replica at `address`, if it leads, to let the group have so many members, two less than it has, and blocks until it
+/// answers with its status or `timeout` is over. The members with the highest numbers go. A leader that would be one of them
+/// lets another member lead first, and has to be asked again, as any leader has that cannot do it just then. Which size the
+/// group has in the end, its members' status tells. Where the cluster has a secret, only who knows it may ask; where nodes
+/// speak TLS, only administrators and nodes.
+///
+/// # Errors
+/// As [`status`]; [`StatusError::SecretNeeded`] and [`StatusError::OtherSecret`]; [`StatusError::TooOld`] if the replica does
+/// not know how.
+pub fn shrink(
+    address: SocketAddr,
+    to: Group,
+    access: Access<'_>,
+    timeout: Duration,
+) -> Result<StatusReport, StatusError> {
+    order(Message::Shrink { to }, address, access, timeout)
 }
 
 /// Whether the replica at `address` can go by a mode that is not the one its group was made with: older builds cannot.

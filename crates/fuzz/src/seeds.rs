@@ -451,6 +451,7 @@ fn member() -> Hello {
             node: node(0x1122),
             stage,
             epoch: ConfigurationEpoch(130),
+            before: None,
         },
         process: 0x33,
         incarnation: Incarnation(7),
@@ -503,6 +504,7 @@ pub(crate) fn front_end_messages(prng: &mut Prng) -> Vec<Vec<u8>> {
                 FrontEndMessage::Interest { number, is_whole: prng.chance(1, 2), entries }
             }
             1 => FrontEndMessage::InterestKnown { number },
+            2 => FrontEndMessage::Nodes { addresses: vec!["db1:7000".to_owned(), String::new()] },
             _ => FrontEndMessage::Published {
                 origin: prng.next_u64(),
                 number,

@@ -54,6 +54,8 @@ impl ModelClient {
         let mut client = Client::new(config, Now { instant: clock, wall });
         for member in setup.configuration().members() {
             client.handle(Now { instant: clock, wall }, Event::Connected(member));
+            // No group here changes its size, so that nobody has to ask who is in it.
+            client.handle(Now { instant: clock, wall }, Event::TellsNoConfiguration(member));
         }
         Self { number, client, clock, wall }
     }
@@ -92,8 +94,8 @@ impl ModelClient {
         let (mut sent, mut ended) = (Vec::new(), Vec::new());
         while let Some(action) = self.client.poll() {
             match action {
-                // Sessions are open here.
-                Action::Send { message: Message::Attach { .. }, .. } => {}
+                // Sessions are open here, and clients are connected to all members that there may be.
+                Action::Send { message: Message::Attach { .. }, .. } | Action::Reconfigured(_) => {}
                 Action::Send { to, message } => {
                     let from = Peer::Client(self.number as u64);
                     let envelope = |to| Envelope { from, to: Peer::Replica(to), message: message.clone() };

@@ -6,8 +6,8 @@ use alloc::vec::Vec;
 use core::fmt;
 use core::time::Duration;
 use syros_types::{
-    Class, ConfigurationEpoch, Description, FastQuorum, FastRule, Footprint, Instant, OpNumber, OperationId,
-    Reconfiguration, ReplicaId, ReplicaSet, SessionId, Timestamp, View, WallTime,
+    Class, ConfigurationEpoch, Description, FastQuorum, FastRule, Footprint, Group, Instant, OpNumber,
+    OperationId, Reconfiguration, ReplicaId, ReplicaSet, SessionId, Timestamp, View, WallTime,
 };
 
 /// The bytes of an operation or of a reply: one allocation, shared by durability log, log, network
@@ -451,6 +451,12 @@ pub enum Message {
         /// The mode.
         mode: FastQuorum,
     },
+    /// Anyone to the leader: let the group have this many members, two less than it has, from your next view on. Those with the
+    /// highest numbers go. (A group grows when nodes ask for places in it.)
+    Shrink {
+        /// The size.
+        to: Group,
+    },
     /// Client to replica, for a backup: tell of your snapshot file if it goes at least up to this entry; otherwise take one
     /// as soon as that is executed. The replica answers with a `SnapshotOffer`, of no bytes if there is no such file yet.
     WantSnapshot {
@@ -829,6 +835,7 @@ impl Message {
             | Self::HandOver { .. }
             | Self::WantSnapshot { .. }
             | Self::ChangeMode { .. }
+            | Self::Shrink { .. }
             | Self::GetSnapshot { .. }
             | Self::SnapshotPart { .. }
             | Self::GetConfiguration { .. }
@@ -848,6 +855,7 @@ impl Message {
             Self::AnswerDirectly { .. } => "AnswerDirectly",
             Self::HandOver { .. } => "HandOver",
             Self::ChangeMode { .. } => "ChangeMode",
+            Self::Shrink { .. } => "Shrink",
             Self::WantSnapshot { .. } => "WantSnapshot",
             Self::Registered { .. } => "Registered",
             Self::Ok { .. } => "Ok",

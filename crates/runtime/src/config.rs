@@ -23,15 +23,24 @@ pub enum FirstStart {
     Bootstrap,
     /// The node takes the place of one of the cluster that has lost its disk.
     Replace,
+    /// The node is one of the two that the cluster grows by.
+    Join,
 }
 
 impl FirstStart {
+    /// True if it asks a cluster that exists for a place.
+    #[must_use]
+    pub const fn asks_for_place(self) -> bool {
+        matches!(self, Self::Replace | Self::Join)
+    }
+
     /// The option that says so.
     #[must_use]
     pub const fn option(self) -> &'static str {
         match self {
             Self::Bootstrap => "--bootstrap",
             Self::Replace => "--replace",
+            Self::Join => "--join",
         }
     }
 }

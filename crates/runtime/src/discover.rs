@@ -5,8 +5,8 @@ use std::io::{ErrorKind, Read, Write};
 use std::net::{TcpStream, ToSocketAddrs};
 use std::time::{Duration, Instant};
 
-use syros_protocol::agreement::SharedSettings;
 use syros_tls::{BlockingStream, Credentials};
+use syros_types::ConfigurationEpoch;
 use syros_wire::{Channel, Frame, HANDSHAKE_BYTES_MAX, Hello, Member, Sender, put_frame, split_frame};
 
 use crate::tls::LinksTls;
@@ -38,7 +38,7 @@ pub(crate) fn discover(
     cluster: u64,
     timeout: Duration,
     tls: Option<&LinksTls>,
-) -> Result<(u64, SharedSettings), DiscoverError> {
+) -> Result<(u64, Member), DiscoverError> {
     let deadline = Instant::now() + timeout;
     loop {
         let mut problems = Vec::new();
@@ -47,16 +47,18 @@ pub(crate) fn discover(
             let first = attempts.next().unwrap_or_else(|| Err("it cannot be asked".to_owned()));
             match first.or_else(|problem| attempts.next().unwrap_or(Err(problem))) {
                 Ok((cluster, member)) => {
-                    let (settings, replica) = (member.settings, member.declaration.replica);
-                    let problem = if settings.group.size() != replicas.len() {
-                        Some(format!("the cluster has {} replicas", settings.group.size()))
+                    let (size, replica) = (member.settings.group.size(), member.declaration.replica);
+                    // One that has grown or shrunk tells where its nodes are.
+                    let is_first = member.declaration.epoch == ConfigurationEpoch::FIRST;
+                    let problem = if size != replicas.len() && is_first {
+                        Some(format!("the cluster has {size} replicas"))
                     } else if replica.index() != position {
                         Some(format!("it is {replica}, and is listed in place {position}"))
                     } else {
                         None
                     };
                     match problem {
-                        None => return Ok((cluster, settings)),
+                        None => return Ok((cluster, member)),
                         Some(problem) => problems.push(format!("{address}: {problem}")),
                     }
                 }

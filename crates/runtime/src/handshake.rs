@@ -3,7 +3,7 @@
 use std::io;
 
 use syros_protocol::agreement::SharedSettings;
-use syros_protocol::formation::Declaration;
+use syros_protocol::formation::{Declaration, Stage};
 use syros_types::{GroupId, Incarnation, ReplicaId};
 use syros_wire::{Hello, Member, Nonce, Proof, Secret, Sender, Side};
 
@@ -33,7 +33,13 @@ impl Introduction {
         let nonce = self.secret.is_some().then(random_nonce).transpose()?;
         let sender = match (&self.member, declaration) {
             (Some(own), Some(declaration)) => {
-                let OwnMember { replica: _, process, incarnation, group, settings } = *own;
+                let OwnMember { replica: _, process, incarnation, group, mut settings } = *own;
+                // The group may have grown or shrunk since the process started, even by this node.
+                if let Stage::Acting(roster) = &declaration.stage
+                    && roster.group().has(own.replica)
+                {
+                    settings.group = roster.group();
+                }
                 Sender::Replica(Box::new(Member { declaration, process, incarnation, group, settings }))
             }
             _ => Sender::Client,

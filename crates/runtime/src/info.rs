@@ -140,7 +140,7 @@ impl ServerInfo for ProcessState<'_> {
             status: "normal".to_owned(),
             fast_quorum: self.client.rule().mode.to_string(),
             group_size: configuration.size() as u64,
-            replica_addresses: replicas.clone(),
+            replica_addresses: replicas.iter().take(configuration.size()).cloned().collect(),
             answered: self.answered(),
             leader: Some(configuration.leader(view).0).filter(|_| !self.is_cut_off),
             ..ServerReport::default()

@@ -11,7 +11,7 @@ use std::sync::Arc;
 use syros_node::front_end::MessagePeer;
 use syros_protocol::client::{Action, Client, Config, Event, Outcome, Token};
 use syros_protocol::message::{Body, Message, Request};
-use syros_types::{Description, OpNumber, OperationId, ReadPolicy, ReplicaId};
+use syros_types::{Configuration, Description, OpNumber, OperationId, ReadPolicy, ReplicaId};
 use syros_wire::FrontEndMessage;
 
 /// What a client wants of the world after it ran.
@@ -118,8 +118,8 @@ struct Pending {
 impl ClientProcess {
     /// Starts a client.
     #[must_use]
-    pub fn new(config: Config, clock: Clock, time: VirtualTime) -> Self {
-        let connections = vec![None; config.configuration.size()];
+    pub fn new(config: Config, replicas: usize, clock: Clock, time: VirtualTime) -> Self {
+        let connections = vec![None; replicas];
         let core = Core::Client(Box::new(Client::new(config, clock.now(time))));
         Self::with_core(core, connections, clock)
     }
@@ -181,6 +181,14 @@ impl ClientProcess {
         }
     }
 
+    /// The newest configuration that the client has heard of.
+    pub(crate) fn configuration(&self) -> &Configuration {
+        match &self.core {
+            Core::Client(client) => client.configuration(),
+            Core::FrontEnd(host) => host.configuration(),
+        }
+    }
+
     /// Carries out what the core wants, beside the replica in the same process, if there is one.
     pub(crate) fn drain(
         &mut self,
@@ -208,6 +216,8 @@ impl ClientProcess {
                         effects.push(ClientEffect::Send { to, bytes: bytes.clone() });
                     }
                 }
+                // It asks around for nodes by itself.
+                Action::Reconfigured(_) => {}
                 Action::Completed { token, outcome, applied } => {
                     let pending = self.operations.remove(&token).expect("a token ends once");
                     self.completed += 1;

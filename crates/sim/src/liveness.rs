@@ -67,6 +67,7 @@ impl World {
                 process.clock.set_wall_offset(slot.wall_offset);
             }
             self.settle_replacement(replica);
+            self.give_up_joining(replica);
             self.start_replica(replica);
             self.disk_returns(replica);
             self.run_replica(replica);
@@ -178,6 +179,9 @@ impl World {
         let speed = u64::from(self.swarm.protocol.speed);
         let deadline = self.now() + self.liveness_bound();
         while let Some(difference) = self.difference() {
+            for replica in 0..self.replicas.len() {
+                self.give_up_joining(replica);
+            }
             if self.now() >= deadline {
                 return Err(format!("replicas do not become equal: {difference}"));
             }
@@ -304,7 +308,7 @@ impl World {
     /// How the replicas differ; `None` if all are equal and have nothing left to do.
     fn difference(&self) -> Option<String> {
         let mut states: Vec<(OpNumber, u64)> = Vec::new();
-        for slot in self.replicas.iter().filter(|slot| !slot.stays_dead) {
+        for slot in self.replicas.iter().filter(|slot| !slot.stays_dead && !slot.is_absent) {
             let Some(process) = &slot.process else { return Some(self.statuses()) };
             let status = process.core().status();
             let busy =
@@ -323,6 +327,7 @@ impl World {
         let mut text = String::new();
         for (index, slot) in self.replicas.iter().enumerate() {
             let part = match &slot.process {
+                None if slot.is_absent => continue,
                 None => format!("[{index} down] "),
                 Some(process) => format!("[{index} {}] ", process.summary()),
             };

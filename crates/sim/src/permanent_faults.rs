@@ -23,6 +23,7 @@ impl World {
         let Some(settings) = settings else { return Ok(()) };
         for round in 0..settings.rounds {
             self.revive();
+            self.settle_size();
             // In later rounds the deaths often come before those who returned have caught up.
             if round > 0 && self.dice.permanent.chance(1, 2) {
                 self.await_memory()?;
@@ -43,8 +44,11 @@ impl World {
                 }
                 self.kill_for_the_round(None);
             }
+            self.settle_size();
             self.cut_for_good(settings.links);
-            if settings.links == RemainingLinks::All && self.swarm.nemesis.fill_disk > 0 {
+            // While the size changes, majorities of two configurations are needed.
+            let may_fill = self.swarm.nemesis.fill_disk > 0 && !self.may_change_size();
+            if settings.links == RemainingLinks::All && may_fill {
                 self.fill_for_good();
             }
             let now = self.now();
@@ -122,7 +126,7 @@ impl World {
 
     /// Cuts links between replicas, but for those of a majority that stays connected.
     fn cut_for_good(&mut self, links: RemainingLinks) {
-        if links == RemainingLinks::All {
+        if links == RemainingLinks::All || self.may_change_size() {
             return;
         }
         let n = self.replicas.len();

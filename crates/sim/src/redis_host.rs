@@ -21,7 +21,7 @@ use syros_node::front_end::{
 use syros_protocol::client::{Client, Config, Event, Token};
 use syros_protocol::message::{Body, Message, Request};
 use syros_resp::{Connection, Context, DebugAccess, Identity, ServerInfo, ServerReport, Submission};
-use syros_types::{Database, Instant, Now, OpNumber, OperationId, ReplicaSet};
+use syros_types::{Configuration, Database, Instant, Now, OpNumber, OperationId, ReplicaSet};
 use syros_wire::FrontEndMessage;
 
 /// A server of which INFO says nothing.
@@ -177,6 +177,11 @@ impl RedisHost {
 
     pub(crate) const fn core(&self) -> &Client {
         self.front_end.client()
+    }
+
+    /// The newest configuration that it has heard of.
+    pub(crate) const fn configuration(&self) -> &Configuration {
+        self.front_end.client().configuration()
     }
 
     pub(crate) fn handle(&mut self, now: Now, event: Event) {
@@ -524,6 +529,7 @@ impl RedisHost {
                         }
                         effects.push(HostEffect::Send { to, message });
                     }
+                    FrontEndAction::Reconfigured(_) => {}
                     FrontEndAction::SendToPeer { to, message } => {
                         effects.push(HostEffect::SendToPeer { to, message });
                     }

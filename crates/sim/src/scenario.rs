@@ -337,6 +337,11 @@ impl Play {
         self.world.begin_replacement(replica);
     }
 
+    /// Starts the two nodes that the group is to grow by.
+    pub fn join(&mut self) {
+        self.world.grow();
+    }
+
     /// Ends the node that is to take a place, or has taken it, and starts the one that was there before; or the other way.
     pub fn exchange_nodes(&mut self, replica: usize) {
         self.world.exchange_nodes(replica);

@@ -143,6 +143,9 @@ pub fn run_seed(seed: u64, options: &Options) -> SeedReport {
         swarm.draw_permanent();
     }
     swarm.service_judged |= options.service;
+    if options.service {
+        swarm.keep_size();
+    }
     run_swarm(&swarm, options)
 }
 

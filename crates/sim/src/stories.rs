@@ -2,7 +2,7 @@
 //! and it ends badly when the bug is planted. Bugs that were found are here, too.
 
 use crate::scenario::DELAY as D;
-use crate::swarm::{DiskEngineSettings, LeaseChange, MICRO, MILLI, Swarm};
+use crate::swarm::{DiskEngineSettings, LeaseChange, MICRO, MILLI, Sizes, Swarm};
 use crate::workload::{ClientCommand, encode};
 use crate::{Node, Play, Scenario};
 use core::time::Duration;
@@ -46,6 +46,7 @@ stories! {
     EarlierPromiseForgotten in a group of 3: a_promise_outlives_the_setting_that_it_was_made_under;
     ExpiryOverlooked in a group of 3: an_expired_key_does_not_come_back_in_a_quorum;
     ReplacedGoesAlong in a group of 3: a_node_that_was_replaced_makes_no_quorum;
+    OldQuorumSkipped in a group of 5: a_majority_of_a_larger_group_needs_one_of_the_group_before;
     FollowersAhead in a group of 3: an_expired_key_does_not_come_back_with_the_next_leader;
 }
 
@@ -153,6 +154,32 @@ fn a_node_that_was_replaced_makes_no_quorum(scenario: Scenario) -> Result<(), St
     play.run(VIEW_CHANGE);
     play.restart(0);
     play.judge().and_then(|()| if is_answered { Err("the old node counts".to_owned()) } else { Ok(()) })
+}
+
+/// A group of three becomes one of five while one member is away. When the two that know of the last update fail, the one that was
+/// away and the two new nodes are a majority of five, and know nothing of it.
+fn a_majority_of_a_larger_group_needs_one_of_the_group_before(scenario: Scenario) -> Result<(), String> {
+    let sizes = Sizes { smallest: 3, first: 3 };
+    let mut play = scenario.with(|swarm| swarm.sizes = Some(sizes)).start();
+    let client = play.client();
+    assert_eq!(play.call(client, set(1, "old")), Outcome::Done);
+    cut_both(&mut play, 2, &[0, 1]);
+    assert_eq!(play.call(client, set(1, "new")), Outcome::Done);
+    play.join();
+    play.until("the new nodes are in the group", |play| {
+        play.run(D / 20);
+        [3, 4].iter().all(|replica| play.world().replica(*replica).is_some())
+    });
+    play.crash(0);
+    play.crash(1);
+    play.mend_all();
+    let read = play.submit(client, ClientCommand::Get(1));
+    play.run(2 * VIEW_CHANGE);
+    let is_answered = play.outcome(read).is_some();
+    play.restart(0);
+    play.restart(1);
+    play.run(VIEW_CHANGE);
+    play.judge().and_then(|()| if is_answered { Err("nobody could know".to_owned()) } else { Ok(()) })
 }
 
 /// Long enough for a view change and for whoever waits for one.

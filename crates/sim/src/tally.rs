@@ -80,6 +80,7 @@ occurrences! {
     Rot = Strikes, "rot": "A replica crashes, and its disk rots meanwhile.";
     Bootstrap = Strikes, "wiped disk with --bootstrap": "A replica crashes, its disk is wiped, and it is started as a new one.";
     ReplaceNode = Strikes, "node replaced": "A replica loses its disk for good, and a new node is to take its place.";
+    Resize = Strikes, "size changed": "The group is to grow or shrink by two nodes.";
     Ruin = Strikes, "ruin": "More replicas than the group can do without lose their disks at once.";
     LeaseShortened = Strikes, "rolling restart with a shorter lease": "All replicas are started again one by one, with a shorter lease.";
     StaysDead = Strikes, "death for good": "A replica dies and stays dead while clients must be served.";
@@ -126,6 +127,7 @@ occurrences! {
     RedisUnknown = Events, "Redis client: UNKNOWN": "A Redis client was told that nobody knows.";
     ViewEntered = Events, "view entered": "A replica entered a view it had not been in.";
     Replaced = Events, "place taken": "A node has taken the place of another one.";
+    Removed = Events, "removed": "A node has been told that the group has shrunk by it.";
     Reconfigured = Events, "configuration adopted": "A replica acts in a later configuration.";
     Joined = Events, "joined the group": "A replica with a new disk was taken into the group.";
     DiskRefused = Events, "disk refused": "A replica with a wiped disk was refused, and its old disk put back.";

@@ -9,7 +9,7 @@ const fn told_of(bug: PlantedBug) -> &'static str {
         // Clients see nothing of these.
         PlantedBug::UpdateLost | PlantedBug::EngineLosesUpdate => "says that members differ",
         PlantedBug::DeadSourceAskedOn => "does not join view 2",
-        PlantedBug::ReplacedGoesAlong => "disagree on committed entry",
+        PlantedBug::ReplacedGoesAlong | PlantedBug::OldQuorumSkipped => "disagree on committed entry",
         _ => "not linearizable",
     }
 }

@@ -11,6 +11,7 @@ mod import;
 mod inspect;
 mod lead;
 mod logger;
+mod member;
 mod mode;
 mod progress;
 mod recover;
@@ -53,6 +54,8 @@ enum Subcommands {
     Lead(lead::Options),
     /// Show or change which updates take one round trip, while the cluster serves
     Mode(mode::Options),
+    /// Show the nodes of a cluster, or have it become smaller
+    Member(member::Options),
     /// Make a backup of a cluster while it serves, or verify one
     Backup(backup::Options),
     /// Make the data directory of a node of a new cluster from a backup
@@ -108,6 +111,7 @@ fn main() -> ExitCode {
         Subcommands::Status(options) => status::run(&options),
         Subcommands::Lead(options) => lead::run(&options),
         Subcommands::Mode(options) => mode::run(&options),
+        Subcommands::Member(options) => member::run(&options),
         Subcommands::Backup(options) => backup::run(&options),
         Subcommands::Restore(options) => restore::run(&options),
         Subcommands::Import(options) => import::run(&options),

@@ -12,7 +12,7 @@ use syros_runtime::REDIS_ADDRESS;
 use syros_types::{FastQuorum, View};
 
 use crate::secret;
-use crate::status::{order, parse_address, poll, replicas_of, reports_of};
+use crate::status::{leader_of, order, parse_address, poll, replicas_of, reports_of};
 
 /// How long a replica may take to answer.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(2);
@@ -138,13 +138,6 @@ fn view_of_majority(reports: &[(&String, StatusReport)], replicas: usize, mode: 
 fn view_of(report: &StatusReport, mode: FastQuorum) -> Option<u64> {
     let takes_part = matches!(report.role, RoleName::Leader | RoleName::Follower);
     (takes_part && report.fast_quorum == mode).then_some(report.view)
-}
-
-/// The replica that leads, and what it says.
-fn leader_of(reports: Vec<(&String, StatusReport)>) -> Option<(&String, StatusReport)> {
-    let leads = |(_, report): &(&String, StatusReport)| report.role == RoleName::Leader;
-    // One that has been deposed may not know it yet.
-    reports.into_iter().filter(leads).max_by_key(|(_, report)| report.view)
 }
 
 /// A replica whose build knows of no such change would be left behind by it.

@@ -16,6 +16,7 @@ use crate::{config, logger};
   syros server --config /etc/syros/node.toml --bootstrap    the very first start: makes the data directory
   syros server --config /etc/syros/node.toml                every later start
   syros server --config /etc/syros/node.toml --replace      the disk of this node is lost: a new one takes its place
+  syros server --config /etc/syros/node.toml --join         one of the two nodes that a cluster becomes larger by
 
 docs/syros.sample.toml describes every key of the file. SIGTERM and SIGINT end the node cleanly.")]
 pub(crate) struct Options {
@@ -29,6 +30,10 @@ pub(crate) struct Options {
     /// nodes take it for the one that the configuration file is of. The lost one never comes back
     #[arg(long, conflicts_with = "bootstrap")]
     replace: bool,
+    /// First start of a node that a cluster becomes larger by: makes its data directory, and has the other nodes take it in. Two
+    /// such nodes come in at once
+    #[arg(long, conflicts_with_all = ["bootstrap", "replace"])]
+    join: bool,
     /// End when standard input is closed: for parents that must not leave nodes behind
     #[arg(long)]
     until_stdin_closes: bool,
@@ -38,9 +43,10 @@ pub(crate) struct Options {
 
 /// Runs the node until it is asked to end.
 pub(crate) fn run(options: &Options) -> Result<ExitCode, String> {
-    let first_start = match (options.bootstrap, options.replace) {
-        (true, _) => Some(FirstStart::Bootstrap),
-        (_, true) => Some(FirstStart::Replace),
+    let first_start = match (options.bootstrap, options.replace, options.join) {
+        (true, _, _) => Some(FirstStart::Bootstrap),
+        (_, true, _) => Some(FirstStart::Replace),
+        (_, _, true) => Some(FirstStart::Join),
         _ => None,
     };
     let config = config::read(&options.config, first_start)?;

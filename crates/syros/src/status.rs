@@ -103,6 +103,13 @@ pub(crate) fn reports_of<'a>(replicas: &'a [String], access: Access<'_>) -> Vec<
     replicas.iter().filter_map(|replica| Some((replica, query(replica, access).ok()?))).collect()
 }
 
+/// The replica that leads, and what it says.
+pub(crate) fn leader_of(reports: Vec<(&String, StatusReport)>) -> Option<(&String, StatusReport)> {
+    let leads = |(_, report): &(&String, StatusReport)| report.role == RoleName::Leader;
+    // One that has been deposed may not know it yet.
+    reports.into_iter().filter(leads).max_by_key(|(_, report)| report.view)
+}
+
 /// Has the leader, at the address where it listens for others, do what only those may ask for who know the secret.
 pub(crate) fn order(
     leader: &str,

@@ -68,6 +68,24 @@ pub struct Reconfiguration {
     pub epoch: ConfigurationEpoch,
     /// Its nodes.
     pub roster: Roster,
+    /// The nodes of the configuration before it, if that has another size: the first view of the new configuration needs a
+    /// majority of those as well. `None` if one node takes the place of another one.
+    pub before: Option<Roster>,
+}
+
+impl Reconfiguration {
+    /// What a node is in this configuration, or was in the one before it, if that has another size: its position.
+    #[must_use]
+    pub fn position(&self, node: NodeId) -> Option<ReplicaId> {
+        self.roster.position(node).or_else(|| self.before.and_then(|before| before.position(node)))
+    }
+
+    /// True if the node in this position is this one, or was before the size changed.
+    #[must_use]
+    pub fn has_voter(&self, member: ReplicaId, node: NodeId) -> bool {
+        let is_there = |roster: &Roster| roster.node(member) == Some(node);
+        is_there(&self.roster) || self.before.as_ref().is_some_and(is_there)
+    }
 }
 
 /// Names one configuration of one group. Frames, handshakes, records of the log and identity files carry it.
@@ -150,6 +168,13 @@ impl Roster {
         self.group
     }
 
+    /// The roster of a group of another size: the nodes in the positions that both have stay where they are.
+    #[must_use]
+    pub fn resized(&self, group: Group) -> Self {
+        let kept = group.members().filter_map(|member| Some((member, self.node(member)?)));
+        kept.fold(Self::unknown(group), |roster, (member, node)| roster.with(member, node))
+    }
+
     /// The node in a position, if it is known.
     #[must_use]
     pub fn node(&self, member: ReplicaId) -> Option<NodeId> {
@@ -193,6 +218,8 @@ pub struct Configuration {
     pub id: ConfigurationId,
     /// The node in each position.
     pub roster: Roster,
+    /// The node in each position before, if the group had another size: see [`Reconfiguration::before`].
+    pub before: Option<Roster>,
     /// Which updates complete in one round trip in views that say nothing else.
     pub mode: FastQuorum,
 }
@@ -201,13 +228,52 @@ impl Configuration {
     /// The first configuration of the only group, whose nodes are not known yet.
     #[must_use]
     pub const fn first(group: Group, mode: FastQuorum) -> Self {
-        Self { id: ConfigurationId::FIRST, roster: Roster::unknown(group), mode }
+        Self { id: ConfigurationId::FIRST, roster: Roster::unknown(group), before: None, mode }
     }
 
     /// The configuration that takes the place of this one.
     #[must_use]
-    pub const fn after(&self, Reconfiguration { epoch, roster }: Reconfiguration) -> Self {
-        Self { id: ConfigurationId { group: self.id.group, epoch }, roster, mode: self.mode }
+    pub const fn after(&self, Reconfiguration { epoch, roster, before }: Reconfiguration) -> Self {
+        Self { id: ConfigurationId { group: self.id.group, epoch }, roster, before, mode: self.mode }
+    }
+
+    /// The configuration with the name that frames carry: that of the first one, whatever it is. The epoch of what they hold is
+    /// that of its view.
+    #[must_use]
+    pub const fn as_frames_name_it(self) -> Self {
+        Self { id: self.id.of_group(), ..self }
+    }
+
+    /// Its epoch and its nodes.
+    #[must_use]
+    pub const fn reconfiguration(&self) -> Reconfiguration {
+        Reconfiguration { epoch: self.id.epoch, roster: self.roster, before: self.before }
+    }
+
+    /// The configuration by which views of this epoch count, as far as that is known: this one, or the one before it if
+    /// that has another size. Of those before it nobody need know any more.
+    #[must_use]
+    pub fn of_epoch(&self, epoch: ConfigurationEpoch) -> Self {
+        match self.before {
+            Some(roster) if epoch < self.id.epoch => {
+                let id = ConfigurationId { group: self.id.group, epoch };
+                Self { id, roster, before: None, mode: self.mode }
+            }
+            _ => *self,
+        }
+    }
+
+    /// True if the group has a member in this position.
+    #[must_use]
+    pub const fn has(&self, member: ReplicaId) -> bool {
+        self.roster.group.has(member)
+    }
+
+    /// The members that the configuration before had and this one has not.
+    pub fn departing(&self) -> impl Iterator<Item = ReplicaId> + Clone + use<> {
+        let size = self.size();
+        let before = self.before.map_or(0, |before| before.group.size());
+        (size..before.max(size)).map(|position| ReplicaId(position as u8))
     }
 
     /// The size of the group.

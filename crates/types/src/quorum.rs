@@ -197,6 +197,24 @@ impl Group {
         self.faults().div_ceil(2) + 1
     }
 
+    /// True if it has a member in this position.
+    #[must_use]
+    pub const fn has(self, member: ReplicaId) -> bool {
+        member.0 < self.size
+    }
+
+    /// The group with two members more; `None` if it has as many as there can be.
+    #[must_use]
+    pub const fn larger(self) -> Option<Self> {
+        if self.size as usize + 2 > Self::SIZE_MAX { None } else { Some(Self { size: self.size + 2 }) }
+    }
+
+    /// The group with two members less; `None` if it has one.
+    #[must_use]
+    pub const fn smaller(self) -> Option<Self> {
+        if self.size == 1 { None } else { Some(Self { size: self.size - 2 }) }
+    }
+
     /// Every member, in order.
     pub fn members(self) -> impl Iterator<Item = ReplicaId> + Clone + use<> {
         (0..self.size).map(ReplicaId)

@@ -43,6 +43,8 @@ pub enum Malformed {
     },
     /// The state machine does not know the operation in a log entry.
     Operation,
+    /// An address of a node that is no text.
+    Address,
     /// The name of an engine that is none.
     Engine,
     /// A member whose node has no number.
@@ -71,6 +73,7 @@ impl fmt::Display for Malformed {
             }
             Self::Operation => f.write_str("a log entry holds bytes that are no operation"),
             Self::Engine => f.write_str("the name of an engine is not printable text"),
+            Self::Address => f.write_str("the address of a node is no text"),
             Self::NoNode => f.write_str("a member's node has number 0"),
             Self::Configuration(other) => write!(f, "a record of another configuration: {other}"),
             Self::NotForClients { tag } => write!(f, "message {tag} travels between replicas only"),

@@ -6,8 +6,8 @@ use crate::primitive::{Reader, Writer};
 use crate::tag::front_end as tag;
 use crate::tag::subscription;
 use syros_protocol::message::Body;
-use syros_types::SubscriptionKind;
 use syros_types::limits::{BODY_BYTES_MAX, KEY_BYTES_MAX};
+use syros_types::{Group, SubscriptionKind};
 
 /// A message between two front ends: those of nodes that are connected, or of a gateway and a node.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -39,6 +39,14 @@ pub enum FrontEndMessage {
         /// The message.
         payload: Body,
     },
+    /// The sender wants to know where the nodes are. Since version 19.
+    WantNodes,
+    /// Where the nodes are that the sender, a node, has been told of: as `host:port`, in the order of their positions; empty
+    /// where it does not know. Since version 19.
+    Nodes {
+        /// The addresses.
+        addresses: Vec<String>,
+    },
 }
 
 impl FrontEndMessage {
@@ -60,6 +68,9 @@ pub struct Interest {
     /// How many subscribe to it; 0 if nobody does any more.
     pub subscribers: u64,
 }
+
+/// The longest address of a node, in bytes: a host name has no more than 253, and a port 5 digits.
+const ADDRESS_BYTES_MAX: usize = 260;
 
 /// The least that an [`Interest`] takes, in bytes.
 const INTEREST_BYTES_MIN: usize = 3;
@@ -90,6 +101,8 @@ impl FrontEndMessage {
             Self::Interest { .. } => "Interest",
             Self::InterestKnown { .. } => "InterestKnown",
             Self::Published { .. } => "Published",
+            Self::WantNodes => "WantNodes",
+            Self::Nodes { .. } => "Nodes",
         }
     }
 
@@ -109,6 +122,13 @@ impl FrontEndMessage {
                 let writer = writer.byte(tag::PUBLISHED).fixed(*origin).number(*number);
                 let writer = writer.byte(subscription_tag(*kind)).number(channel.len() as u64);
                 writer.bytes(channel).bytes(payload)
+            }
+            Self::WantNodes => writer.byte(tag::WANT_NODES),
+            Self::Nodes { addresses } => {
+                let writer = writer.byte(tag::NODES);
+                writer.list(addresses, 24, |writer, address| {
+                    writer.number(address.len() as u64).bytes(address.as_bytes())
+                })
             }
         };
     }
@@ -133,6 +153,8 @@ impl FrontEndMessage {
                 channel: body(reader.bytes("channel", BODY_BYTES_MAX)?),
                 payload: body(reader.remainder("message", BODY_BYTES_MAX)?),
             },
+            tag::WANT_NODES => Self::WantNodes,
+            tag::NODES => Self::Nodes { addresses: addresses(&mut reader)? },
             tag => return Err(Malformed::Tag { what: "message of a front end", tag }),
         };
         reader.end()?;
@@ -151,6 +173,20 @@ fn interests(reader: &mut Reader<'_>) -> Result<Vec<Interest>, Malformed> {
     Ok(entries)
 }
 
+fn addresses(reader: &mut Reader<'_>) -> Result<Vec<String>, Malformed> {
+    let count = reader.count(1)?;
+    if count > Group::SIZE_MAX {
+        let (what, value, limit) = ("addresses of nodes", count as u64, Group::SIZE_MAX as u64);
+        return Err(Malformed::OutOfRange { what, value, limit });
+    }
+    let mut addresses = Vec::with_capacity(count);
+    for _ in 0..count {
+        let bytes = reader.bytes("address", ADDRESS_BYTES_MAX)?;
+        addresses.push(String::from_utf8(bytes.to_vec()).map_err(|_| Malformed::Address)?);
+    }
+    Ok(addresses)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -167,7 +203,12 @@ mod tests {
 
     #[test]
     fn messages_have_golden_bytes_and_come_back() {
-        let golden: [(FrontEndMessage, &[u8]); 4] = [
+        let golden: [(FrontEndMessage, &[u8]); 6] = [
+            (FrontEndMessage::WantNodes, &[4]),
+            (
+                FrontEndMessage::Nodes { addresses: vec!["a:1".to_owned(), String::new()] },
+                &[5, 2, 3, b'a', b':', b'1', 0],
+            ),
             (
                 FrontEndMessage::Interest {
                     number: 300,

@@ -10,10 +10,12 @@ use core::time::Duration;
 use syros_protocol::agreement::{EngineName, SharedSettings};
 use syros_protocol::formation::{Declaration, Stage};
 use syros_protocol::replica::Durability;
-use syros_types::{ConfigurationId, Group, GroupId, Incarnation, NodeId, ReplicaId, micros};
+use syros_types::{
+    ConfigurationEpoch, ConfigurationId, Group, GroupId, Incarnation, NodeId, ReplicaId, Roster, micros,
+};
 
 /// Version of the wire format that this code speaks.
-pub const VERSION: u16 = 18;
+pub const VERSION: u16 = 19;
 
 /// The oldest version that this code speaks as well, so that a cluster is upgraded one node after the other. It lacks what a
 /// node says of its life and configuration; its frames are those of the first configuration. Versions 5 to 9, 12, 14 and 17 lack messages: see
@@ -22,11 +24,15 @@ pub const VERSION: u16 = 18;
 /// those before 12 neither streams nor scripts nor what else `Generation::Programs` names, those before 13 no
 /// transactions of many scripts and no payloads of streams, those before 14 no scripts that
 /// are told that memory is short or how fuel is counted, those before 16 no DEBUG in scripts and none of data, those
-/// before 17 no nodes that take the place of others, and those before 18 no users.
+/// before 17 no nodes that take the place of others, those before 18 no users, and those before 19 no groups that grow and
+/// shrink.
 pub const VERSION_MIN: u16 = 4;
 
 /// The version since which nodes can be replaced, and configurations are not all the first one.
 pub const REPLACED_SINCE: u16 = 17;
+
+/// The version since which groups can grow and shrink.
+pub const RESIZED_SINCE: u16 = 19;
 
 /// What every handshake starts with.
 const MAGIC: [u8; 4] = *b"SYRS";
@@ -34,7 +40,7 @@ const MAGIC: [u8; 4] = *b"SYRS";
 /// The cluster id of a client that takes any cluster. No cluster has it.
 pub const ANY_CLUSTER: u64 = 0;
 
-/// Longest frame of a handshake, with its channel, in bytes: the longest [`Hello`] has fewer than 280.
+/// Longest frame of a handshake, with its channel, in bytes: the longest [`Hello`] has fewer than 360.
 pub const HANDSHAKE_BYTES_MAX: usize = 1024;
 
 /// Longest reason of a refusal, in bytes; a longer one is cut.
@@ -151,14 +157,25 @@ impl Hello {
     /// which a process of a build refuses by name that knows no other configuration: it would take the epoch of a view for a part
     /// of its number, and another member for its leader.
     pub fn encode_as(&self, version: u16, out: &mut Vec<u8>) {
-        let is_first = match &self.sender {
-            Sender::Client => true,
+        let since = match &self.sender {
+            Sender::Client => VERSION_MIN,
             Sender::Replica(member) => {
                 let Member { declaration, group, .. } = &**member;
-                ConfigurationId { group: *group, epoch: declaration.epoch } == ConfigurationId::FIRST
+                let is_resized = match &declaration.stage {
+                    Stage::Acting(roster) => {
+                        declaration.before.is_some() || roster.group() != member.settings.group
+                    }
+                    Stage::Joining => true,
+                    _ => false,
+                };
+                match (*group, declaration.epoch) {
+                    _ if is_resized => RESIZED_SINCE,
+                    (GroupId::ONLY, ConfigurationEpoch::FIRST) => VERSION_MIN,
+                    _ => REPLACED_SINCE,
+                }
             }
         };
-        let version = if is_first || version >= REPLACED_SINCE { version } else { VERSION };
+        let version = if version >= since { version } else { VERSION };
         out.extend_from_slice(&MAGIC);
         out.extend_from_slice(&version.to_le_bytes());
         let writer = Writer::new(out).fixed(self.cluster);
@@ -233,7 +250,7 @@ impl HandshakeMessage {
             Self::Stage(stage) => {
                 let writer = writer.byte(tag::step::STAGE);
                 let size = match stage {
-                    Stage::New | Stage::Replacing => 0,
+                    Stage::New | Stage::Replacing | Stage::Joining => 0,
                     Stage::Voted(roster) | Stage::Acting(roster) => roster.group().size(),
                 };
                 // A group has at most 9 members.
@@ -261,7 +278,13 @@ impl HandshakeMessage {
             tag::step::STAGE => {
                 let size = reader.byte()?;
                 let group = if size == 0 { None } else { Some(group_of(size)?) };
-                Self::Stage(decode_stage(&mut reader, group)?)
+                let (stage, before) = decode_stage(&mut reader, group, VERSION)?;
+                let is_sized = matches!(stage, Stage::Acting(roster) if Some(roster.group()) != group);
+                if before.is_some() || is_sized {
+                    // Only handshakes say that much.
+                    return Err(Malformed::Tag { what: "stage", tag: tag::stage::ACTING_RESIZED });
+                }
+                Self::Stage(stage)
             }
             tag => return Err(Malformed::Tag { what: "handshake step", tag }),
         };
@@ -292,13 +315,24 @@ fn encode_member<'a>(member: &Member, version: u16, writer: Writer<'a>) -> Write
     } else {
         writer.number(incarnation.0).number(u64::from(group.0)).number(declaration.epoch.0)
     };
-    encode_stage(&declaration.stage, writer)
+    match (&declaration.stage, &declaration.before) {
+        // Of a node that the group has shrunk by, the group's size leaves no place for it.
+        (Stage::Acting(roster), before) if before.is_some() || roster.group() != settings.group => {
+            let writer = writer.byte(tag::stage::ACTING_RESIZED).sized_roster(roster);
+            match before {
+                None => writer.byte(tag::boolean::FALSE),
+                Some(before) => writer.byte(tag::boolean::TRUE).sized_roster(before),
+            }
+        }
+        (stage, _) => encode_stage(stage, writer),
+    }
 }
 
 fn encode_stage<'a>(stage: &Stage, writer: Writer<'a>) -> Writer<'a> {
     match stage {
         Stage::New => writer.byte(tag::stage::NEW),
         Stage::Replacing => writer.byte(tag::stage::REPLACING),
+        Stage::Joining => writer.byte(tag::stage::JOINING),
         Stage::Voted(roster) => writer.byte(tag::stage::VOTED).roster(roster),
         Stage::Acting(roster) => writer.byte(tag::stage::ACTING).roster(roster),
     }
@@ -340,31 +374,50 @@ fn decode_member(reader: &mut Reader<'_>, version: u16) -> Result<Member, Malfor
         let (what, value) = ("epoch", configuration.epoch.0.max(u64::from(configuration.group.0)));
         return Err(Malformed::OutOfRange { what, value, limit: 0 });
     }
-    let stage = decode_stage(reader, Some(group))?;
+    let (stage, before) = decode_stage(reader, Some(group), version)?;
     let settings =
         SharedSettings { group, fast_quorum, durability, engine, lease, clock_drift_ppm, session_timeout };
-    let declaration = Declaration { replica: ReplicaId(replica), node, stage, epoch: configuration.epoch };
+    let (replica, epoch) = (ReplicaId(replica), configuration.epoch);
+    let declaration = Declaration { replica, node, stage, epoch, before };
     Ok(Member { declaration, process, incarnation, group: configuration.group, settings })
 }
 
-/// `group`: how many nodes a roster has; none if there must be no roster.
-fn decode_stage(reader: &mut Reader<'_>, group: Option<Group>) -> Result<Stage, Malformed> {
+/// `group`: how many nodes a roster has; none if there must be no roster. Beside it the roster before, if that is told.
+fn decode_stage(
+    reader: &mut Reader<'_>,
+    group: Option<Group>,
+    version: u16,
+) -> Result<(Stage, Option<Roster>), Malformed> {
     let tag = reader.byte()?;
-    let mut roster = || reader.roster(group.ok_or(Malformed::Truncated)?);
-    match tag {
-        tag::stage::NEW => Ok(Stage::New),
-        tag::stage::REPLACING => Ok(Stage::Replacing),
-        tag::stage::VOTED => roster().map(Stage::Voted),
-        tag::stage::ACTING => roster().map(Stage::Acting),
-        tag => Err(Malformed::Tag { what: "stage", tag }),
+    if version < RESIZED_SINCE && matches!(tag, tag::stage::ACTING_RESIZED | tag::stage::JOINING) {
+        return Err(Malformed::Tag { what: "stage", tag });
     }
+    let mut roster = || reader.roster(group.ok_or(Malformed::Truncated)?);
+    let stage = match tag {
+        tag::stage::NEW => Stage::New,
+        tag::stage::REPLACING => Stage::Replacing,
+        tag::stage::JOINING => Stage::Joining,
+        tag::stage::VOTED => Stage::Voted(roster()?),
+        tag::stage::ACTING => Stage::Acting(roster()?),
+        tag::stage::ACTING_RESIZED => {
+            let roster = reader.sized_roster()?;
+            let before = if reader.boolean()? { Some(reader.sized_roster()?) } else { None };
+            // What can be said without sizes is.
+            if before.is_none() && Some(roster.group()) == group {
+                return Err(Malformed::Tag { what: "stage", tag });
+            }
+            return Ok((Stage::Acting(roster), before));
+        }
+        tag => return Err(Malformed::Tag { what: "stage", tag }),
+    };
+    Ok((stage, None))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::authentication::NONCE_BYTES;
-    use syros_types::{ConfigurationEpoch, FastQuorum, Roster};
+    use syros_types::FastQuorum;
 
     fn member() -> Hello {
         let group = Group::new(3).unwrap();
@@ -376,6 +429,7 @@ mod tests {
                 node: NodeId::new(0x1122).unwrap(),
                 stage: Stage::Acting(roster),
                 epoch: ConfigurationEpoch(130),
+                before: None,
             },
             process: 0x33,
             incarnation: Incarnation(7),
@@ -405,7 +459,7 @@ mod tests {
         let client = Hello { cluster: ANY_CLUSTER, nonce: None, sender: Sender::Client };
         assert_eq!(encoded(&client), *b"SYRS\x04\0\0\0\0\0\0\0\0\0\0\x01");
         let parts: [&[u8]; 10] = [
-            b"SYRS\x12\0\x08\x07\x06\x05\x04\x03\x02\x01",
+            b"SYRS\x13\0\x08\x07\x06\x05\x04\x03\x02\x01",
             &[1],
             &[0xee; 16],
             // Member 2 of 3, supermajority, fsync, the engine.
@@ -471,7 +525,7 @@ mod tests {
         member().encode_as(VERSION_MIN, &mut out);
         assert_eq!(out, encoded(&member()), "which a process of version 4 refuses by name");
         assert_eq!(Hello::version_of_answer(&out), VERSION);
-        assert_eq!(Hello::version_of_answer(b"SYRS\x12\0"), VERSION);
+        assert_eq!(Hello::version_of_answer(b"SYRS\x13\0"), VERSION);
     }
 
     #[test]
@@ -485,11 +539,42 @@ mod tests {
         longest.settings.lease = Duration::from_micros(u64::MAX);
         longest.incarnation = Incarnation(u64::MAX);
         (longest.group, longest.declaration.epoch) = (GroupId(u32::MAX), ConfigurationEpoch(u64::MAX));
-        longest.declaration.stage = Stage::Voted(Roster::unknown(group));
+        longest.declaration.stage = Stage::Acting(Roster::unknown(group));
+        longest.declaration.before = Some(Roster::unknown(group));
         let hello = Hello { cluster, nonce, sender: Sender::Replica(longest) };
         let bytes = encoded(&hello);
-        assert!(bytes.len() < 280, "{} bytes", bytes.len());
+        assert!(bytes.len() < 360, "{} bytes", bytes.len());
         assert_eq!(Hello::decode(&bytes), Ok(hello));
+    }
+
+    /// A node that the group has shrunk by says which group that is, and no build that cannot read it takes it for another one.
+    #[test]
+    fn sizes_come_back() {
+        let (three, five) = (Group::new(3).unwrap(), Group::new(5).unwrap());
+        let Sender::Replica(member) = member().sender else { panic!("it is a member") };
+        let said = |settings, roster, before: Option<Group>| {
+            let mut member = member.clone();
+            (member.group, member.declaration.epoch) = (GroupId::ONLY, ConfigurationEpoch(2));
+            (member.settings.group, member.declaration.replica) = (settings, ReplicaId(2));
+            member.declaration.stage = Stage::Acting(Roster::unknown(roster));
+            member.declaration.before = before.map(Roster::unknown);
+            Hello { cluster: 7, nonce: None, sender: Sender::Replica(member) }
+        };
+        for (hello, since) in [
+            (said(three, three, None), REPLACED_SINCE),
+            (said(five, five, Some(three)), RESIZED_SINCE),
+            (said(five, three, Some(five)), RESIZED_SINCE),
+            (said(five, three, None), RESIZED_SINCE),
+        ] {
+            assert_eq!(Hello::decode(&encoded(&hello)).as_ref(), Ok(&hello));
+            for version in [REPLACED_SINCE, RESIZED_SINCE - 1] {
+                let mut out = Vec::new();
+                hello.encode_as(version, &mut out);
+                let expected = if version >= since { version } else { VERSION };
+                assert_eq!(Hello::version_of_answer(&out), expected);
+                assert_eq!(Hello::decode(&out).as_ref(), Ok(&hello));
+            }
+        }
     }
 
     #[test]
@@ -502,6 +587,7 @@ mod tests {
             (HandshakeMessage::Refused("no".to_owned()), b"\x04\x02no".to_vec()),
             (HandshakeMessage::Stage(Stage::New), vec![5, 0, 1]),
             (HandshakeMessage::Stage(Stage::Replacing), vec![5, 0, 4]),
+            (HandshakeMessage::Stage(Stage::Joining), vec![5, 0, 6]),
             (HandshakeMessage::Stage(Stage::Voted(roster)), vec![5, 1, 2, 7, 0, 0, 0, 0, 0, 0, 0]),
         ];
         for (step, golden) in steps {
@@ -525,9 +611,9 @@ mod tests {
     fn other_protocols_and_versions_are_refused_by_name() {
         assert_eq!(Hello::decode(b"*1\r\n$4\r\nPING"), Err(HelloError::NotSyros));
         assert_eq!(Hello::decode(b""), Err(HelloError::NotSyros));
-        let error = Hello::decode(b"SYRS\x13\0whatever").unwrap_err();
-        assert_eq!(error, HelloError::Version { theirs: 19, ours: 18 });
-        assert_eq!(error.to_string(), "peer speaks wire format version 19, this process speaks 4 to 18");
+        let error = Hello::decode(b"SYRS\x14\0whatever").unwrap_err();
+        assert_eq!(error, HelloError::Version { theirs: 20, ours: 19 });
+        assert_eq!(error.to_string(), "peer speaks wire format version 20, this process speaks 4 to 19");
     }
 
     #[test]

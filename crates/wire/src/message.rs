@@ -39,6 +39,8 @@ pub fn encode_message(message: &Message, out: &mut Vec<u8>) {
         Message::HandOver { to } => writer.byte(tag::HAND_OVER).byte(to.0),
         Message::WantSnapshot { op_number } => writer.byte(tag::WANT_SNAPSHOT).number(op_number.0),
         Message::ChangeMode { mode } => writer.byte(tag::CHANGE_MODE).byte(fast_quorum_tag(*mode)),
+        // A group has at most 9 members.
+        Message::Shrink { to } => writer.byte(tag::SHRINK).byte(to.size() as u8),
         Message::Registered { view, nonce, session } => {
             writer.byte(tag::REGISTERED).number(view.0).fixed(*nonce).number(session.0)
         }
@@ -176,6 +178,7 @@ fn encode_between_replicas<'a>(writer: Writer<'a>, message: &Message) -> Writer<
         | Message::HandOver { .. }
         | Message::WantSnapshot { .. }
         | Message::ChangeMode { .. }
+        | Message::Shrink { .. }
         | Message::Registered { .. }
         | Message::Ok { .. }
         | Message::Conflict { .. }
@@ -245,6 +248,7 @@ pub fn decode_client_message(bytes: &[u8]) -> Result<Message, Malformed> {
     let tag = reader.byte()?;
     let message = match tag {
         tag::SNAPSHOT_OFFER..=tag::SNAPSHOT_PART => decode_about_snapshots(tag, &mut reader)?,
+        tag::GET_CONFIGURATION | tag::CONFIGURATION => decode_about_configurations(tag, &mut reader)?,
         tag::PREPARE..=tag::BETWEEN_REPLICAS_LAST => return Err(Malformed::NotForClients { tag }),
         tag => decode_between_clients_and_replicas(tag, &mut reader)?,
     };
@@ -282,6 +286,7 @@ fn decode_between_clients_and_replicas(tag: u8, reader: &mut Reader<'_>) -> Resu
         tag::HAND_OVER => Message::HandOver { to: ReplicaId(reader.byte()?) },
         tag::WANT_SNAPSHOT => Message::WantSnapshot { op_number: OpNumber(reader.number()?) },
         tag::CHANGE_MODE => Message::ChangeMode { mode: reader.fast_quorum()? },
+        tag::SHRINK => Message::Shrink { to: reader.group()? },
         tag::REGISTERED => Message::Registered {
             view: View(reader.number()?),
             nonce: reader.fixed()?,
@@ -355,6 +360,13 @@ fn decode_between_clients_and_replicas(tag: u8, reader: &mut Reader<'_>) -> Resu
 }
 
 /// What replicas tell each other of snapshots, and clients that make backups.
+fn decode_about_configurations(tag: u8, reader: &mut Reader<'_>) -> Result<Message, Malformed> {
+    Ok(match tag {
+        tag::GET_CONFIGURATION => Message::GetConfiguration { epoch: ConfigurationEpoch(reader.number()?) },
+        _ => Message::Configuration(Box::new(reader.reconfiguration()?)),
+    })
+}
+
 fn decode_about_snapshots(tag: u8, reader: &mut Reader<'_>) -> Result<Message, Malformed> {
     Ok(match tag {
         tag::SNAPSHOT_OFFER => Message::SnapshotOffer {
@@ -408,8 +420,7 @@ fn decode_between_replicas(
             of: if tag == tag::DIGEST { DigestOf::Entries } else { DigestOf::Effects },
             digest: reader.fixed()?,
         },
-        tag::GET_CONFIGURATION => Message::GetConfiguration { epoch: ConfigurationEpoch(reader.number()?) },
-        tag::CONFIGURATION => Message::Configuration(Box::new(reader.reconfiguration()?)),
+        tag::GET_CONFIGURATION | tag::CONFIGURATION => decode_about_configurations(tag, reader)?,
         tag::WATCH_LOG => Message::WatchLog { view: View(reader.number()?) },
         tag::HELD_BY_ALL => {
             Message::HeldByAll { view: View(reader.number()?), op_number: OpNumber(reader.number()?) }
@@ -559,6 +570,8 @@ pub fn version_of(message: &Message) -> u16 {
         Message::AnswerDirectly { .. } => 10,
         Message::HeldByAll { .. } => 13,
         Message::Digest { of: DigestOf::Effects, .. } | Message::Diverged { of: DigestOf::Effects, .. } => 15,
+        Message::Configuration(known) if known.before.is_some() => 19,
+        Message::Shrink { .. } => 19,
         Message::GetConfiguration { .. } | Message::Configuration(_) => 17,
         Message::WantSnapshot { .. } => 18,
         _ => VERSION_MIN,

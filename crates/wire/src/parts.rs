@@ -89,9 +89,14 @@ impl Writer<'_> {
     }
 
     pub(crate) fn reconfiguration(self, next: &Reconfiguration) -> Self {
+        let writer = self.number(next.epoch.0);
+        let Some(before) = &next.before else { return writer.sized_roster(&next.roster) };
+        writer.byte(tag::RESIZED).sized_roster(before).sized_roster(&next.roster)
+    }
+
+    pub(crate) fn sized_roster(self, roster: &Roster) -> Self {
         // A group has at most 9 members.
-        let writer = self.number(next.epoch.0).byte(next.roster.group().size() as u8);
-        writer.roster(&next.roster)
+        self.byte(roster.group().size() as u8).roster(roster)
     }
 
     /// The nodes of a group whose size the reader knows.
@@ -207,8 +212,15 @@ impl Reader<'_> {
 
     pub(crate) fn reconfiguration(&mut self) -> Result<Reconfiguration, Malformed> {
         let epoch = ConfigurationEpoch(self.number()?);
+        let size = self.byte()?;
+        let (before, size) =
+            if size == tag::RESIZED { (Some(self.sized_roster()?), self.byte()?) } else { (None, size) };
+        Ok(Reconfiguration { epoch, roster: self.roster(group_of(size)?)?, before })
+    }
+
+    pub(crate) fn sized_roster(&mut self) -> Result<Roster, Malformed> {
         let group = self.group()?;
-        Ok(Reconfiguration { epoch, roster: self.roster(group)? })
+        self.roster(group)
     }
 
     pub(crate) fn group(&mut self) -> Result<Group, Malformed> {

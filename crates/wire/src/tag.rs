@@ -23,6 +23,8 @@ pub mod message {
     pub const ANSWER_DIRECTLY: u8 = 9;
     /// `WantSnapshot`: since version 18.
     pub const WANT_SNAPSHOT: u8 = 10;
+    /// `Shrink`: since version 19.
+    pub const SHRINK: u8 = 11;
 
     /// `Registered`.
     pub const REGISTERED: u8 = 16;
@@ -107,9 +109,9 @@ pub mod message {
     /// `StartView` with a rule: since version 7.
     pub const START_VIEW_OF_RULE: u8 = 52;
 
-    /// `GetConfiguration`, since version 17.
+    /// `GetConfiguration`, since version 17; from clients, too, since version 19.
     pub const GET_CONFIGURATION: u8 = 56;
-    /// `Configuration`, since version 17.
+    /// `Configuration`, since version 17; to clients, too, since version 19.
     pub const CONFIGURATION: u8 = 57;
     /// `Digest`.
     pub const DIGEST: u8 = 60;
@@ -128,6 +130,10 @@ pub mod front_end {
     pub const INTEREST_KNOWN: u8 = 2;
     /// `Published`.
     pub const PUBLISHED: u8 = 3;
+    /// `WantNodes`: since version 19.
+    pub const WANT_NODES: u8 = 4;
+    /// `Nodes`: since version 19.
+    pub const NODES: u8 = 5;
 }
 
 /// Kinds of subscriptions.
@@ -350,6 +356,10 @@ pub mod stage {
     pub const ACTING: u8 = 3;
     /// `Replacing`, since version 17.
     pub const REPLACING: u8 = 4;
+    /// `Acting`, with the sizes of the roster and of the one before, since version 19.
+    pub const ACTING_RESIZED: u8 = 5;
+    /// `Joining`, since version 19.
+    pub const JOINING: u8 = 6;
 }
 
 /// When acknowledgements leave.
@@ -359,3 +369,7 @@ pub mod durability {
     /// `Replicated`.
     pub const REPLICATED: u8 = 2;
 }
+
+/// In the place of the size of a group, which is at most 9: the roster before is another size's, and comes first. Since
+/// version 19.
+pub const RESIZED: u8 = 16;

@@ -74,6 +74,7 @@ impl Identity {
                 node,
                 stage,
                 epoch: ConfigurationEpoch::FIRST,
+                before: None,
             },
             process: 1,
             incarnation: Incarnation(1),

@@ -215,6 +215,7 @@ impl Tables {
             Action::Newcome => node::Input::Begin(Reconfiguration {
                 epoch: ConfigurationEpoch::FIRST.next(),
                 roster: setup.next_roster(),
+                before: None,
             }),
             _ => node::Input::Restart,
         };

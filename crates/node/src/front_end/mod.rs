@@ -62,7 +62,9 @@ use syros_protocol::message::{Body, Message};
 #[cfg(feature = "planted-bugs")]
 use syros_protocol::replica::PlantedBug;
 use syros_resp::{Completion, Connection, DebugAccess, Identity, Shared, Submission, Unavailable};
-use syros_types::{Class, Footprint, Instant, Now, OpNumber, ReadPolicy, ReplicaId, ReplicaSet, mix};
+use syros_types::{
+    Class, Footprint, Instant, Now, OpNumber, ReadPolicy, Reconfiguration, ReplicaId, ReplicaSet, mix,
+};
 use syros_wire::FrontEndMessage;
 use tracking::Tracking;
 use users::{UserWatch, Withheld};
@@ -100,6 +102,8 @@ pub enum FrontEndAction {
         /// The message.
         message: Message,
     },
+    /// The group has this configuration: nodes that are new are to be connected.
+    Reconfigured(Reconfiguration),
     /// An operation has ended: the owner looks at what its connection takes of memory.
     Completed {
         /// The operation.
@@ -514,6 +518,7 @@ impl RedisFrontEnd {
                 self.note_sent(&message);
                 FrontEndAction::Send { to, message }
             }
+            Action::Reconfigured(known) => FrontEndAction::Reconfigured(known),
             Action::Completed { token, outcome, applied } => {
                 #[cfg(feature = "planted-bugs")]
                 let reply = if let Outcome::Reply(reply) = &outcome { Some(reply.clone()) } else { None };

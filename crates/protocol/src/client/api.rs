@@ -2,7 +2,7 @@
 
 use crate::message::{Body, Message, Refusal};
 use core::time::Duration;
-use syros_types::{Configuration, OpNumber, ReadPolicy, ReplicaId, ReplicaSet, WritePolicy};
+use syros_types::{Configuration, OpNumber, ReadPolicy, Reconfiguration, ReplicaId, ReplicaSet, WritePolicy};
 
 /// What a user may choose about a client. The library's options and the server's front end embed it, so that the
 /// defaults stand here and nowhere else.
@@ -140,6 +140,9 @@ pub enum Event {
     },
     /// There is a working connection to the replica now. None is assumed at the start.
     Connected(ReplicaId),
+    /// The replica that is connected is of a build that tells clients no configurations, and no group of which has ever
+    /// changed its size. Comes right after [`Event::Connected`].
+    TellsNoConfiguration(ReplicaId),
     /// The connection to the replica is gone; what was sent on it may be lost.
     Disconnected(ReplicaId),
     /// Whether a leader with a majority can be reached, as far as the driver knows. As long as none can, nothing is sent
@@ -169,4 +172,7 @@ pub enum Action {
         /// A read that a member answered: the state was the one after this log entry, or a later one.
         applied: Option<OpNumber>,
     },
+    /// The group has this configuration: nodes that are not in it need not be connected any more, and those that are new
+    /// should be.
+    Reconfigured(Reconfiguration),
 }

@@ -44,6 +44,7 @@ impl Client {
         if moments == Moments::Absolute {
             now.instant.hash(hasher);
         }
+        config.configuration.id.hash(hasher);
         (now.wall, prng, view, rule, rule_is_told, last_token, latencies).hash(hasher);
         clocks.fingerprint(hasher);
         assert!(held.is_empty(), "no clock in a model is so far ahead that a session is replaced");
@@ -94,7 +95,22 @@ impl Active {
 
 impl Members {
     fn fingerprint(&self, patience: Duration, clock: Clock, hasher: &mut impl Hasher) {
-        let Self { connected, quorum_lost, slow, behind, leader_heard, probed } = self;
+        let Self {
+            connected,
+            quorum_lost,
+            slow,
+            behind,
+            leader_heard,
+            probed,
+            tell_none: _,
+            asked_configuration,
+        } = self;
+        for asked in asked_configuration {
+            asked.is_some().hash(hasher);
+            if let Some(asked) = asked {
+                clock.past(*asked, patience, hasher);
+            }
+        }
         (connected.0, slow.0, behind.0, quorum_lost).hash(hasher);
         clock.past(*leader_heard, patience, hasher);
         clock.past(*probed, patience, hasher);

@@ -1,6 +1,6 @@
 //! What a client knows of the replicas: who can be reached, who answers, and whether the leader does.
 
-use syros_types::{Instant, ReplicaId, ReplicaSet};
+use syros_types::{Group, Instant, ReplicaId, ReplicaSet};
 
 /// The replicas as a client sees them.
 #[derive(Clone, Copy, Debug)]
@@ -15,6 +15,10 @@ pub(super) struct Members {
     pub(super) leader_heard: Instant,
     /// When all were last asked for their views.
     pub(super) probed: Instant,
+    /// Replicas of builds with which no group has another size, and which cannot be asked for configurations.
+    pub(super) tell_none: ReplicaSet,
+    /// When each was last asked for its configuration, since that of the client is known.
+    pub(super) asked_configuration: [Option<Instant>; Group::SIZE_MAX],
 }
 
 impl Members {
@@ -27,6 +31,8 @@ impl Members {
             behind: ReplicaSet(0),
             leader_heard: now,
             probed: now,
+            tell_none: ReplicaSet(0),
+            asked_configuration: [None; Group::SIZE_MAX],
         }
     }
 
@@ -41,6 +47,8 @@ impl Members {
 
     pub(super) fn on_connected(&mut self, replica: ReplicaId) {
         self.connected = self.connected.with(replica);
+        self.tell_none = self.tell_none.without(replica);
+        self.asked_configuration[replica.index()] = None;
         self.slow = self.slow.without(replica);
     }
 

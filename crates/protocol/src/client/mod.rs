@@ -32,8 +32,8 @@ use reads::{Latencies, Read};
 use session::{Active, Session};
 use syros_types::room::shrink_queue;
 use syros_types::{
-    Class, ConfigurationEpoch, FastRule, Footprint, Instant, Now, OperationId, Prng, ReadPolicy, ReplicaId,
-    ReplicaSet, View, WallTime, Window, WritePolicy,
+    Class, Configuration, ConfigurationEpoch, FastRule, Footprint, Group, Instant, Now, OperationId, Prng,
+    ReadPolicy, Reconfiguration, ReplicaId, ReplicaSet, View, WallTime, Window, WritePolicy,
 };
 use updates::{Update, WriteTimes};
 
@@ -213,13 +213,16 @@ impl Client {
         self.now = now;
         match event {
             Event::Message { from, message } => {
+                if let Message::Configuration(known) = &message {
+                    self.on_configuration(**known);
+                }
                 // A stale read is of whatever state a replica has, also of one that takes part in no view.
                 let counts = message.view().is_none_or(|view| {
                     view.epoch() == self.view.epoch()
                         || self.answers_stale_read(&message)
-                        || self.counts_epoch(view.epoch())
+                        || self.counts_epoch(from, view.epoch())
                 });
-                if from.index() < self.config.configuration.size() && counts {
+                if self.config.configuration.has(from) && counts {
                     let is_behind = matches!(message, Message::WrongView { view } if view < self.view);
                     let may_enter = self.members.on_heard(from, is_behind);
                     if may_enter && !self.planted(PlantedBug::AttachmentKept) {
@@ -245,6 +248,9 @@ impl Client {
                     self.last_update = now.instant;
                     self.register();
                 }
+            }
+            Event::TellsNoConfiguration(replica) => {
+                self.members.tell_none = self.members.tell_none.with(replica);
             }
             Event::Disconnected(replica) => {
                 self.members.connected = self.members.connected.without(replica);
@@ -376,18 +382,60 @@ impl Client {
     }
 
     /// Whether an answer given in this other epoch counts. What replicas say in a newer epoch counts alone: everything that was
-    /// counted before it begins again, because a quorum of one configuration need not meet a quorum of another.
-    fn counts_epoch(&mut self, epoch: ConfigurationEpoch) -> bool {
+    /// counted before it begins again, because a quorum of one configuration need not meet a quorum of another. Nothing said
+    /// in it counts before its configuration is known: the group may have another size.
+    fn counts_epoch(&mut self, from: ReplicaId, epoch: ConfigurationEpoch) -> bool {
         if self.planted(PlantedBug::MixedEpochAnswers) {
             return true;
         }
-        if epoch < self.view.epoch() {
+        let ours = self.view.epoch();
+        if epoch < ours {
             return false;
         }
+        if !self.members.tell_none.contains(from) && !self.planted(PlantedBug::SizeOfBefore) {
+            self.ask_configuration(from);
+            return false;
+        }
+        // Of a build with which no group has another size.
+        self.begin_epoch(epoch);
+        true
+    }
+
+    /// Asks for the configuration of the newer epoch that a replica has answered in.
+    fn ask_configuration(&mut self, from: ReplicaId) {
+        let now = self.now.instant;
+        let asked = &mut self.members.asked_configuration[from.index()];
+        if asked.is_none_or(|asked| now.since(asked) >= self.config.settings.resend) {
+            *asked = Some(now);
+            let epoch = self.view.epoch();
+            self.send(from, Message::GetConfiguration { epoch });
+        }
+    }
+
+    /// A replica acts in this configuration.
+    fn on_configuration(&mut self, known: Reconfiguration) {
+        if known.epoch <= self.view.epoch() {
+            return;
+        }
+        let Reconfiguration { epoch, roster, .. } = known;
+        self.config.configuration = self.config.configuration.after(known);
+        let members = ReplicaSet::of(roster.group());
+        self.members.connected = self.members.connected.within(members);
+        self.members.asked_configuration = [None; Group::SIZE_MAX];
+        self.begin_epoch(epoch);
+        self.actions.push_back(Action::Reconfigured(known));
+    }
+
+    fn begin_epoch(&mut self, epoch: ConfigurationEpoch) {
         // What has not left yet was meant for the old configuration, and is sent again.
         self.actions.retain(|action| !matches!(action, Action::Send { .. }));
         self.begin_view(View::of_epoch(epoch, 0));
-        true
+    }
+
+    /// The newest configuration that this client has heard of.
+    #[must_use]
+    pub const fn configuration(&self) -> &Configuration {
+        &self.config.configuration
     }
 
     fn leader(&self) -> ReplicaId {
@@ -604,9 +652,10 @@ impl Client {
         self.clocks.on_clock(from, clock, distance, self.now.instant);
     }
 
-    /// A newer view: everything outstanding starts anew in it.
+    /// A newer view: everything outstanding starts anew in it. One of a newer epoch is known when its configuration is.
     fn observe_view(&mut self, view: View) {
-        if view > self.view {
+        let is_known = view.epoch() == self.view.epoch() || self.planted(PlantedBug::MixedEpochAnswers);
+        if view > self.view && is_known {
             self.begin_view(view);
         }
     }

@@ -38,6 +38,16 @@ pub enum Stage {
     Acting(Roster),
     /// Its directory is new, and it is to take the place of the node in its position.
     Replacing,
+    /// Its directory is new, and the group is to grow by it.
+    Joining,
+}
+
+impl Stage {
+    /// True if it asks a group that exists for a place.
+    #[must_use]
+    pub const fn asks_for_place(&self) -> bool {
+        matches!(self, Self::Replacing | Self::Joining)
+    }
 }
 
 /// What a member says of itself when it connects.
@@ -51,6 +61,25 @@ pub struct Declaration {
     pub stage: Stage,
     /// The epoch of the configuration that it acts in; the first one, if it does not act.
     pub epoch: ConfigurationEpoch,
+    /// The roster before, if that is of another size and may be needed yet: see [`Reconfiguration::before`].
+    pub before: Option<Roster>,
+}
+
+impl Declaration {
+    /// True if the group has one size for both: neither acts in a later configuration than the first one, nor wants to come
+    /// into a group that may have grown.
+    #[must_use]
+    pub fn compares_size_with(&self, theirs: &Self) -> bool {
+        let is_first = |said: &Self| said.epoch == ConfigurationEpoch::FIRST && !said.stage.asks_for_place();
+        is_first(self) && is_first(theirs)
+    }
+
+    /// That it acts in this configuration.
+    #[must_use]
+    pub const fn acting(replica: ReplicaId, node: NodeId, known: Reconfiguration) -> Self {
+        let Reconfiguration { epoch, roster, before } = known;
+        Self { replica, node, stage: Stage::Acting(roster), epoch, before }
+    }
 }
 
 /// Why two members do not belong together.
@@ -93,6 +122,38 @@ pub enum Mismatch {
         me: ReplicaId,
         /// The node that has taken its place.
         by: NodeId,
+    },
+    /// The other one wants to be a node that the group grows by, and the group has one there.
+    PlaceTaken {
+        /// The position.
+        replica: ReplicaId,
+        /// The node that wants it.
+        found: NodeId,
+    },
+    /// The other one wants to take the place of a node, and the group is smaller.
+    NoSuchPlace {
+        /// The position.
+        replica: ReplicaId,
+        /// The size of the group.
+        group: Group,
+    },
+    /// The group has shrunk by the other one.
+    Removed {
+        /// The position that it had.
+        replica: ReplicaId,
+        /// The node it is.
+        found: NodeId,
+        /// The epoch of the configuration without it.
+        epoch: ConfigurationEpoch,
+    },
+    /// The group has shrunk by this node.
+    WeAreRemoved {
+        /// Who says so.
+        replica: ReplicaId,
+        /// The position that this node had.
+        me: ReplicaId,
+        /// The epoch of the configuration without it.
+        epoch: ConfigurationEpoch,
     },
     /// The other one wants to take the place of a node, and has not taken it yet.
     NotAdmitted {
@@ -153,12 +214,34 @@ impl fmt::Display for Mismatch {
                 "{replica} says that node {by} has taken the place of this one as {me}. This node is not of the cluster any \
                  more: what its data directory holds may be out of date, and nobody needs it"
             ),
+            Self::PlaceTaken { replica, found } => write!(
+                f,
+                "node {found} was started with --join as {replica}, and the cluster has a node there: it grows by the two \
+                 places after its last one. If the disk of {replica} is lost, start it with --replace, with an empty directory"
+            ),
+            Self::NoSuchPlace { replica, group } => write!(
+                f,
+                "the cluster has {} replicas, and {replica} is none of them: there is nothing to replace. Two nodes that it is \
+                 to grow by are started with --join, with empty directories",
+                group.size()
+            ),
+            Self::Removed { replica, found, epoch } => write!(
+                f,
+                "{replica}, node {found}, is not of the cluster any more: it was removed in epoch {}",
+                epoch.0
+            ),
+            Self::WeAreRemoved { replica, me, epoch } => write!(
+                f,
+                "{replica} says that {me}, this node, was removed from the cluster in epoch {}. Nobody needs what its data \
+                 directory holds",
+                epoch.0
+            ),
             Self::NotAdmitted { replica, found, expected: Some(expected) } => write!(
                 f,
                 "node {found} is to take the place of node {expected} as {replica}, and has not taken it yet"
             ),
             Self::NotAdmitted { replica, found, expected: None } => {
-                write!(f, "node {found} is to take a place as {replica}, and it is not known who has that")
+                write!(f, "node {found} is to be {replica}, of which the cluster knows no node")
             }
             Self::Third { replica, member, ours, theirs } => write!(
                 f,
@@ -179,7 +262,7 @@ impl core::error::Error for Mismatch {}
 /// # Errors
 /// [`Mismatch`]: they must not be connected.
 pub fn check(ours: &Declaration, roster: &Roster, theirs: &Declaration) -> Result<Option<Roster>, Mismatch> {
-    let Declaration { replica, node: found, stage, epoch } = *theirs;
+    let Declaration { replica, node: found, stage, epoch, before } = *theirs;
     let expected = roster.node(replica);
     if let Stage::Acting(other) = stage
         && epoch > ours.epoch
@@ -187,22 +270,49 @@ pub fn check(ours: &Declaration, roster: &Roster, theirs: &Declaration) -> Resul
     {
         return Err(Mismatch::WeAreReplaced { replica, me: ours.replica, by });
     }
+    let is_later = epoch > ours.epoch;
+    let is_voter = |position, node| before.is_some_and(|before| before.node(position) == Some(node));
     if let Stage::Acting(other) = stage
-        && epoch > ours.epoch
-        && other.node(replica) == Some(found)
+        && epoch >= ours.epoch
+        && !other.group().has(ours.replica)
+        && !is_voter(ours.replica, ours.node)
+    {
+        return Err(Mismatch::WeAreRemoved { replica, me: ours.replica, epoch });
+    }
+    if let Stage::Acting(_) = stage
+        && epoch <= ours.epoch
+        && !roster.group().has(replica)
+    {
+        // One that the group has shrunk by may be needed yet.
+        let is_needed = ours.before.is_some_and(|before| before.node(replica) == Some(found));
+        let removed = Mismatch::Removed { replica, found, epoch: ours.epoch };
+        return if is_needed { Ok(None) } else { Err(removed) };
+    }
+    if let Stage::Acting(other) = stage
+        && is_later
+        && (other.node(replica) == Some(found) || is_voter(replica, found))
     {
         // It has taken the place of the node that we know, and nobody else may be there to tell us.
         return Ok(None);
     }
     if let Some(by) = expected.filter(|expected| *expected != found) {
         return Err(match stage {
+            Stage::Joining => Mismatch::PlaceTaken { replica, found },
             Stage::Replacing => Mismatch::NotAdmitted { replica, found, expected },
             Stage::Acting(_) if epoch < ours.epoch => Mismatch::Replaced { replica, found, by },
             _ => Mismatch::TheirNode { replica, found, expected },
         });
     }
     match stage {
-        Stage::Replacing if expected.is_none() => Err(Mismatch::NotAdmitted { replica, found, expected }),
+        Stage::Replacing if !roster.group().has(replica) => {
+            Err(Mismatch::NoSuchPlace { replica, group: roster.group() })
+        }
+        Stage::Joining if expected.is_none() && roster.group().has(replica) => {
+            Err(Mismatch::PlaceTaken { replica, found })
+        }
+        Stage::Replacing | Stage::Joining if expected.is_none() => {
+            Err(Mismatch::NotAdmitted { replica, found, expected })
+        }
         // One of us does not know the other's configuration yet.
         Stage::Acting(_) if epoch != ours.epoch => Ok(None),
         // Trust on first use is for nodes that the group has been acting with.
@@ -210,7 +320,7 @@ pub fn check(ours: &Declaration, roster: &Roster, theirs: &Declaration) -> Resul
             Err(Mismatch::TheirNode { replica, found, expected })
         }
         // It will act as soon as it has heard from us.
-        Stage::New | Stage::Voted(_) | Stage::Replacing => Ok(None),
+        Stage::New | Stage::Voted(_) | Stage::Replacing | Stage::Joining => Ok(None),
         Stage::Acting(other) => {
             let expected = other.node(ours.replica);
             if expected.is_some_and(|expected| expected != ours.node) {
@@ -255,6 +365,8 @@ pub struct Formation {
     agreed: ReplicaSet,
     /// It is to take the place of the node that has its position in a group that exists.
     replaces: bool,
+    /// It does that as one of the two that the group grows by.
+    joins: bool,
     /// What ends the waiting.
     end: Option<Result<Reconfiguration, Mismatch>>,
     #[cfg(feature = "planted-bugs")]
@@ -275,6 +387,7 @@ impl Formation {
             connected: ReplicaSet(0),
             agreed: ReplicaSet(0),
             replaces: false,
+            joins: false,
             end: None,
             #[cfg(feature = "planted-bugs")]
             planted: None,
@@ -282,14 +395,21 @@ impl Formation {
     }
 
     /// It takes no part in forming a group, and waits until members act with a roster in which it has its position: see
-    /// [`Event::Reconfigure`](crate::replica::Event::Reconfigure).
+    /// [`Event::PlaceWanted`](crate::replica::Event::PlaceWanted).
     #[must_use]
     pub const fn replacing(mut self) -> Self {
         self.replaces = true;
         self
     }
 
-    /// True if it is to take the place of another node.
+    /// As [`Formation::replacing`], of a node that the group is to grow by.
+    #[must_use]
+    pub const fn joining(mut self) -> Self {
+        (self.replaces, self.joins) = (true, true);
+        self
+    }
+
+    /// True if it asks a group that exists for a place.
     #[must_use]
     pub const fn replaces(&self) -> bool {
         self.replaces
@@ -307,11 +427,13 @@ impl Formation {
     #[must_use]
     pub const fn declaration(&self) -> Declaration {
         let stage = match self.vote {
+            _ if self.joins => Stage::Joining,
             _ if self.replaces => Stage::Replacing,
             None => Stage::New,
             Some(roster) => Stage::Voted(roster),
         };
-        Declaration { replica: self.me, node: self.node, stage, epoch: ConfigurationEpoch::FIRST }
+        let epoch = ConfigurationEpoch::FIRST;
+        Declaration { replica: self.me, node: self.node, stage, epoch, before: None }
     }
 
     /// Checks what a member says that connects.
@@ -341,7 +463,7 @@ impl Formation {
         match theirs.stage {
             // It is not in yet, as far as the other one knows.
             _ if self.replaces => None,
-            Stage::New | Stage::Replacing => None,
+            Stage::New | Stage::Replacing | Stage::Joining => None,
             Stage::Voted(roster) | Stage::Acting(roster) => {
                 let expected = roster.node(self.me);
                 let is_late = expected.is_none() && self.planted(PlantedBug::FormationByQuorum);
@@ -356,7 +478,7 @@ impl Formation {
 
     /// Takes note of what a connected member says of itself.
     pub fn hear(&mut self, theirs: &Declaration) {
-        let Declaration { replica, node, stage, epoch } = *theirs;
+        let Declaration { replica, node, stage, epoch, before } = *theirs;
         if replica == self.me || replica.index() >= self.group.size() {
             return;
         }
@@ -368,11 +490,11 @@ impl Formation {
         }
         match stage {
             Stage::Acting(roster) if !self.replaces || roster.node(self.me) == Some(self.node) => {
-                self.end = Some(Ok(Reconfiguration { epoch, roster }));
+                self.end = Some(Ok(Reconfiguration { epoch, roster, before }));
             }
             _ if self.replaces => {}
             // Of a group that exists already.
-            Stage::Acting(_) | Stage::Replacing => {}
+            Stage::Acting(_) | Stage::Replacing | Stage::Joining => {}
             Stage::New => self.heard[replica.index()] = Some((node, None)),
             Stage::Voted(roster) => self.heard[replica.index()] = Some((node, Some(roster))),
         }
@@ -443,7 +565,7 @@ impl Formation {
             let waits = others.filter(|member| !self.agreed.contains(*member));
             let waits = waits.fold(ReplicaSet(0), ReplicaSet::with);
             let is_enough = self.is_enough(waits) || self.planted(PlantedBug::WipedDiskJoins);
-            let first = Reconfiguration { epoch: ConfigurationEpoch::FIRST, roster };
+            let first = Reconfiguration { epoch: ConfigurationEpoch::FIRST, roster, before: None };
             return if is_enough { Decision::Act(first) } else { Decision::Wait(waits) };
         }
         let mut roster = Roster::unknown(self.group).with(self.me, self.node);

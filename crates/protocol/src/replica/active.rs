@@ -70,7 +70,19 @@ impl Replica {
 
     /// True if a right member may tell this rule of this view.
     pub(super) fn is_possible_rule(&self, told: Option<FastRule>, view: View) -> bool {
-        told.is_none_or(|rule| self.config.configuration.is_possible_rule(rule, view))
+        let Some(rule) = told else { return true };
+        if self.configuration_of(view).is_possible_rule(rule, view) {
+            return true;
+        }
+        // Of an earlier configuration this replica may not know the size any more. Nothing goes on from its views then.
+        let configuration = &self.config.configuration;
+        let of_size = |size| {
+            Group::new(size).is_ok_and(|group| {
+                let leader = ReplicaId((view.number() % size as u64) as u8);
+                configuration.mode.may_become(rule.mode) && rule.is_possible(group, leader)
+            })
+        };
+        view.epoch() < configuration.id.epoch && (1..=Group::SIZE_MAX).any(of_size)
     }
 
     /// New leader: the rule of the view that it begins with what these members have sent, which goes on from `newest`, a
@@ -84,15 +96,16 @@ impl Replica {
             return FastRule::of_all(mode, configuration.group());
         }
         let me = self.config.replica;
-        let leader_before = configuration.leader(newest);
+        let leader_before = configuration.of_epoch(newest.epoch()).leader(newest);
         let is_wanting =
             self.later_views.is_wanting(leader_before, self.now.instant, self.config.settings.resend);
         let is_gone = !senders.contains(leader_before) && !is_wanting;
         let usual = rule.active.and(senders);
         let usual = if is_gone { usual.without(leader_before) } else { usual };
         // Who was wanted may be gone since; who has sent is there.
-        let active = wanted.map_or(usual, |wanted| wanted.active.and(senders));
-        FastRule { mode, active: active.with(me) }
+        let active = wanted.map_or(usual, |wanted| wanted.active.and(senders)).with(me);
+        // Those that the group has shrunk by have been active.
+        FastRule { mode, active: active.within(ReplicaSet::of(configuration.group())) }
     }
 
     /// Leader: leaves out active members that it has not heard for long, and takes back those that have answered for long.

@@ -4,7 +4,7 @@ use crate::message::{Body, Freshness, LogEntry, Message, Peer};
 use crate::record::{Record, SnapshotHead, Ticket};
 use crate::replica::TraceEvent;
 use alloc::boxed::Box;
-use syros_types::{Configuration, OpNumber, OperationId, Roster, View, WallTime};
+use syros_types::{Configuration, NodeId, OpNumber, OperationId, ReplicaId, View, WallTime};
 
 /// How a replica comes up.
 #[derive(Clone, Debug)]
@@ -134,9 +134,15 @@ pub enum Event {
     OwnFrontEnd(u64),
     /// The replica is about to stop: if it leads, let another member lead.
     StepDown,
-    /// Somebody wants these nodes to be the group's members from now on. Only a leader does anything about it, and only
-    /// if [`Replica::objection_to`](crate::replica::Replica::objection_to) has nothing against it.
-    Reconfigure(Roster),
+    /// This node wants to be this member: to replace a node that is lost, or to be one of the two that the group grows by. Only
+    /// a leader does anything about it, and only if
+    /// [`Replica::objection_to_place`](crate::replica::Replica::objection_to_place) has nothing against it. Says it again and again.
+    PlaceWanted {
+        /// The place.
+        member: ReplicaId,
+        /// The node.
+        node: NodeId,
+    },
     /// The deadline passed.
     Tick,
 }

@@ -1,4 +1,4 @@
-//! Changes of the group's members: one node takes the place of another one.
+//! Changes of the group's members: one node takes the place of another one, or the group becomes larger or smaller by two.
 //!
 //! **A configuration is a property of the view** (Vertical Paxos; VR Revisited 7): a view names the epoch of the configuration
 //! it is of, so that every quorum, which is one of one view, is one of one configuration. A change of members is therefore an
@@ -9,10 +9,13 @@
 //!    view then, and its lease with it.
 //! 3. A member adopts the configuration of a view when it leaves its own view for that one, and makes it durable before it
 //!    says anything there. It leaves its view for the same reasons as ever: its promise to a leader is kept.
-//! 4. A node that is new has lost its memory, as far as the protocol is concerned: it takes no part before a leader has let
-//!    it into a view.
+//! 4. A node that takes another one's place has lost its memory, as far as the protocol is concerned: it takes no part before
+//!    a leader has let it into a view.
+//! 5. Where the size changes, a view that goes on from one of the configuration before needs majorities of both. So the nodes
+//!    that the group grows by take part in changes of views at once, with the nothing that they hold, and those that it
+//!    shrinks by until a view of the new configuration has committed something.
 //!
-//! `docs/PROTOCOL.md`, "Members that are replaced", argues why this is safe.
+//! `docs/PROTOCOL.md`, "Nodes that are replaced" and "Groups that grow and shrink", argues why this is safe.
 
 use super::role::Role;
 use super::view_change::next_view_of;
@@ -22,7 +25,14 @@ use core::fmt;
 use core::time::Duration;
 #[cfg(feature = "model")]
 use syros_types::Now;
-use syros_types::{ConfigurationEpoch, Reconfiguration, ReplicaId, Roster, View};
+use syros_types::{
+    Configuration, ConfigurationEpoch, Group, NodeId, OpNumber, Reconfiguration, ReplicaId, ReplicaSet,
+    Roster, View,
+};
+
+/// A node that has asked for a place by which the group would grow is taken for one that is there for so long. It asks again
+/// and again, and a leader that proposes it needs it soon.
+const NEWCOMER_KEPT: Duration = Duration::from_secs(2);
 
 /// Why a replica does not have the group's members changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -50,6 +60,25 @@ pub enum ReconfigurationObjection {
     },
     /// More than one node is another one, or none is, or not every node is known.
     NotOneNode,
+    /// The group would not become larger or smaller by two, or its other nodes would not stay as they are.
+    NotTwoNodes {
+        /// Its size.
+        now: Group,
+        /// The size that it is to have.
+        wanted: Group,
+    },
+    /// A group grows by two nodes at once, and the other one has not asked for its place.
+    Alone {
+        /// The place of the other one.
+        other: ReplicaId,
+    },
+    /// The group has other sizes.
+    NoSuchPlace {
+        /// The place that was asked for.
+        member: ReplicaId,
+        /// The group's size.
+        now: Group,
+    },
     /// So many of the members that stay have been heard of late, with the leader, and so many are needed.
     TooFew {
         /// Heard.
@@ -83,6 +112,21 @@ impl fmt::Display for ReconfigurationObjection {
             Self::NotOneNode => f.write_str(
                 "exactly one node can be replaced at a time, and all nodes must have been connected once",
             ),
+            Self::NotTwoNodes { now, wanted } => write!(
+                f,
+                "the group has {} members and can become larger or smaller by two, while the others stay as they are; \
+                 it is to have {}",
+                now.size(),
+                wanted.size()
+            ),
+            Self::Alone { other } => {
+                write!(f, "a group grows by two nodes at once: start the node that is to be {other}, too")
+            }
+            Self::NoSuchPlace { member, now } => write!(
+                f,
+                "{member} is no place in a group of {}, and none by which it could grow",
+                now.size()
+            ),
             Self::TooFew { heard, needed } => write!(
                 f,
                 "of the members that stay {heard} are there, and {needed} are needed: start them first"
@@ -105,17 +149,13 @@ impl Replica {
             return Some(ReconfigurationObjection::NotLeader { leader });
         };
         let configuration = &self.config.configuration;
-        let others = |member: &ReplicaId| configuration.roster.node(*member) != roster.node(*member);
-        let mut replaced = configuration.members().filter(others);
-        let is_possible = roster.is_complete() && configuration.roster.is_complete();
-        let (Some(member), None) = (replaced.next(), replaced.next()) else {
-            return Some(ReconfigurationObjection::NotOneNode);
+        let resized = roster.group() != configuration.group();
+        let replaced = if resized { self.resized_wrongly(roster) } else { self.replaced_wrongly(roster) };
+        let replaced = match replaced {
+            Ok(replaced) => replaced,
+            Err(objection) => return Some(objection),
         };
-        let is_new = roster.node(member).is_some_and(|node| configuration.roster.position(node).is_none());
-        if !is_possible || !is_new || roster.group() != configuration.group() {
-            return Some(ReconfigurationObjection::NotOneNode);
-        }
-        if member == self.config.replica {
+        if replaced == Some(self.config.replica) || !roster.group().has(self.config.replica) {
             return Some(ReconfigurationObjection::Leader);
         }
         if let Some(next) = self.next_configuration().or(self.backlog.reconfiguration.map(|(_, next)| next)) {
@@ -130,31 +170,119 @@ impl Replica {
             let silent = self.now.instant.since(progress.heard.max(progress.fetched_at)?);
             (silent < patience).then_some(silent)
         };
-        if let Some(silent) = since(member) {
+        if let Some(member) = replaced
+            && let Some(silent) = since(member)
+        {
             return Some(ReconfigurationObjection::Alive { member, silent });
         }
-        let heard = 1 + self.others().filter(|other| since(*other).is_some()).count();
-        let needed = configuration.majority();
-        if heard < needed {
-            return Some(ReconfigurationObjection::TooFew { heard, needed });
+        let is_there = |member: &ReplicaId| *member == self.config.replica || since(*member).is_some();
+        let there: ReplicaSet = configuration.members().filter(is_there).collect();
+        // Nodes that are new have asked for their places just now.
+        let news = roster.group().members().filter(|member| !configuration.has(*member));
+        let stay = there.within(ReplicaSet::of(roster.group())).and(news.collect());
+        for (group, heard) in [(configuration.group(), there), (roster.group(), stay)] {
+            let (heard, needed) = (heard.len(), group.majority());
+            if heard < needed {
+                return Some(ReconfigurationObjection::TooFew { heard, needed });
+            }
         }
         self.no_room_in_log().is_some().then_some(ReconfigurationObjection::LogFull)
     }
 
-    /// Leader: has these nodes become the group's members, if that can be.
-    ///
-    /// # Errors
-    /// What is against it.
-    pub(super) fn reconfigure(&mut self, roster: Roster) -> Result<(), ReconfigurationObjection> {
-        self.objection_to(&roster).map_or(Ok(()), Err)?;
-        self.propose(roster);
-        Ok(())
+    /// The roster in which this node has the place that it asks for. A leader remembers who has asked for one of the two places
+    /// that a group grows by.
+    fn roster_with(&self, member: ReplicaId, node: NodeId) -> Result<Roster, ReconfigurationObjection> {
+        let ours = &self.config.configuration.roster;
+        let now = ours.group();
+        if now.has(member) {
+            return Ok(ours.with(member, node));
+        }
+        let no_such_place = ReconfigurationObjection::NoSuchPlace { member, now };
+        let larger = now.larger().filter(|larger| larger.has(member)).ok_or(no_such_place)?;
+        let is_first = member.index() == now.size();
+        let other = ReplicaId(if is_first { member.0 + 1 } else { member.0 - 1 });
+        let asked = self.role.leading().and_then(|leader| leader.newcomers[usize::from(is_first)]);
+        let asked = asked.filter(|(_, at)| self.now.instant < at.after(NEWCOMER_KEPT));
+        match asked {
+            Some((second, _)) => Ok(ours.resized(larger).with(member, node).with(other, second)),
+            None => Err(ReconfigurationObjection::Alone { other }),
+        }
+    }
+
+    /// Why this node cannot have the place that it asks for now, as far as this replica knows; `None` if it can.
+    #[must_use]
+    pub fn objection_to_place(&self, member: ReplicaId, node: NodeId) -> Option<ReconfigurationObjection> {
+        if !self.is_leader() {
+            let leader = self.is_normal().then(|| self.leader());
+            return Some(ReconfigurationObjection::NotLeader { leader });
+        }
+        match self.roster_with(member, node) {
+            Ok(roster) => self.objection_to(&roster),
+            Err(objection) => Some(objection),
+        }
+    }
+
+    /// A node asks for a place: that of a node that is lost, or one of those that the group would grow by.
+    pub(super) fn on_place_wanted(&mut self, member: ReplicaId, node: NodeId) {
+        let now = self.config.configuration.group();
+        let roster = self.roster_with(member, node);
+        if let Role::Leader(leader) = &mut self.role
+            && !now.has(member)
+        {
+            let is_second = member.index() != now.size();
+            leader.newcomers[usize::from(is_second)] = Some((node, self.now.instant));
+        }
+        if let Ok(roster) = roster
+            && self.objection_to(&roster).is_none()
+        {
+            self.propose(roster);
+        }
+    }
+
+    /// Somebody wants the group to have this size, which is smaller. Only a leader does anything, and one that would be
+    /// without itself lets another member lead first.
+    pub(super) fn on_shrink(&mut self, group: Group) {
+        let roster = self.config.configuration.roster.resized(group);
+        match self.objection_to(&roster) {
+            None => self.propose(roster),
+            Some(ReconfigurationObjection::Leader) if group.size() < self.config.configuration.size() => {
+                self.hand_over_to_longest_log(ReplicaSet::of(group), HandOverReason::Replaced);
+            }
+            Some(_) => {}
+        }
+    }
+
+    /// The position that has another node in a roster of the same size.
+    fn replaced_wrongly(&self, roster: &Roster) -> Result<Option<ReplicaId>, ReconfigurationObjection> {
+        let ours = &self.config.configuration.roster;
+        let others = |member: &ReplicaId| ours.node(*member) != roster.node(*member);
+        let mut replaced = ours.group().members().filter(others);
+        let (Some(member), None) = (replaced.next(), replaced.next()) else {
+            return Err(ReconfigurationObjection::NotOneNode);
+        };
+        let is_new = roster.node(member).is_some_and(|node| ours.position(node).is_none());
+        if roster.is_complete() && ours.is_complete() && is_new {
+            Ok(Some(member))
+        } else {
+            Err(ReconfigurationObjection::NotOneNode)
+        }
+    }
+
+    /// That no position has another node in a roster of another size, if that can follow.
+    fn resized_wrongly(&self, roster: &Roster) -> Result<Option<ReplicaId>, ReconfigurationObjection> {
+        let ours = &self.config.configuration.roster;
+        if is_resized(ours, roster) && (ours.is_complete() || !roster.is_complete()) {
+            return Ok(None);
+        }
+        Err(ReconfigurationObjection::NotTwoNodes { now: ours.group(), wanted: roster.group() })
     }
 
     /// Leader: appends the next configuration to the log.
-    fn propose(&mut self, roster: Roster) {
+    pub(super) fn propose(&mut self, roster: Roster) {
         let epoch = self.config.configuration.id.epoch.next();
-        let next = alloc::boxed::Box::new(Reconfiguration { epoch, roster });
+        let ours = self.config.configuration.roster;
+        let before = (roster.group() != ours.group()).then_some(ours);
+        let next = alloc::boxed::Box::new(Reconfiguration { epoch, roster, before });
         self.append_ordered(Payload::Reconfigure(next.clone()), Prepared::Reconfigure(next));
     }
 
@@ -185,7 +313,8 @@ impl Replica {
         }
         let Some(next) = self.next_configuration() else { return };
         if !self.is_in(&next) {
-            return self.step_down(HandOverReason::Replaced);
+            let stay = ReplicaSet::of(next.roster.group());
+            return self.hand_over_to_longest_log(stay, HandOverReason::Replaced);
         }
         let configuration = self.config.configuration.after(next);
         let at_least = View::of_epoch(next.epoch, self.view.number() + 1);
@@ -197,24 +326,107 @@ impl Replica {
 
     /// True if this node is in that configuration.
     fn is_in(&self, next: &Reconfiguration) -> bool {
-        self.planted(PlantedBug::ReplacedGoesAlong)
-            || self.config.node.is_none_or(|node| next.roster.node(self.config.replica) == Some(node))
+        next.roster.group().has(self.config.replica)
+            && (self.planted(PlantedBug::ReplacedGoesAlong)
+                || self.config.node.is_none_or(|node| next.roster.node(self.config.replica) == Some(node)))
+    }
+
+    /// True if this node is one that the group shrinks by with that configuration: it votes until a view of it has committed
+    /// something.
+    fn is_leaving_by(&self, next: &Reconfiguration) -> bool {
+        let me = self.config.replica;
+        !next.roster.group().has(me)
+            && next.before.is_some_and(|before| {
+                before.group().has(me) && self.config.node.is_none_or(|node| before.node(me) == Some(node))
+            })
+    }
+
+    /// True if the group has shrunk by this node, and a view of the configuration without it may still need its vote.
+    pub(super) fn is_departing(&self) -> bool {
+        !self.config.configuration.has(self.config.replica)
+    }
+
+    /// Members of the configuration before whose votes the first view of this one may need.
+    pub(super) fn departing_voters(&self) -> impl Iterator<Item = ReplicaId> + Clone + use<> {
+        let me = self.config.replica;
+        let needed = self.last_normal.epoch() < self.config.configuration.id.epoch;
+        self.config.configuration.departing().filter(move |member| needed && *member != me)
+    }
+
+    /// True if a view of its configuration has committed something, as far as this replica knows. Before that the
+    /// configuration before may be needed; from then on it is not.
+    #[must_use]
+    pub fn is_established(&self) -> bool {
+        let epoch = self.config.configuration.id.epoch;
+        epoch == ConfigurationEpoch::FIRST
+            || self.planted(PlantedBug::EstablishedEarly)
+            || self.log.view_at(self.commit).is_some_and(|view| view.epoch() == epoch)
+    }
+
+    /// True if this replica has to do with that node in that position: it is a member of the newest configuration known, or one
+    /// that the group shrinks by and that may be needed yet.
+    #[must_use]
+    pub fn is_peer(&self, member: ReplicaId, node: NodeId) -> bool {
+        let newest = self.newest_configuration();
+        newest.roster.node(member) == Some(node)
+            || (newest.has_voter(member, node)
+                && (newest.epoch > self.config.configuration.id.epoch || !self.is_established()))
+    }
+
+    // ---- Nodes that the group grows by.
+
+    /// True if the group has grown by this node.
+    pub(super) fn is_grown_by(&self) -> bool {
+        let Configuration { roster, before, .. } = &self.config.configuration;
+        let me = self.config.replica;
+        roster.group().has(me) && before.is_some_and(|before| !before.group().has(me))
+    }
+
+    /// A node that the group grows by starts for the first time: it is like a member that was away since the group began.
+    pub(super) fn boot_newcomer(&mut self) {
+        self.view = View::of_epoch(self.config.configuration.id.epoch, 0);
+        self.begin_view_change(self.config.settings.view_change_timeout);
+        self.move_to(self.view.next(), ViewChangeReason::Moved, ViewChangeCause::Restarted);
+    }
+
+    /// True if this node holds nothing: it has been in no view yet. It votes for others meanwhile, and cannot lead.
+    pub(super) fn holds_nothing(&self) -> bool {
+        let epoch = self.config.configuration.id.epoch;
+        epoch > ConfigurationEpoch::FIRST
+            && self.last_normal == View(0)
+            && self.log.op_number() == OpNumber(0)
     }
 
     // ---- Members learn of configurations.
 
+    /// The configuration that a view is of: that of this replica, or the one before or after it.
+    pub(super) fn configuration_of(&self, view: View) -> Configuration {
+        let ours = self.config.configuration;
+        let next = self.next_configuration().filter(|next| next.epoch == view.epoch());
+        next.map_or_else(|| ours.of_epoch(view.epoch()), |next| ours.after(next))
+    }
+
     /// True if this replica may act upon what a member says of this view: the view is of its own configuration, or of the
     /// newest one that it knows and is in. If not, one of the two learns of the other's.
-    pub(super) fn is_of_known_configuration(&mut self, from: ReplicaId, view: View) -> bool {
+    pub(super) fn is_of_known_configuration(
+        &mut self,
+        from: ReplicaId,
+        view: View,
+        message: &Message,
+    ) -> bool {
         let ours = self.config.configuration.id.epoch;
         let newest = self.newest_epoch();
         match view.epoch() {
             epoch if epoch == ours => true,
-            epoch if epoch == newest => self.next_configuration().is_some_and(|next| self.is_in(&next)),
+            epoch if epoch == newest => {
+                self.next_configuration().is_some_and(|next| self.is_in(&next) || self.is_leaving_by(&next))
+            }
             epoch if epoch > newest => {
                 self.send(Peer::Replica(from), Message::GetConfiguration { epoch: newest });
                 false
             }
+            // Two that are in different views of the past would answer each other for ever.
+            _ if matches!(message, Message::WrongView { .. }) => false,
             _ => {
                 self.tell_configuration(from);
                 if self.is_normal() {
@@ -241,15 +453,30 @@ impl Replica {
     /// not to be connected to, and those that are have to be: nobody but a new node may know of the views that it leads.
     #[must_use]
     pub fn newest_configuration(&self) -> Reconfiguration {
-        let ours = &self.config.configuration;
-        let ours = Reconfiguration { epoch: ours.id.epoch, roster: ours.roster };
-        self.next_configuration().unwrap_or(ours)
+        self.next_configuration().unwrap_or_else(|| self.config.configuration.reconfiguration())
     }
 
-    fn tell_configuration(&mut self, to: ReplicaId) {
+    /// What it says of that when it connects: of the configuration before nothing, if that is not needed any more.
+    #[must_use]
+    pub fn declared_configuration(&self) -> Reconfiguration {
+        let newest = self.newest_configuration();
+        let is_needed = newest.epoch > self.config.configuration.id.epoch || !self.is_established();
+        Reconfiguration { before: newest.before.filter(|_| is_needed), ..newest }
+    }
+
+    pub(super) fn tell_configuration(&mut self, to: ReplicaId) {
         let known = self.newest_configuration();
         if known.epoch > ConfigurationEpoch::FIRST {
             self.send(Peer::Replica(to), Message::Configuration(alloc::boxed::Box::new(known)));
+        }
+    }
+
+    /// A client has heard an answer of an epoch that it does not know: it is told the configuration that this replica acts in,
+    /// by which its answers count.
+    pub(super) fn tell_client_configuration(&mut self, client: u64, epoch: ConfigurationEpoch) {
+        let ours = self.config.configuration.reconfiguration();
+        if epoch < ours.epoch {
+            self.send(Peer::Client(client), Message::Configuration(alloc::boxed::Box::new(ours)));
         }
     }
 
@@ -285,4 +512,40 @@ impl Replica {
         self.actions.push_back(Action::Reconfigured(self.config.configuration));
         self.later_views.retain_wants(|view| view.epoch() >= epoch);
     }
+}
+
+/// What concerns a member that the group has shrunk by: its vote, and the log that it may be the last to have.
+pub(super) const fn concerns_departing(message: &Message) -> bool {
+    matches!(
+        message,
+        Message::StartViewChange { .. }
+            | Message::GetState { .. }
+            | Message::GetSnapshot { .. }
+            | Message::Configuration(_)
+            | Message::GetConfiguration { .. }
+    )
+}
+
+/// What a member that the group has shrunk by has to say.
+pub(super) const fn is_of_departing(message: &Message) -> bool {
+    matches!(
+        message,
+        Message::DoViewChange(_)
+            | Message::NewState { .. }
+            | Message::SnapshotOffer { .. }
+            | Message::SnapshotPart { .. }
+    )
+}
+
+/// True if the second roster is that of a group with two nodes more or less, and all others are where they were.
+pub(super) fn is_resized(before: &Roster, after: &Roster) -> bool {
+    let (smaller, larger) =
+        if before.group().size() < after.group().size() { (before, after) } else { (after, before) };
+    let news = || larger.nodes()[smaller.group().size().min(larger.group().size())..].iter();
+    let is_known = |node: &NodeId| smaller.position(*node).is_none();
+    smaller.group().larger() == Some(larger.group())
+        && larger.resized(smaller.group()) == *smaller
+        && news()
+            .all(|node| smaller.nodes().iter().all(Option::is_none) || node.as_ref().is_some_and(is_known))
+        && news().flatten().count() == news().flatten().collect::<alloc::collections::BTreeSet<_>>().len()
 }

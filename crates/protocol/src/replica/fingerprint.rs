@@ -132,6 +132,8 @@ impl Leader {
             heartbeat_due,
             // Nothing takes time in a model.
             advisor: _,
+            // Models propose whole configurations.
+            newcomers: _,
         } = self;
         in_view.fingerprint(clock, hasher);
         for Progress {
@@ -235,9 +237,9 @@ impl LaterViews {
 
 impl ViewChange {
     fn fingerprint(&self, clock: Clock, hasher: &mut impl Hasher) {
-        let Self { resend_change_at, carrying, timeout, changes, chosen, source, transfer } = self;
+        let Self { resend_change_at, carrying, timeout, changes, chosen, senders, source, transfer } = self;
         clock.deadline(*resend_change_at, hasher);
-        (carrying, timeout, changes, chosen, source, transfer).hash(hasher);
+        (carrying, timeout, changes, chosen, senders, source, transfer).hash(hasher);
     }
 }
 

@@ -2,6 +2,7 @@
 //! may be damaged, or its code. A message that no right member sends is refused as a whole. It must neither stop this
 //! replica nor put something on its disk from which it could not go on.
 
+use super::configurations::is_resized;
 use super::{PlantedBug, Replica};
 use crate::message::{LogEntry, Message, Payload, Prepared, ViewChangeReason};
 use crate::record::SnapshotHead;
@@ -115,10 +116,23 @@ impl Replica {
     fn is_possible_configuration(&self, next: &Reconfiguration) -> bool {
         next.epoch > ConfigurationEpoch::FIRST
             && self.is_possible_epoch(next.epoch)
-            && next.roster.group() == self.config.configuration.group()
-            && next.roster.is_complete()
+            && self.is_possible_size(next)
+            && (next.roster.is_complete() || !self.config.configuration.roster.is_complete())
             && self.changes_from_ours(next)
                 <= next.epoch.0.saturating_sub(self.config.configuration.id.epoch.0)
+    }
+
+    /// True if the group may have come to this size since this replica's configuration: each epoch changes it by two at most,
+    /// and the configuration says from which.
+    fn is_possible_size(&self, next: &Reconfiguration) -> bool {
+        let ours = &self.config.configuration;
+        let apart = next.roster.group().size().abs_diff(ours.size()) as u64 / 2;
+        let is_near = next.epoch <= ours.id.epoch || apart <= next.epoch.0 - ours.id.epoch.0;
+        let follows = next.epoch == ours.id.epoch.next();
+        let begins_with = next.before.map_or(next.roster.group(), |before| before.group());
+        is_near
+            && (!follows || begins_with == ours.group())
+            && next.before.is_none_or(|before| is_resized(&before, &next.roster))
     }
 
     /// So many positions have another node in a later configuration than in that of this replica: each epoch changes one.
@@ -128,7 +142,8 @@ impl Replica {
             return 0;
         }
         let is_changed = |member: &ReplicaId| {
-            ours.roster.node(*member).is_some_and(|node| next.roster.node(*member) != Some(node))
+            let (before, after) = (ours.roster.node(*member), next.roster.node(*member));
+            before.is_some() && after.is_some() && before != after
         };
         ours.members().filter(is_changed).count() as u64
     }

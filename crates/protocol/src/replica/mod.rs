@@ -63,6 +63,7 @@ use crate::sessions::Sessions;
 use alloc::boxed::Box;
 use alloc::collections::VecDeque;
 use backlog::Backlog;
+use configurations::{concerns_departing, is_of_departing};
 use core::time::Duration;
 use later_views::LaterViews;
 use persistence::Persistence;
@@ -149,12 +150,17 @@ impl Replica {
     /// suspect their leader before the lease they granted it has ended.
     #[must_use]
     pub fn new(config: Config, boot: Boot, now: Now) -> Self {
-        assert!(config.replica.index() < config.configuration.size(), "the replica is a member of its group");
+        let is_member = |roster: &syros_types::Roster| roster.group().has(config.replica);
+        assert!(
+            is_member(&config.configuration.roster)
+                || config.configuration.before.as_ref().is_some_and(is_member),
+            "the replica is a member of its group, or was until it shrank"
+        );
         assert!(
             config.settings.suspect_after >= config.settings.lease,
             "a lease ends before its holder is suspected"
         );
-        let members = config.configuration.size();
+        let members = Group::SIZE_MAX;
         let prng = Prng::new(config.seed ^ (u64::from(config.replica.0) << 56));
         let mut replica = Self {
             now,
@@ -193,6 +199,7 @@ impl Replica {
         };
         match boot {
             // The group has been at work without it.
+            Boot::Fresh if replica.is_grown_by() => replica.boot_newcomer(),
             Boot::Fresh
                 if replica.config.configuration.id.epoch > ConfigurationEpoch::FIRST
                     && !replica.planted(PlantedBug::NewcomerActs) =>
@@ -244,7 +251,7 @@ impl Replica {
             Event::OwnFrontEnd(client) => self.attachments.set_own_front_end(client),
             Event::Load(share) => self.on_load(share),
             Event::StepDown => self.step_down(HandOverReason::Stopping),
-            Event::Reconfigure(roster) => _ = self.reconfigure(roster),
+            Event::PlaceWanted { member, node } => self.on_place_wanted(member, node),
             Event::Tick => self.on_tick(),
         }
         self.check_invariants();
@@ -405,6 +412,10 @@ impl Replica {
                 self.actions.push_back(Action::Send { to: from, message, after: Ticket(0) });
             }
             (_, Message::ChangeMode { mode }) => self.on_change_mode(mode),
+            (_, Message::Shrink { to }) => self.on_shrink(to),
+            (Peer::Client(client), Message::GetConfiguration { epoch }) => {
+                self.tell_client_configuration(client, epoch);
+            }
             (Peer::Client(client), Message::WantSnapshot { op_number }) => {
                 self.on_want_snapshot(client, op_number);
             }
@@ -424,6 +435,11 @@ impl Replica {
                 self.on_read(from, view, number, asked, body);
             }
             (Peer::Replica(replica), message) if self.is_other_member(replica) => {
+                if !self.is_departing() || concerns_departing(&message) {
+                    self.on_replica_message(replica, message);
+                }
+            }
+            (Peer::Replica(replica), message) if self.may_be_of_another_size(replica, &message) => {
                 self.on_replica_message(replica, message);
             }
             // Whatever else a client sends is not for a replica.
@@ -435,12 +451,26 @@ impl Replica {
         replica != self.config.replica && replica.index() < self.config.configuration.size()
     }
 
+    /// True if this is for this replica though its configuration has no such member: the sender is of a group that has grown,
+    /// or is needed until the group has shrunk.
+    fn may_be_of_another_size(&self, from: ReplicaId, message: &Message) -> bool {
+        if from == self.config.replica || from.index() >= Group::SIZE_MAX {
+            return false;
+        }
+        let ours = self.config.configuration.id.epoch;
+        let is_departing = self.departing_voters().any(|member| member == from);
+        let is_later = message.view().is_some_and(|view| view.epoch() > ours);
+        let asks = matches!(message, Message::Configuration(_) | Message::GetConfiguration { .. });
+        let is_earlier = message.view().is_some_and(|view| view.epoch() < ours);
+        is_later || is_earlier || asks || (is_departing && is_of_departing(message))
+    }
+
     fn on_replica_message(&mut self, from: ReplicaId, message: Message) {
         if !self.is_plausible(&message) {
             return self.trace_implausible(from, message.name());
         }
         if let Some(view) = message.view()
-            && !self.is_of_known_configuration(from, view)
+            && !self.is_of_known_configuration(from, view, &message)
         {
             return;
         }
@@ -597,6 +627,11 @@ impl Replica {
         self.config.configuration.leader(self.view)
     }
 
+    /// The leader of a view, which may be of the next configuration.
+    fn leader_of(&self, view: View) -> ReplicaId {
+        self.configuration_of(view).leader(view)
+    }
+
     fn others(&self) -> impl Iterator<Item = ReplicaId> + Clone + use<> {
         let me = self.config.replica;
         self.config.configuration.members().filter(move |member| *member != me)
@@ -616,6 +651,13 @@ impl Replica {
 
     fn broadcast(&mut self, message: &Message) {
         for replica in self.others() {
+            self.send(Peer::Replica(replica), message.clone());
+        }
+    }
+
+    /// Tells all whose votes a view of this configuration may need.
+    fn tell_voters(&mut self, message: &Message) {
+        for replica in self.others().chain(self.departing_voters()) {
             self.send(Peer::Replica(replica), message.clone());
         }
     }

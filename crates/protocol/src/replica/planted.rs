@@ -189,6 +189,10 @@ planted_bugs! {
     NewcomerActs = "newcomer-acts": "A node that takes the place of another one takes part at once, with nothing in its log.";
     NewcomerForgets = "newcomer-forgets": "A new node that is stopped before it has written anything is taken for a member with an empty log.";
     ReplacedGoesAlong = "replaced-goes-along": "A node that has been replaced acts in the configuration that it is not in, and members take its messages.";
+    OldQuorumSkipped = "old-quorum-skipped": "The first view of a group that has another size needs a majority of its members, whoever they are.";
+    FaultsOfOtherSize = "faults-of-other-size": "Durability logs of a view are recovered by the size that the group has now, and not by that which it had.";
+    EstablishedEarly = "established-early": "Members that a group shrinks by are let go before a view without them has committed anything.";
+    SizeOfBefore = "size-of-before": "A client counts answers by the size that the group had when the client began.";
     FormationByQuorum = "formation-by-quorum": "A group is formed when a quorum of new directories have heard of each other.";
     UserChangeToldEarly = "user-change-told-early": "A front end passes on the reply to a change of users before it knows the change itself.";
     UsersElsewhereForgotten = "users-elsewhere-forgotten": "Who takes a right away gets the reply while other front ends may still go by the right.";

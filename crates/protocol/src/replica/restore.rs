@@ -8,7 +8,7 @@ use alloc::collections::BTreeMap;
 use alloc::collections::BTreeSet;
 use alloc::vec::Vec;
 use core::fmt;
-use syros_types::{ConfigurationEpoch, FastRule, OpNumber, OperationId, View, WallTime};
+use syros_types::{Configuration, ConfigurationEpoch, FastRule, OpNumber, OperationId, View, WallTime};
 
 /// A record that cannot follow those before it: the write-ahead log is not this replica's, or damaged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -91,8 +91,8 @@ pub struct Restored {
     last_normal: View,
     /// That of `last_normal`.
     rule: FastRule,
-    /// That of views whose records name none.
-    usual_rule: FastRule,
+    /// The configuration that the replica acts in.
+    configuration: Configuration,
     commit: OpNumber,
     log: Log,
     /// Accepted updates that are not in the log, by order of arrival.
@@ -182,7 +182,7 @@ impl Restored {
             view: View(0),
             last_normal: View(0),
             rule: config.configuration.rule(),
-            usual_rule: config.configuration.rule(),
+            configuration: config.configuration,
             commit: OpNumber(0),
             log: Log::new(),
             dlog: BTreeMap::new(),
@@ -326,7 +326,7 @@ impl Restored {
                 self.reach(view)?;
                 self.replace(base, suffix)?;
                 self.last_normal = view;
-                self.rule = rule.unwrap_or(self.usual_rule);
+                self.rule = self.known_rule(rule, view);
                 self.commit = self.commit.max(commit.min(self.log.op_number()));
                 self.dlog.clear();
                 self.arrivals.clear();
@@ -362,7 +362,7 @@ impl Restored {
         }
         self.connected = true;
         self.last_normal = last_normal;
-        self.rule = rule.unwrap_or(self.usual_rule);
+        self.rule = self.known_rule(rule, view);
         self.log = Log::after(base, base_view, base_time);
         for entry in suffix {
             self.append(entry)?;
@@ -374,6 +374,11 @@ impl Restored {
             self.accept(request);
         }
         Ok(())
+    }
+
+    /// The rule that a record tells which was written in this view.
+    fn known_rule(&self, told: Option<FastRule>, view: View) -> FastRule {
+        self.configuration.of_epoch(view.epoch()).known_rule(told)
     }
 
     fn append(&mut self, entry: LogEntry) -> Result<(), InvalidRecord> {
@@ -457,5 +462,8 @@ fn comes_later(config: &Config) -> bool {
     if config.planted == Some(super::PlantedBug::NewcomerForgets) {
         return false;
     }
-    config.configuration.id.epoch > ConfigurationEpoch::FIRST
+    let Configuration { id, before, .. } = config.configuration;
+    // One that the group has grown by votes with the nothing that it holds, before and after it is started again.
+    let grown_by = before.is_some_and(|before| !before.group().has(config.replica));
+    id.epoch > ConfigurationEpoch::FIRST && !grown_by
 }

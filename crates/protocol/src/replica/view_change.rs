@@ -21,7 +21,7 @@ use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 use core::time::Duration;
 use syros_types::{
-    Class, Configuration, FastRule, Footprint, Instant, OpNumber, OperationId, ReplicaId, ReplicaSet,
+    Class, Configuration, FastRule, Footprint, Group, Instant, OpNumber, OperationId, ReplicaId, ReplicaSet,
     SessionId, Timestamp, View,
 };
 
@@ -104,9 +104,18 @@ impl Replica {
     /// Moves on if `f` others want a later view than this one. To a replica that misses its leader, members that are
     /// behind it and have no leader count as well: they go along with any later view.
     fn move_if_others_agree(&mut self) {
+        if self.is_departing() {
+            // It goes where others have gone. In a group of one nobody else has to agree, and it would always be ahead.
+            return;
+        }
         let view = self.view;
         let misses = self.is_suspecting() && !self.planted(PlantedBug::DeposedLeaderStays);
-        if self.count_wants(|want| misses || want.view > view) >= self.config.configuration.faults() {
+        // Where somebody is in a later configuration, the majority that would have to agree here may be gone.
+        let is_free = self.is_suspecting() || !self.is_normal();
+        let is_over = is_free && self.count_wants(|want| want.view.epoch() > view.epoch()) > 0;
+        if is_over
+            || self.count_wants(|want| misses || want.view > view) >= self.config.configuration.faults()
+        {
             self.move_with_others();
         }
     }
@@ -140,7 +149,9 @@ impl Replica {
         };
         self.leave_for(view, timeout);
         self.persist_view();
-        self.broadcast(&Message::StartViewChange { view, reason });
+        if !self.is_departing() {
+            self.tell_voters(&Message::StartViewChange { view, reason });
+        }
         self.send_do_view_change();
     }
 
@@ -164,6 +175,7 @@ impl Replica {
             timeout,
             changes: BTreeMap::new(),
             chosen: Vec::new(),
+            senders: ReplicaSet::default(),
             source: None,
             transfer: None,
         }));
@@ -196,6 +208,12 @@ impl Replica {
             clock: self.now.wall,
         };
         let leader = self.leader();
+        // To lead, one that holds nothing would have to fetch everything first. One that is departing waits for the view that it
+        // is asked for: there is none of number 0.
+        let cannot_lead = self.holds_nothing() && leader == self.config.replica;
+        if cannot_lead || (self.is_departing() && self.view.number() == 0) {
+            return;
+        }
         if leader == self.config.replica {
             self.add_change(leader, change);
         } else {
@@ -226,7 +244,13 @@ impl Replica {
                 change.resend_change_at = now.after(self.config.settings.resend.max(change.carrying));
             }
             let view = self.view;
-            self.broadcast(&Message::StartViewChange { view, reason: ViewChangeReason::Moved });
+            if self.is_departing() {
+                // Whoever knows that it is not needed any more does not take it for a peer, and it learns of that.
+                let epoch = self.config.configuration.id.epoch;
+                self.broadcast(&Message::GetConfiguration { epoch });
+            } else {
+                self.tell_voters(&Message::StartViewChange { view, reason: ViewChangeReason::Moved });
+            }
             if waits {
                 self.request_transfer();
             } else if is_due {
@@ -241,6 +265,11 @@ impl Replica {
     /// The view has not started in time: its leader may be dead.
     fn on_view_change_timeout(&mut self) {
         let view = self.view;
+        if self.is_departing() {
+            // It goes where others go.
+            let again = self.now.instant.after(self.config.settings.view_change_timeout);
+            return self.timers.set(Timer::ViewChangeTimeout, again);
+        }
         if self.count_wants(|want| want.view > view || (want.moved && want.view == view))
             >= self.config.configuration.faults()
         {
@@ -326,7 +355,7 @@ impl Replica {
     /// may be dead by now, and the member may need this one's agreement to go on.
     pub(super) fn yield_to(&mut self, member: ReplicaId, view: View) {
         let deposed = self.is_leader() && view > self.view;
-        let possible = self.config.configuration.leader(view) != self.config.replica;
+        let possible = self.leader_of(view) != self.config.replica;
         if deposed && possible && !self.planted(PlantedBug::DeposedLeaderStays) {
             self.move_to(view, ViewChangeReason::Moved, ViewChangeCause::Deposed(member));
         }
@@ -358,7 +387,8 @@ impl Replica {
 
     /// The first view after this one, `at_least` that one, that `leader` leads.
     pub(super) fn next_view_of(&self, leader: ReplicaId, at_least: View) -> View {
-        next_view_of(&self.config.configuration, leader, at_least.max(self.view.next()))
+        let at_least = at_least.max(self.view.next());
+        next_view_of(&self.configuration_of(at_least), leader, at_least)
     }
 
     /// Leader: lets `to` lead. Leaving the view ends the lease, so the others follow at once, and what was
@@ -415,7 +445,9 @@ impl Replica {
             return;
         }
         if view < self.view || (view == self.view && self.is_normal()) {
-            if self.is_leader() {
+            if !self.config.configuration.has(from) {
+                self.tell_configuration(from);
+            } else if self.is_leader() {
                 self.send_start_view(from);
             } else if self.is_normal() {
                 let view = self.view;
@@ -423,7 +455,9 @@ impl Replica {
             }
             return;
         }
-        self.on_start_view_change(from, view, ViewChangeReason::Moved);
+        if self.configuration_of(view).has(from) {
+            self.on_start_view_change(from, view, ViewChangeReason::Moved);
+        }
         if view == self.view && self.leader() == self.config.replica && !self.is_normal() {
             self.hear_late_clock(from, change.clock);
             self.add_change(from, change);
@@ -437,15 +471,44 @@ impl Replica {
             return self.try_start_view();
         }
         state.changes.insert(from, change);
-        let quorum = self.config.configuration.majority();
-        let me = self.config.replica;
-        if state.changes.len() >= quorum && state.changes.contains_key(&me) {
-            let others = state.changes.keys().copied().filter(|sender| *sender != me);
-            // Exactly f + 1: with more, two recovered updates need not share a log.
-            state.chosen = core::iter::once(me).chain(others.take(quorum - 1)).collect();
-            self.timers.set(Timer::AwaitClocks, self.now.instant.after(self.config.settings.resend));
+        let Some((chosen, senders)) = self.choose_changes() else { return };
+        let resend = self.config.settings.resend;
+        if let Role::ViewChange(state) = &mut self.role {
+            (state.chosen, state.senders) = (chosen, senders);
+            self.timers.set(Timer::AwaitClocks, self.now.instant.after(resend));
             self.try_start_view();
         }
+    }
+
+    /// New leader: whose DoViewChanges the view goes on from, and all that make it a view, if they do.
+    fn choose_changes(&self) -> Option<(Vec<ReplicaId>, ReplicaSet)> {
+        let Role::ViewChange(state) = &self.role else { return None };
+        let configuration = &self.config.configuration;
+        let (me, ours) = (self.config.replica, configuration.id.epoch);
+        let is_of_before = |sender: &ReplicaId| state.changes[sender].last_normal.epoch() < ours;
+        let mut members: Vec<ReplicaId> = state.changes.keys().copied().collect();
+        members.retain(|sender| *sender != me && configuration.has(*sender));
+        // Those that have been in a view of this configuration first: what they say is all that is needed.
+        members.sort_by_key(is_of_before);
+        // Exactly f + 1: with more, two recovered updates need not share a log.
+        let others = members.into_iter().take(configuration.majority() - 1);
+        let quorum: Vec<ReplicaId> = core::iter::once(me).chain(others).collect();
+        if !state.changes.contains_key(&me) || quorum.len() < configuration.majority() {
+            return None;
+        }
+        let senders: ReplicaSet = quorum.iter().copied().collect();
+        let Some(before) = &configuration.before else { return Some((quorum, senders)) };
+        if !quorum.iter().all(is_of_before) || self.planted(PlantedBug::OldQuorumSkipped) {
+            return Some((quorum, senders));
+        }
+        // Nobody here has been in a view of this configuration: what was completed in the one before is known to a majority
+        // of that, and to nobody else.
+        let mut voters: Vec<ReplicaId> = state.changes.keys().copied().collect();
+        voters.retain(|sender| before.group().has(*sender));
+        voters.sort_by_key(|sender| *sender != me);
+        voters.truncate(before.group().majority());
+        let suffice = voters.len() == before.group().majority() && voters[0] == me;
+        suffice.then_some((voters, senders))
     }
 
     /// New leader: starts the view once it has `f + 1` DoViewChanges and the best log's beginning.
@@ -487,6 +550,7 @@ impl Replica {
         }
         let mut all = core::mem::take(&mut state.changes);
         let senders = core::mem::take(&mut state.chosen);
+        let counted = core::mem::take(&mut state.senders);
         // The newest log has all that is committed.
         let is_right = |change: &DoViewChange| {
             let has_committed =
@@ -505,17 +569,21 @@ impl Replica {
         let changes =
             senders.into_iter().filter_map(|sender| all.remove(&sender).map(|change| (sender, change)));
         let changes = changes.collect();
-        self.start_view(source, changes);
+        self.start_view(source, changes, counted);
     }
 
     /// New leader: takes the best log, recovers the durability logs into it, and opens the view.
-    fn start_view(&mut self, source: ReplicaId, changes: Vec<(ReplicaId, DoViewChange)>) {
+    fn start_view(
+        &mut self,
+        source: ReplicaId,
+        changes: Vec<(ReplicaId, DoViewChange)>,
+        senders: ReplicaSet,
+    ) {
         let commit = changes.iter().map(|(_, change)| change.commit).max().unwrap_or_default();
         let newest = changes.iter().map(|(_, change)| change.last_normal).max().unwrap_or_default();
         let rule = changes.iter().find(|(_, change)| change.last_normal == newest);
         let rule = self.config.configuration.known_rule(rule.and_then(|(_, change)| change.rule));
         let rule = if self.planted(PlantedBug::RuleOfOwnView) { self.rule } else { rule };
-        let senders = changes.iter().map(|(sender, _)| *sender).collect();
         let next_rule = self.next_rule(rule, newest, senders);
         let as_made = self.planted(PlantedBug::ModeOfConfiguration);
         let rule = if as_made { FastRule { mode: self.config.configuration.mode, ..rule } } else { rule };
@@ -533,10 +601,15 @@ impl Replica {
                 dlogs.push(change.dlog);
             }
         }
-        let recovered = self.recover_updates(rule, dlogs);
+        let recovered = self.recover_updates(rule, newest, dlogs);
         self.dlog.clear();
         if !recovered.is_empty() {
             let payload = Payload::Recovered(recovered.into_boxed_slice());
+            self.append_entry(LogEntry { view: self.view, time: self.log_time(), payload });
+        }
+        if newest.epoch() < self.view.epoch() && self.config.configuration.before.is_some() {
+            // When this is committed, the configuration before is not needed any more.
+            let payload = Payload::Tick;
             self.append_entry(LogEntry { view: self.view, time: self.log_time(), payload });
         }
         self.commit = self.commit.max(commit.min(self.log.op_number()));
@@ -546,7 +619,7 @@ impl Replica {
     }
 
     /// What the durability logs hold that is not in the log, selected and ordered.
-    fn recover_updates(&self, rule: FastRule, dlogs: Vec<Vec<Request>>) -> Vec<Update> {
+    fn recover_updates(&self, rule: FastRule, newest: View, dlogs: Vec<Vec<Request>>) -> Vec<Update> {
         if self.planted(PlantedBug::RecoverNothing) {
             return Vec::new();
         }
@@ -564,7 +637,12 @@ impl Replica {
         if let Some(wrong) = self.recover_wrongly(rule, &logs) {
             return wrong;
         }
-        let recovered = self.recover_rightly(rule, &logs);
+        let group = if self.planted(PlantedBug::FaultsOfOtherSize) {
+            self.config.configuration.group()
+        } else {
+            self.configuration_of(newest).group()
+        };
+        let recovered = self.recover_rightly(rule, group, &logs);
         recovered.into_iter().cloned().collect()
     }
 
@@ -586,11 +664,9 @@ impl Replica {
         acknowledged
     }
 
-    fn recover_rightly<'a>(&self, rule: FastRule, logs: &[Vec<&'a Update>]) -> Vec<&'a Update> {
+    fn recover_rightly<'a>(&self, rule: FastRule, group: Group, logs: &[Vec<&'a Update>]) -> Vec<&'a Update> {
         let overwrites = self.config.overwrites;
-        recover(rule, self.config.configuration.group(), logs, |newer, older| {
-            overwrites(&newer.request.body, &older.request.body)
-        })
+        recover(rule, group, logs, |newer, older| overwrites(&newer.request.body, &older.request.body))
     }
 
     pub(super) fn may_recover(&self, id: OperationId) -> bool {
@@ -627,7 +703,7 @@ impl Replica {
             }
             PlantedBug::RecoverInArrivalOrder => {
                 union.retain(|update| count(update.request.id) >= threshold(update));
-                let right = self.recover_rightly(rule, logs);
+                let right = self.recover_rightly(rule, group, logs);
                 union.retain(|update| right.iter().any(|kept| kept.request.id == update.request.id));
             }
             PlantedBug::RecoveryThresholdTooHigh => {
@@ -635,7 +711,7 @@ impl Replica {
                 union.sort_by_key(|update| update.request.timestamp());
             }
             PlantedBug::StrongByUnion => {
-                let right = self.recover_rightly(rule, logs);
+                let right = self.recover_rightly(rule, group, logs);
                 let is_right =
                     |update: &Update| right.iter().any(|kept| kept.request.id == update.request.id);
                 union.retain(|update| update.strength() == syros_types::Strength::Strong || is_right(update));
@@ -726,7 +802,7 @@ impl Replica {
     pub(super) fn ask_for_start_view(&mut self, view: View) {
         let entered = view == self.view && self.is_normal();
         let forbidden = view == self.view && matches!(self.role, Role::Recovering(_));
-        let leader = self.config.configuration.leader(view);
+        let leader = self.leader_of(view);
         // While one view's log is on its way that view is not asked for again. The source may have died since, so a later
         // view is.
         let is_coming = self.role.transfer().is_some_and(|transfer| {
@@ -753,12 +829,7 @@ impl Replica {
         let entered = view == self.view && self.is_normal();
         let forbidden = view == self.view && matches!(self.role, Role::Recovering(_));
         let is_older = self.role.transfer().is_some_and(|transfer| transfer.start.view > view);
-        if from != self.config.configuration.leader(view)
-            || view < self.view
-            || entered
-            || forbidden
-            || is_older
-        {
+        if from != self.leader_of(view) || view < self.view || entered || forbidden || is_older {
             return;
         }
         if self.agrees_up_to(start.base, start.base_view) {
@@ -795,7 +866,7 @@ impl Replica {
     pub(super) fn enter_as_follower(&mut self, start: StartView) {
         let StartView { view, rule, base, commit, suffix, .. } = start;
         if self.is_normal() {
-            self.trace_left(view, ViewChangeCause::Followed(self.config.configuration.leader(view)));
+            self.trace_left(view, ViewChangeCause::Followed(self.leader_of(view)));
         }
         // Not normal while the log changes hands.
         self.leave_for(view, self.config.settings.view_change_timeout);
@@ -842,7 +913,12 @@ impl Replica {
         }
         self.rebuild_pending();
         let epoch = self.config.configuration.id.epoch;
-        if view.epoch() < epoch {
+        if self.is_departing() {
+            // It goes where others go.
+            self.view = view.max(View::of_epoch(epoch, 0));
+            self.begin_view_change(self.config.settings.view_change_timeout);
+            self.send_do_view_change();
+        } else if view.epoch() < epoch {
             // It had adopted its configuration, and was stopped before a view of it was on disk.
             self.view = View::of_epoch(epoch, view.number());
             self.move_to(self.view.next(), ViewChangeReason::Moved, ViewChangeCause::Restarted);

@@ -134,7 +134,7 @@ impl fmt::Display for DirectoryError {
                 f,
                 "directory {} holds no replica. If this is the very first start of this replica in a new \
                  cluster, start it once with --bootstrap. If it ran before and its disk is lost, start it with \
-                 --replace: a new node takes its place. (It cannot come back as the node that it was: \
+                 --replace: a new node takes its place. If the cluster is to grow by it, start it with --join. (It cannot come back as the node that it was: \
                  acknowledgements it no longer knows of may still be counted, and writes would be lost)",
                 path.display()
             ),
@@ -147,13 +147,13 @@ impl fmt::Display for DirectoryError {
             Self::HoldsData { path, found } => write!(
                 f,
                 "directory {} has no identity, and data in {found}. If only the identity is lost and there is a copy of \
-                 it, put it back, and start the node without --replace. To have a new node take its place, for \
+                 it, put it back, and start the node without --replace or --join. To have a new node take its place, for \
                  good, empty the directory first",
                 path.display()
             ),
             Self::Replaces(path) => write!(
                 f,
-                "directory {} was made by --replace, for a node that is to take the place of another one. To start a \
+                "directory {} was made by --replace or --join, for a node that asks a cluster for a place. To start a \
                  new cluster, empty the directory first",
                 path.display()
             ),

@@ -15,7 +15,7 @@ use syros_wal::{FileDisk, replace_file};
 use super::DIRECTORY_FORMAT;
 use super::error::{DirectoryError, io_error};
 use super::identity::{BackupId, Identity, durability_name, durability_named, fast_quorum_named};
-use crate::config::EngineKind;
+use crate::config::{EngineKind, FirstStart};
 
 /// Version of a directory with keys in memory: what wrote it knew of nothing else.
 const MEMORY_FORMAT: u64 = 1;
@@ -28,6 +28,12 @@ const LEASE_KEY: &str = "lease-micros";
 
 /// The line that says that the node is to take the place of another one.
 const REPLACES_KEY: &str = "replaces";
+
+/// The line that says that the node is one of the two that the cluster grows by.
+const JOINS_KEY: &str = "joins";
+
+/// The line with the nodes before the size of the group changed.
+const BEFORE_KEY: &str = "nodes-before";
 
 /// The line with the number of the backup that the data comes from.
 const RESTORED_KEY: &str = "restored-from";
@@ -63,7 +69,8 @@ pub fn read_identity(path: &Path) -> Result<Option<Identity>, DirectoryError> {
 pub(crate) fn read_membership(path: &Path) -> Result<Option<(Identity, Reconfiguration)>, DirectoryError> {
     Ok(IdentityFile::read(path, IDENTITY)?.map(|found| {
         let roster = found.roster.unwrap_or_else(|| Roster::unknown(found.identity.group));
-        (found.identity, Reconfiguration { epoch: found.configuration.epoch, roster })
+        let (epoch, before) = (found.configuration.epoch, found.before);
+        (found.identity, Reconfiguration { epoch, roster, before })
     }))
 }
 
@@ -82,12 +89,14 @@ pub(super) struct IdentityFile {
     /// Absent in directories of before.
     pub(super) node: Option<NodeId>,
     pub(super) roster: Option<Roster>,
+    /// The roster before, if that is of another size.
+    pub(super) before: Option<Roster>,
     pub(super) lease: Option<Duration>,
     /// How often the node had started.
     pub(super) incarnation: Incarnation,
     pub(super) configuration: ConfigurationId,
-    /// The node is to take the place of another one, and has not taken it.
-    pub(super) replaces: bool,
+    /// The place that the node asks a cluster for which exists: it has not got it yet.
+    pub(super) place_wanted: Option<FirstStart>,
     /// The backup that the group began with.
     pub(super) restored: Option<BackupId>,
 }
@@ -112,15 +121,26 @@ impl IdentityFile {
         if !(MEMORY_FORMAT..=DIRECTORY_FORMAT).contains(&format) {
             return Err(DirectoryError::Format { path: path.to_owned(), found: format });
         }
-        let identity = fields.identity().map_err(damaged)?;
+        let before = fields.before().map_err(damaged)?;
+        let identity = fields.identity(before.as_ref()).map_err(damaged)?;
         let node = fields.node().map_err(damaged)?;
         let roster = fields.roster(identity.group).map_err(damaged)?;
         let lease = fields.lease().map_err(damaged)?;
         let (incarnation, configuration) =
             if format <= DISKS_FORMAT { Ok(<_>::default()) } else { fields.life() }.map_err(damaged)?;
-        let replaces = fields.replaces().map_err(damaged)?;
+        let place_wanted = fields.place_wanted().map_err(damaged)?;
         let restored = fields.restored().map_err(damaged)?;
-        Ok(Some(Self { identity, node, roster, lease, incarnation, configuration, replaces, restored }))
+        Ok(Some(Self {
+            identity,
+            node,
+            roster,
+            before,
+            lease,
+            incarnation,
+            configuration,
+            place_wanted,
+            restored,
+        }))
     }
 
     /// Writes the file, durably: a crash leaves all of it or what was there before.
@@ -146,13 +166,16 @@ impl IdentityFile {
             text += &format!("node = {node}\n");
         }
         text += &format!("incarnation = {}\n", self.incarnation.0);
-        if let Some(roster) = self.roster {
+        for (key, roster) in [("nodes", self.roster), (BEFORE_KEY, self.before)] {
+            let Some(roster) = roster else { continue };
             let nodes = roster.nodes().iter();
             let nodes = nodes.map(|node| format!("{:016x}", node.map_or(0, NodeId::number)));
-            text += &format!("nodes = {}\n", nodes.collect::<Vec<_>>().join(" "));
+            text += &format!("{key} = {}\n", nodes.collect::<Vec<_>>().join(" "));
         }
-        if self.replaces {
-            text += &format!("{REPLACES_KEY} = true\n");
+        match self.place_wanted {
+            Some(FirstStart::Join) => text += &format!("{JOINS_KEY} = true\n"),
+            Some(_) => text += &format!("{REPLACES_KEY} = true\n"),
+            None => {}
         }
         if let Some(BackupId(backup)) = self.restored {
             text += &format!("{RESTORED_KEY} = {backup:016x}\n");
@@ -220,12 +243,15 @@ impl<'a> Fields<'a> {
         backup.map(|backup| Some(BackupId(backup))).ok_or_else(problem)
     }
 
-    fn replaces(&self) -> Result<bool, String> {
-        match self.get(REPLACES_KEY) {
-            Err(_) => Ok(false),
-            Ok("true") => Ok(true),
-            Ok(value) => Err(format!("{REPLACES_KEY} = {value} is not 'true'")),
+    fn place_wanted(&self) -> Result<Option<FirstStart>, String> {
+        for (key, wanted) in [(REPLACES_KEY, FirstStart::Replace), (JOINS_KEY, FirstStart::Join)] {
+            match self.get(key) {
+                Err(_) => {}
+                Ok("true") => return Ok(Some(wanted)),
+                Ok(value) => return Err(format!("{key} = {value} is not 'true'")),
+            }
         }
+        Ok(None)
     }
 
     /// Directories of before have none.
@@ -238,28 +264,34 @@ impl<'a> Fields<'a> {
 
     fn roster(&self, group: Group) -> Result<Option<Roster>, String> {
         let Some((key, value)) = self.either("nodes", "disks") else { return Ok(None) };
-        let numbers: Result<Vec<u64>, _> =
-            value.split(' ').map(|number| u64::from_str_radix(number, 16)).collect();
-        let numbers = numbers.ok().filter(|numbers| numbers.len() == group.size());
-        let numbers =
-            numbers.ok_or_else(|| format!("{key} = {value} are not {} hexadecimal numbers", group.size()))?;
-        let nodes =
-            group.members().zip(numbers).filter_map(|(member, number)| Some((member, NodeId::new(number)?)));
-        Ok(Some(nodes.fold(Roster::unknown(group), |roster, (member, node)| roster.with(member, node))))
+        let roster = roster_of(value).filter(|roster| roster.group() == group);
+        let problem = || format!("{key} = {value} are not {} hexadecimal numbers", group.size());
+        roster.map(Some).ok_or_else(problem)
     }
 
-    fn identity(&self) -> Result<Identity, String> {
+    /// Only nodes of a group whose size has changed have it.
+    fn before(&self) -> Result<Option<Roster>, String> {
+        let Ok(value) = self.get(BEFORE_KEY) else { return Ok(None) };
+        let problem = || format!("{BEFORE_KEY} = {value} are not 1, 3, 5, 7 or 9 hexadecimal numbers");
+        roster_of(value).map(Some).ok_or_else(problem)
+    }
+
+    fn identity(&self, before: Option<&Roster>) -> Result<Identity, String> {
         let replica = self.number("replica")?;
         let size = self.number("replicas")?;
         let group = usize::try_from(size).ok().and_then(|size| Group::new(size).ok());
         let group = group.ok_or_else(|| format!("replicas = {size} is not 1, 3, 5, 7 or 9"))?;
-        let member = u8::try_from(replica).ok().filter(|&r| usize::from(r) < group.size());
+        // A node that the group has shrunk by may be needed yet.
+        let is_one = |member: &ReplicaId| {
+            group.has(*member) || before.is_some_and(|before| before.group().has(*member))
+        };
+        let member = u8::try_from(replica).ok().map(ReplicaId).filter(is_one);
         let cluster = self.get("cluster")?;
         let (quorum, durability) = (self.get("fast-quorum")?, self.get("durability")?);
         Ok(Identity {
             cluster: u64::from_str_radix(cluster, 16)
                 .map_err(|_| format!("cluster = {cluster} is not a hexadecimal number"))?,
-            replica: ReplicaId(member.ok_or_else(|| format!("replica = {replica} is not below {size}"))?),
+            replica: member.ok_or_else(|| format!("replica = {replica} is not below {size}"))?,
             group,
             fast_quorum: fast_quorum_named(quorum)
                 .ok_or_else(|| format!("fast-quorum = {quorum} is no fast quorum mode"))?,
@@ -277,4 +309,15 @@ impl<'a> Fields<'a> {
             },
         })
     }
+}
+
+/// The nodes whose numbers a line has, 0 where one is not known.
+fn roster_of(value: &str) -> Option<Roster> {
+    let numbers: Result<Vec<u64>, _> =
+        value.split(' ').map(|number| u64::from_str_radix(number, 16)).collect();
+    let numbers = numbers.ok()?;
+    let group = Group::new(numbers.len()).ok()?;
+    let nodes =
+        group.members().zip(numbers).filter_map(|(member, number)| Some((member, NodeId::new(number)?)));
+    Some(nodes.fold(Roster::unknown(group), |roster, (member, node)| roster.with(member, node)))
 }

@@ -33,7 +33,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use rustix::fs::OFlags;
-use syros_types::{ConfigurationId, Incarnation, NodeId, Reconfiguration, Roster};
+use syros_types::{ConfigurationEpoch, ConfigurationId, Incarnation, NodeId, Reconfiguration, Roster};
 use syros_wal::{FileDisk, LOCK_FILE, OpenDirectory};
 
 pub use error::DirectoryError;
@@ -83,8 +83,8 @@ pub struct DataDirectory {
     /// The configuration that the replica acts in. Its roster names the nodes in the positions of the group, as far as they are
     /// known.
     configuration: Reconfiguration,
-    /// Before the node is in the group: it is to take the place of the node that has its position.
-    replaces: bool,
+    /// Before the node is in the group: the place that it asks for.
+    place_wanted: Option<FirstStart>,
     /// The longest lease that the replica may have promised and not waited out.
     lease: Option<Duration>,
     /// Before the group is formed: the roster that this node has voted for.
@@ -133,15 +133,17 @@ impl DataDirectory {
                 refuse_unknown_contents(path)?;
                 let found = IdentityFile::read(path, FORMATION)?;
                 match (&found, first_start) {
-                    (Some(found), Some(FirstStart::Bootstrap)) if found.replaces => {
+                    (Some(found), Some(FirstStart::Bootstrap)) if found.place_wanted.is_some() => {
                         return Err(DirectoryError::Replaces(path.to_owned()));
                     }
                     // What it holds is for a new cluster.
-                    (Some(found), Some(FirstStart::Replace)) if found.restored.is_some() => {
+                    (Some(found), Some(FirstStart::Replace | FirstStart::Join))
+                        if found.restored.is_some() =>
+                    {
                         refuse_data(path)?;
                     }
                     // Before anybody is asked: a node whose place is taken cannot come back, whatever is found here.
-                    (None, Some(FirstStart::Replace)) => refuse_data(path)?,
+                    (None, Some(FirstStart::Replace | FirstStart::Join)) => refuse_data(path)?,
                     _ => {}
                 }
                 (found, true)
@@ -152,6 +154,12 @@ impl DataDirectory {
         let is_named = found.as_ref().is_some_and(|found| found.identity.cluster == identity.cluster);
         let cluster = restored.filter(|_| !is_named).map(|backup| backup.cluster(identity.cluster));
         let identity = Identity { cluster: cluster.unwrap_or(identity.cluster), ..identity };
+        // The group may have another size by now than the list of nodes in the configuration says.
+        let resized =
+            found.as_ref().filter(|found| !is_new && found.configuration.epoch > ConfigurationEpoch::FIRST);
+        let identity =
+            Identity { group: resized.map_or(identity.group, |found| found.identity.group), ..identity };
+        let nothing = resized.map_or(nothing, |found| Roster::unknown(found.identity.group));
         // The mode that the cluster was made with goes on until the leader is asked to change it.
         let identity = match &found {
             Some(found) if !is_new && found.identity.fast_quorum.may_become(identity.fast_quorum) => {
@@ -167,27 +175,32 @@ impl DataDirectory {
         ConfigurationId::FIRST
             .check(configuration.of_group())
             .map_err(|other| DirectoryError::Configuration { path: path.to_owned(), other })?;
-        let is_to_replace = found.as_ref().is_some_and(|found| found.replaces);
+        let was_wanted = found.as_ref().and_then(|found| found.place_wanted);
         let incarnation = found.as_ref().map_or(Incarnation::UNKNOWN, |found| found.incarnation).next();
         let lease = found.as_ref().and_then(|found| found.lease);
+        let before = found.as_ref().and_then(|found| found.before);
         let known = found.and_then(|found| Some((found.node?, found.roster)));
         let (node, roster) = match known {
             Some(known) => known,
             None => (random_node()?, None),
         };
-        let own = |roster: Option<Roster>| roster.unwrap_or(nothing).with(identity.replica, node);
+        let own = |roster: Option<Roster>| match roster.unwrap_or(nothing) {
+            // The group has shrunk by this node.
+            known if !known.group().has(identity.replica) => known,
+            known => known.with(identity.replica, node),
+        };
         let (vote, roster) = if is_new { (roster, nothing) } else { (None, own(roster)) };
-        let configuration = Reconfiguration { epoch: configuration.epoch, roster };
+        let configuration = Reconfiguration { epoch: configuration.epoch, roster, before };
         // A node that has voted may be in its group already.
-        let replaces =
-            is_new && (is_to_replace || (first_start == Some(FirstStart::Replace) && vote.is_none()));
+        let wanted = first_start.filter(|first_start| first_start.asks_for_place() && vote.is_none());
+        let place_wanted = wanted.or(was_wanted).filter(|_| is_new);
         let mut directory = Self {
             disk,
             identity,
             node,
             incarnation,
             configuration,
-            replaces,
+            place_wanted,
             lease,
             vote,
             is_new,
@@ -212,7 +225,7 @@ impl DataDirectory {
         if !self.is_new {
             return Ok(());
         }
-        self.replaces = false;
+        self.place_wanted = None;
         self.write(IDENTITY, Some(self.configuration.roster))?;
         // If it stays, nobody will look at it.
         let _ = self.open_directory().remove_file(FORMATION.name);
@@ -232,6 +245,7 @@ impl DataDirectory {
     /// The node is in the group, which has this configuration: [`DataDirectory::claim`] writes it.
     pub(crate) const fn form(&mut self, configuration: Reconfiguration) {
         self.configuration = configuration;
+        self.identity.group = configuration.roster.group();
     }
 
     /// Makes durable which configuration the replica acts in from now on.
@@ -239,7 +253,7 @@ impl DataDirectory {
     /// # Errors
     /// [`DirectoryError::Io`].
     pub(crate) fn adopt(&mut self, configuration: Reconfiguration) -> Result<(), DirectoryError> {
-        self.configuration = configuration;
+        self.form(configuration);
         let written = self.write(IDENTITY, Some(configuration.roster));
         if written.is_ok() {
             return written;
@@ -291,10 +305,11 @@ impl DataDirectory {
             identity: self.identity,
             node: Some(self.node),
             roster,
+            before: self.configuration.before,
             lease: self.lease,
             incarnation: self.incarnation,
             configuration: ConfigurationId { epoch: self.configuration.epoch, ..ConfigurationId::FIRST },
-            replaces: self.replaces,
+            place_wanted: self.place_wanted,
             restored: self.restored,
         };
         file.write(&mut self.disk, kind)
@@ -320,9 +335,9 @@ impl DataDirectory {
         self.configuration
     }
 
-    /// True if the node is not in the group yet, and is to take the place of the one that has its position.
-    pub(crate) const fn replaces(&self) -> bool {
-        self.replaces
+    /// The place that the node asks for in a group that exists, if it is in none yet.
+    pub(crate) const fn place_wanted(&self) -> Option<FirstStart> {
+        self.place_wanted
     }
 
     /// What this node has voted for.

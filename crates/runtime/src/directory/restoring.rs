@@ -55,11 +55,12 @@ impl RestoringDirectory {
         let file = IdentityFile {
             identity,
             node: Some(random_node()?),
+            before: None,
             roster: None,
             lease: None,
             incarnation: Incarnation::UNKNOWN,
             configuration: ConfigurationId::FIRST,
-            replaces: false,
+            place_wanted: None,
             restored: Some(backup),
         };
         file.write(&mut self.disk, FORMATION)?;

@@ -74,14 +74,14 @@ fn first_start_then_later_starts() {
     assert!(first.is_new());
     let roster = Roster::unknown(identity().group).with(identity().replica, first.node());
     first.vote(roster).unwrap();
-    first.form(Reconfiguration { epoch: ConfigurationEpoch::FIRST, roster });
+    first.form(Reconfiguration { epoch: ConfigurationEpoch::FIRST, roster, before: None });
     let node = first.node();
     drop(first);
     // It is interrupted, and repeated without being told so.
     let mut first = DataDirectory::open(&path, identity(), None).unwrap();
     assert!(first.is_new());
     assert_eq!((first.node(), first.voted()), (node, Some(roster)));
-    first.form(Reconfiguration { epoch: ConfigurationEpoch::FIRST, roster });
+    first.form(Reconfiguration { epoch: ConfigurationEpoch::FIRST, roster, before: None });
     first.claim().unwrap();
     assert!(!path.join(FORMATION.name).exists());
     let refused = DataDirectory::open(&path, identity(), None).unwrap_err();
@@ -234,25 +234,26 @@ fn somebody_elses_directory_is_refused_by_name() {
 fn a_node_that_is_to_replace_another_one_says_so_until_it_has() {
     let path = scratch("replace");
     let first = DataDirectory::open(&path, identity(), Some(FirstStart::Replace)).unwrap();
-    assert!(first.is_new() && first.replaces());
+    assert!(first.is_new() && first.place_wanted() == Some(FirstStart::Replace));
     let node = first.node();
     drop(first);
     let mut again = DataDirectory::open(&path, identity(), None).unwrap();
-    assert!(again.replaces() && again.node() == node, "it was stopped while it waited");
+    assert!(again.place_wanted().is_some() && again.node() == node, "it was stopped while it waited");
     let roster = (0..3).fold(again.configuration().roster, |roster, member| {
         roster.with(ReplicaId(member), NodeId::new(u64::from(member) + 7).unwrap())
     });
     let roster = roster.with(identity().replica, node);
-    let configuration = Reconfiguration { epoch: ConfigurationEpoch(3), roster };
+    let configuration = Reconfiguration { epoch: ConfigurationEpoch(3), roster, before: None };
     again.form(configuration);
     again.claim().unwrap();
     drop(again);
     let mut member = DataDirectory::open(&path, identity(), None).unwrap();
-    assert!(!member.replaces() && !member.is_new());
+    assert!(member.place_wanted().is_none() && !member.is_new());
     assert_eq!(member.configuration(), configuration);
     let next = Reconfiguration {
         epoch: ConfigurationEpoch(4),
         roster: roster.with(ReplicaId(0), NodeId::new(99).unwrap()),
+        before: None,
     };
     member.adopt(next).unwrap();
     drop(member);

@@ -6,7 +6,7 @@ use syros_node::front_end::{Attempt, FrontEndAction, Look, MessagePeer, PUSHED_B
 use syros_protocol::message::{Message, Peer};
 use syros_protocol::record::Ticket;
 use syros_protocol::replica;
-use syros_types::{ReplicaId, ReplicaSet};
+use syros_types::{Reconfiguration, ReplicaId, ReplicaSet};
 use syros_wire::{Channel, FrontEndMessage, put_front_end_frame, put_message_frame};
 use tracing::field::display;
 
@@ -55,6 +55,7 @@ impl EventLoop {
                 is_quiet = false;
                 match action {
                     FrontEndAction::Send { to, message } => self.send_request(to, message),
+                    FrontEndAction::Reconfigured(known) => self.on_client_reconfigured(&known),
                     FrontEndAction::Completed { address, .. } => self.charge(address),
                     FrontEndAction::SendToPeer { to, message } => self.send_to_peer(to, &message),
                     FrontEndAction::CloseSubscriber { address, bytes } => {
@@ -71,6 +72,17 @@ impl EventLoop {
             if is_quiet {
                 return;
             }
+        }
+    }
+
+    /// The front end counts by this configuration from now on.
+    fn on_client_reconfigured(&mut self, known: &Reconfiguration) {
+        // The replica of a node says more.
+        if self.local.is_none() {
+            self.description.configuration = self.description.configuration.after(*known).as_frames_name_it();
+            self.forget_places();
+            let (epoch, replicas) = (known.epoch.0, known.roster.group().size());
+            tracing::info!(epoch, replicas, "the cluster has other nodes from now on");
         }
     }
 
@@ -244,7 +256,7 @@ impl EventLoop {
     }
 
     /// Sends a message of the front end to another one.
-    fn send_to_peer(&mut self, to: MessagePeer, message: &FrontEndMessage) {
+    pub(super) fn send_to_peer(&mut self, to: MessagePeer, message: &FrontEndMessage) {
         let configuration = self.description.configuration.id;
         tracing::trace!(to = ?to, name = message.name(), "the front end sends a message to another one");
         let put = |out: &mut Vec<u8>| put_front_end_frame(out, configuration, message);

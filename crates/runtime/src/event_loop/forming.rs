@@ -44,12 +44,17 @@ impl Forming {
         (self.logged, self.log_at) = (Some(waits), now.after(LOG_INTERVAL));
         let names: Vec<String> = waits.iter().map(|replica| replica.to_string()).collect();
         let what = match self.formation.declaration().stage {
-            Stage::Replacing => {
+            stage @ (Stage::Replacing | Stage::Joining) => {
                 let Declaration { replica, node, .. } = self.formation.declaration();
                 tracing::info!(
                     node = replica.0,
                     id = %node,
-                    "this node is to take the place of another one, and waits for the leader among {} to let it{}",
+                    "this node is to {}, and waits for the leader among {} to let it{}",
+                    if stage == Stage::Joining {
+                        "come into the cluster together with another new one"
+                    } else {
+                        "take the place of another one"
+                    },
                     names.join(", "),
                     match &self.told {
                         None => " (none has answered yet; where there is no cluster, one is made with --bootstrap)".to_owned(),
@@ -126,8 +131,8 @@ impl EventLoop {
     pub(super) fn on_stage(&mut self, replica: ReplicaId, stage: Stage) -> Result<(), String> {
         let Some(forming) = &mut self.forming else { return Ok(()) };
         let Some(node) = self.links[replica.index()].node else { return Ok(()) };
-        let epoch = ConfigurationEpoch::FIRST;
-        let declaration = Declaration { replica, node, stage, epoch };
+        let (epoch, before) = (ConfigurationEpoch::FIRST, None);
+        let declaration = Declaration { replica, node, stage, epoch, before };
         forming.formation.check(&declaration).map_err(|mismatch| mismatch.to_string())?;
         forming.formation.hear(&declaration);
         Ok(())

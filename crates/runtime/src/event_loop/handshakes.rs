@@ -10,7 +10,7 @@ use syros_tls::Role;
 use syros_types::{Reconfiguration, ReplicaId, Roster};
 use syros_wire::{
     Channel, FrameError, HANDSHAKE_BYTES_MAX, HandshakeMessage, Hello, HelloError, Member, Proof,
-    REPLACED_SINCE, Sender, Side, put_frame,
+    REPLACED_SINCE, RESIZED_SINCE, Sender, Side, put_frame,
 };
 use tracing::field::display;
 
@@ -40,8 +40,7 @@ impl EventLoop {
             return Some(forming.formation.declaration());
         }
         let (replica, local) = (self.introduction.member?.replica, self.local.as_ref()?);
-        let Reconfiguration { epoch, roster } = local.newest_configuration();
-        Some(Declaration { replica, node: local.directory().node(), stage: Stage::Acting(roster), epoch })
+        Some(Declaration::acting(replica, local.directory().node(), local.replica().declared_configuration()))
     }
 
     /// The other end says who it is, or goes on with that. True if it has said something, and more of it may have arrived
@@ -202,7 +201,7 @@ impl EventLoop {
 
     /// True if another node has taken the place of this one.
     fn is_replaced(&self, theirs: &Declaration) -> bool {
-        matches!(self.compare(theirs), Err(Mismatch::Replaced { .. }))
+        matches!(self.compare(theirs), Err(Mismatch::Replaced { .. } | Mismatch::Removed { .. }))
     }
 
     /// Compares what another node says of itself with what the replica of this process knows, if there is one. Gives back the
@@ -255,6 +254,11 @@ impl EventLoop {
                 let transcript = Transcript { dialer: theirs, acceptor: ours };
                 transcript.verify(secret, &proof, Side::Dialer)?;
                 let proof = transcript.prove(secret, Side::Acceptor);
+                if let Err(mismatch @ Mismatch::Removed { .. }) = self.compare(&member.declaration) {
+                    // It hears so from one who knows the secret: one alone may be there to tell it.
+                    self.put_welcome(index, Some(proof));
+                    return Err(mismatch.to_string());
+                }
                 self.accept_member(index, &member, Some(proof))?;
             }
             (Some(_), HandshakeMessage::Welcome(Some(proof)), Some(secret)) => {
@@ -279,13 +283,17 @@ impl EventLoop {
         proof: Option<Proof>,
     ) -> Result<(), String> {
         self.establish_link(index, member)?;
+        self.put_welcome(index, proof);
+        Ok(())
+    }
+
+    fn put_welcome(&mut self, index: usize, proof: Option<Proof>) {
         if let Some(open) = self.table.open_mut(index) {
             put_frame(open.net.outbound(), Channel::Handshake, |out| {
                 HandshakeMessage::Welcome(proof).encode(out);
             });
             self.mark_dirty(index);
         }
-        Ok(())
     }
 
     /// Takes a client. If both it and we have a secret, it may prove it.
@@ -370,6 +378,9 @@ impl EventLoop {
             Some(forming) => forming.formation.connected(declaration),
             None => {
                 self.front_end.handle(self.now, client::Event::Connected(replica));
+                if self.links[replica.index()].spoken < RESIZED_SINCE {
+                    self.front_end.handle(self.now, client::Event::TellsNoConfiguration(replica));
+                }
                 if self.links[replica.index()].spoken >= FRONT_ENDS_TALK_SINCE {
                     self.front_end.on_peer_connected(self.now, MessagePeer::Member(replica));
                 }
@@ -391,9 +402,15 @@ impl EventLoop {
             ));
         }
         let (node, Some(local)) = (self.node(), &mut self.local) else { return Ok(()) };
-        let roster = local.newest_configuration().roster.with(replica, found);
-        let objection = local.replica().objection_to(&roster);
-        local.handle(self.now, replica::Event::Reconfigure(roster));
+        let is_new_place = !local.newest_configuration().roster.group().has(replica);
+        let old_builds = |link: &Link| link.connection.is_some() && link.spoken < RESIZED_SINCE;
+        if is_new_place && let Some(old) = self.links.iter().position(old_builds) {
+            return Err(format!(
+                "{mismatch}: replica {old} is of an older build, with which no cluster can grow. Upgrade all nodes first"
+            ));
+        }
+        let objection = local.replica().objection_to_place(replica, found);
+        local.handle(self.now, replica::Event::PlaceWanted { member: replica, node: found });
         if let Some(objection) = objection {
             return Err(format!("{mismatch}: {objection}"));
         }
@@ -401,7 +418,7 @@ impl EventLoop {
             node,
             member = replica.0,
             id = %found,
-            "this node, which leads, has the others agree that a new node takes the place of the member"
+            "this node, which leads, has the others agree that a new node takes a place in the cluster"
         );
         Err(format!("{mismatch}: the others are asked to agree"))
     }
@@ -409,7 +426,7 @@ impl EventLoop {
     /// A member says that another node has taken the place of this one: this node is of no use any more.
     fn accept_replacement(&mut self, theirs: &Declaration) -> Result<(), String> {
         match self.compare(theirs) {
-            Err(mismatch @ Mismatch::WeAreReplaced { .. }) => {
+            Err(mismatch @ (Mismatch::WeAreReplaced { .. } | Mismatch::WeAreRemoved { .. })) => {
                 self.refusal = Some(mismatch.to_string());
                 Err(mismatch.to_string())
             }
@@ -421,8 +438,11 @@ impl EventLoop {
     /// anything else. It may be that only this member can tell it.
     fn learn_configuration(&mut self, theirs: &Declaration) {
         let (Stage::Acting(roster), Some(local)) = (theirs.stage, &mut self.local) else { return };
-        let known = Reconfiguration { epoch: theirs.epoch, roster };
-        if known.epoch > local.newest_configuration().epoch {
+        let known = Reconfiguration { epoch: theirs.epoch, roster, before: theirs.before };
+        let ours = local.newest_configuration();
+        // Of another size it cannot be told without the one before, which this replica asks for.
+        let is_whole = known.before.is_some() || known.roster.group() == ours.roster.group();
+        if known.epoch > ours.epoch && is_whole {
             let from = Peer::Replica(theirs.replica);
             let message = Message::Configuration(Box::new(known));
             local.handle(self.now, replica::Event::Message { from, message });
@@ -432,27 +452,55 @@ impl EventLoop {
     /// The replica acts in another configuration: nodes that are not in it are not connected to any more.
     pub(super) fn on_reconfigured(&mut self) {
         let Some(local) = &self.local else { return };
-        let Reconfiguration { epoch, roster } = local.directory().configuration();
-        tracing::info!(node = self.node(), epoch = epoch.0, "the cluster has other nodes from now on");
+        let Reconfiguration { epoch, roster, before } = local.directory().configuration();
+        let size = roster.group().size();
+        tracing::info!(
+            node = self.node(),
+            epoch = epoch.0,
+            replicas = size,
+            "the cluster has other nodes from now on"
+        );
+        self.description.configuration = local.replica().configuration().as_frames_name_it();
+        self.forget_places();
+        let oldest = if before.is_some() { RESIZED_SINCE } else { REPLACED_SINCE };
         // They take the epoch for a part of the view's number, and another member for its leader: they would count answers
         // without the leader's. When they connect anew, they refuse this node's handshake.
         let old_clients: Vec<usize> = (0..self.table.len())
             .filter(|index| {
                 let kind = self.table.open_mut(*index).map(|open| &open.kind);
-                matches!(kind, Some(ConnectionKind::Client { spoken }) if *spoken < REPLACED_SINCE)
+                matches!(kind, Some(ConnectionKind::Client { spoken }) if *spoken < oldest)
             })
             .collect();
         for index in old_clients {
-            self.close(index, "it is of an older build, which knows no nodes that are replaced");
+            self.close(index, "it is of an older build, which does not know that nodes change");
         }
+        self.is_established = false;
+        self.close_strangers();
+    }
+
+    /// When a view of a smaller group has committed something, the members that it has shrunk by are not needed any more. They
+    /// learn of that when they connect anew.
+    pub(super) fn let_members_go(&mut self) {
+        let is_established = self.local.as_ref().is_none_or(|local| local.replica().is_established());
+        if is_established && !self.is_established {
+            self.is_established = true;
+            self.close_strangers();
+        }
+    }
+
+    /// Ends the connections to nodes that this one has nothing to do with any more.
+    fn close_strangers(&mut self) {
         for index in 0..self.links.len() {
+            let Some(local) = &self.local else { return };
             let link = &mut self.links[index];
             let replica = ReplicaId(u8::try_from(index).unwrap_or(u8::MAX));
-            if link.node.is_some() && link.node != roster.node(replica) {
+            if let Some(node) = link.node
+                && !local.replica().is_peer(replica, node)
+            {
                 let connection = link.connection;
                 link.forget_node();
                 if let Some(connection) = connection {
-                    self.close(connection, "another node has taken its place");
+                    self.close(connection, "it is not of the cluster any more");
                 }
             }
         }
@@ -476,6 +524,16 @@ impl EventLoop {
     /// Checks that a node of this version of the wire format can take part in the view that there is.
     fn check_build(&self, member: &Member, version: u16) -> Result<(), String> {
         let Some(local) = &self.local else { return Ok(()) };
+        let ours = local.newest_configuration().roster.group();
+        if version < RESIZED_SINCE && member.settings.group != ours {
+            return Err(format!(
+                "the cluster has {} replicas by now, and the build of {}, which knows of {}, no way to learn that: upgrade that \
+                 node",
+                ours.size(),
+                member.declaration.replica,
+                member.settings.group.size()
+            ));
+        }
         let (mode, usual) = (local.replica().rule().mode, self.description.configuration.mode);
         let needed = syros_wire::version_of(&Message::ChangeMode { mode });
         if mode == usual || version >= needed {
@@ -491,10 +549,6 @@ impl EventLoop {
     /// Checks that a node is where it should be.
     pub(super) fn check_position(&self, member: &Member, dialed: Option<ReplicaId>) -> Result<(), String> {
         let replica = member.declaration.replica;
-        let (size, ours) = (member.settings.group.size(), self.links.len());
-        if size != ours {
-            return Err(format!("{replica} says that the cluster has {size} replicas; here it has {ours}"));
-        }
         let (fast_quorum, ours) = (member.settings.fast_quorum, self.description.configuration.mode);
         if fast_quorum != ours {
             return Err(format!("{replica} says that the fast quorum is {fast_quorum}; here it is {ours}"));
@@ -525,7 +579,12 @@ impl EventLoop {
             let (theirs, ours) = (member.group.0, me.group.0);
             return Err(format!("{replica} says that it is of group {theirs}; here it is group {ours}"));
         }
-        me.settings.check(settings).map_err(|difference| format!("{replica}: {difference}"))?;
+        let mut settings = *settings;
+        if self.declaration().is_some_and(|ours| !ours.compares_size_with(theirs)) {
+            // Which size the group has, their configurations say.
+            settings.group = me.settings.group;
+        }
+        me.settings.check(&settings).map_err(|difference| format!("{replica}: {difference}"))?;
         let checked = match &mut self.forming {
             Some(forming) => {
                 // Nothing is lost if a node that has never acted does not start.
@@ -543,9 +602,21 @@ impl EventLoop {
             // It is, when it has shown that it may: see `consider_replacement`.
             Err(Mismatch::NotAdmitted { .. }) => return Ok(()),
             // It is believed when it has shown that it knows the secret: see `establish_link`.
-            Err(Mismatch::WeAreReplaced { .. }) if dialed.is_none() => return Ok(()),
+            Err(Mismatch::WeAreReplaced { .. } | Mismatch::WeAreRemoved { .. }) if dialed.is_none() => {
+                return Ok(());
+            }
             // It proves nothing, as it refuses this node. Many of them are believed.
-            Err(mismatch @ Mismatch::WeAreReplaced { .. }) => self.on_disowned(replica, true, mismatch),
+            Err(mismatch @ (Mismatch::WeAreReplaced { .. } | Mismatch::WeAreRemoved { .. })) => {
+                self.on_disowned(replica, true, mismatch);
+                if matches!(mismatch, Mismatch::WeAreRemoved { .. }) && self.introduction.secret.is_some() {
+                    // It is about to prove that it may say so.
+                    return Ok(());
+                }
+            }
+            // It is refused when it has shown that it knows the secret, and been shown that this node does.
+            Err(Mismatch::Removed { .. }) if dialed.is_none() && self.introduction.secret.is_some() => {
+                return Ok(());
+            }
             _ => {}
         }
         checked.map_err(|mismatch| mismatch.to_string())
@@ -557,7 +628,9 @@ impl EventLoop {
         if is_dialed || self.introduction.secret.is_none() {
             self.disowned_by = self.disowned_by.with(by);
         }
-        if self.disowned_by.len() > (self.links.len() - 1) / 2 {
+        let known = self.local.as_ref().map(|local| local.newest_configuration().roster.group());
+        let group = known.unwrap_or(self.description.configuration.group());
+        if self.disowned_by.len() > group.faults() {
             self.refusal = Some(mismatch.to_string());
         }
     }

@@ -5,9 +5,10 @@ use syros_node::front_end::{MessagePeer, needs_room};
 use syros_protocol::message::{Message, Peer};
 use syros_protocol::replica;
 use syros_types::{OtherConfiguration, ReplicaId};
-use syros_wire::{Channel, FrontEndMessage, HandshakeMessage};
+use syros_wire::{Channel, FrontEndMessage, HandshakeMessage, RESIZED_SINCE};
 
 use super::EventLoop;
+use super::links::Link;
 use super::redis::has_replies;
 use crate::connection::ConnectionKind;
 
@@ -96,10 +97,13 @@ impl EventLoop {
     /// Frames of a Syros client: requests for the replica.
     pub(super) fn handle_client(&mut self, index: usize) -> Result<(), String> {
         let ours = self.description.configuration.id;
+        let is_old = |link: &Link| link.connection.is_some() && link.spoken < RESIZED_SINCE;
+        let old_build = self.links.iter().position(is_old);
         let (Some(open), Some(local)) = (self.table.open_mut(index), &mut self.local) else { return Ok(()) };
         let from = Peer::Client(open.address);
         let statistics = &self.statistics;
         let is_guarded = self.introduction.secret.is_some() || open.net.is_encrypted();
+        let mut wants_nodes = None;
         let inbound = open.net.inbound();
         while let Some(frame) = inbound
             .next_frame(syros_wire::CLIENT_FRAME_BYTES_MAX)
@@ -108,6 +112,10 @@ impl EventLoop {
             if frame.channel == Channel::FrontEnd {
                 ours.check(frame.configuration).map_err(foreign)?;
                 let message = FrontEndMessage::decode(frame.payload).map_err(|error| error.to_string())?;
+                if matches!(message, FrontEndMessage::WantNodes) {
+                    wants_nodes = Some(open.address);
+                    continue;
+                }
                 self.front_end.on_peer_message(self.now, MessagePeer::Gateway(open.address), message);
                 continue;
             }
@@ -133,12 +141,20 @@ impl EventLoop {
                     message.name()
                 ));
             }
+            if let (Message::Shrink { .. }, Some(old)) = (&message, old_build) {
+                return Err(format!(
+                    "replica {old} is of an older build, with which no cluster can shrink: upgrade all nodes first"
+                ));
+            }
             tracing::trace!(
                 connection = open.address,
                 name = message.name(),
                 "a request of a Syros client has come"
             );
             local.handle(self.now, replica::Event::Message { from, message });
+        }
+        if let Some(address) = wants_nodes {
+            self.tell_nodes(MessagePeer::Gateway(address));
         }
         Ok(())
     }
@@ -159,7 +175,7 @@ impl EventLoop {
         let address = open.address;
         let mut reply = None;
         let Self { front_end, statistics, .. } = self;
-        let mut heard = None;
+        let (mut heard, mut wants_nodes, mut told) = (None, false, None);
         let inbound = open.net.inbound();
         while let Some(frame) = inbound
             .next_frame(syros_types::limits::FRAME_BYTES_MAX)
@@ -205,7 +221,11 @@ impl EventLoop {
                     ours.check(frame.configuration).map_err(foreign)?;
                     let message =
                         FrontEndMessage::decode(frame.payload).map_err(|error| error.to_string())?;
-                    front_end.on_peer_message(self.now, MessagePeer::Member(from), message);
+                    match message {
+                        FrontEndMessage::WantNodes => wants_nodes = true,
+                        FrontEndMessage::Nodes { addresses } => told = Some(addresses),
+                        message => front_end.on_peer_message(self.now, MessagePeer::Member(from), message),
+                    }
                 }
                 (Channel::FrontEnd, _) => {}
                 // The group is being formed here, and has been at the other end.
@@ -222,6 +242,10 @@ impl EventLoop {
                 (channel, _) => return Err(format!("unexpected frame on channel {channel:?}")),
             }
         }
+        if wants_nodes {
+            self.tell_nodes(MessagePeer::Member(from));
+        }
+        told.into_iter().for_each(|addresses| self.on_nodes(addresses));
         heard.map_or(Ok(()), |stage| self.on_stage(from, stage))?;
         Ok(reply)
     }
@@ -269,8 +293,10 @@ const fn is_for_replica(message: &Message) -> bool {
             | Message::AnswerDirectly { .. }
             | Message::HandOver { .. }
             | Message::ChangeMode { .. }
+            | Message::Shrink { .. }
             | Message::WantSnapshot { .. }
             | Message::GetSnapshot { .. }
+            | Message::GetConfiguration { .. }
     )
 }
 
@@ -280,6 +306,7 @@ const fn is_for_operators(message: &Message) -> bool {
         message,
         Message::HandOver { .. }
             | Message::ChangeMode { .. }
+            | Message::Shrink { .. }
             | Message::WantSnapshot { .. }
             | Message::GetSnapshot { .. }
     )

@@ -75,6 +75,17 @@ impl Link {
         }
     }
 
+    /// The replica listens there, as `host:port`.
+    pub(crate) fn dial_to(&mut self, address: String, seed: u64) {
+        let schedule = DialSchedule::new(DIAL_FIRST, DIAL_MAX, seed);
+        self.dialer = Some(Dialer { address, schedule, problem: None, is_plain: false });
+    }
+
+    /// Nobody is to be connected to any more.
+    pub(crate) fn forget_place(&mut self) {
+        self.dialer = None;
+    }
+
     pub(crate) fn on_success(&mut self) {
         if let Some(dialer) = &mut self.dialer {
             dialer.schedule.on_success();
@@ -170,7 +181,7 @@ impl EventLoop {
     /// When the next attempt to connect is due.
     pub(super) fn dial_deadline(&self) -> Instant {
         let due = self.links.iter().filter_map(|link| Some(link.dialer.as_ref()?.schedule.due()));
-        due.min().unwrap_or(Instant::NEVER)
+        due.min().unwrap_or(Instant::NEVER).min(self.ask_for_nodes_at())
     }
 
     /// Starts the attempts that are due, and goes on with those whose host name has been looked up.
@@ -184,6 +195,7 @@ impl EventLoop {
         if self.dial_deadline() > self.now.instant {
             return;
         }
+        self.ask_for_nodes();
         for index in 0..self.links.len() {
             let Some(dialer) = &mut self.links[index].dialer else { continue };
             if !dialer.schedule.begin(self.now.instant) {

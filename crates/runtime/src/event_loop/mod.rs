@@ -27,6 +27,7 @@ mod handshakes;
 mod input;
 mod links;
 mod memory;
+mod nodes;
 mod output;
 mod reads;
 mod redis;
@@ -132,6 +133,8 @@ pub(crate) struct EventLoop {
     /// have said it meanwhile, or are gone.
     unidentified: VecDeque<u64>,
     links: Vec<Link>,
+    /// When it has last asked where the nodes are.
+    nodes_asked: Instant,
     resolver: Resolver,
     introduction: Introduction,
     front_end: RedisFrontEnd,
@@ -140,6 +143,8 @@ pub(crate) struct EventLoop {
     forming: Option<Forming>,
     /// Members that know this one by another disk.
     disowned_by: ReplicaSet,
+    /// The members that the group has shrunk by, if it has, are not needed any more, as was seen last.
+    is_established: bool,
     /// Why the node must not go on.
     refusal: Option<String>,
     description: ProcessDescription,
@@ -214,6 +219,8 @@ impl EventLoop {
             greetings: Deadlines::default(),
             unidentified: VecDeque::new(),
             links: parts.links,
+            nodes_asked: Instant(0),
+            is_established: false,
             resolver: parts.resolver,
             introduction: parts.introduction,
             front_end: parts.front_end,
@@ -308,6 +315,7 @@ impl EventLoop {
         }
         self.close_silent();
         self.dispatch_outputs();
+        self.let_members_go();
         // The disk has what it waits for, and clients have their answers: now what can wait.
         self.yield_processor();
         if let Some(local) = &mut self.local {
@@ -458,7 +466,7 @@ impl EventLoop {
         let now = self.now;
         let silent = self.local.as_ref().and_then(|local| local.replica().quorum_silence(now.instant));
         let has_links = self.links.iter().any(|link| link.connection.is_some());
-        let is_alone = self.links.len() <= 1;
+        let is_alone = self.description.configuration.size() == 1;
         if let Some(reachable) = self.front_end.watch_quorum(now, silent, has_links || is_alone) {
             if reachable {
                 tracing::info!(node = self.node(), "this node reaches a majority of the replicas again");

@@ -193,9 +193,7 @@ impl LocalReplica {
                     }
                 }
                 Output::NoteConfiguration(configuration) => {
-                    let adopted =
-                        Reconfiguration { epoch: configuration.id.epoch, roster: configuration.roster };
-                    let noted = self.directory.adopt(adopted);
+                    let noted = self.directory.adopt(configuration.reconfiguration());
                     // Nothing of what follows may be done: the replica would act in a configuration that it forgets.
                     self.is_halted = noted.is_err();
                     return Some(ReplicaRequest::Reconfigured(noted));

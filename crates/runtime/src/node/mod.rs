@@ -9,9 +9,10 @@ use std::sync::Arc;
 use syros_machine::{MachineKind, StateMachine};
 use syros_metrics::Server;
 use syros_protocol::agreement::{EngineName, SharedSettings};
-use syros_protocol::formation::{Decision, Formation};
+use syros_protocol::formation::{Decision, Formation, Stage};
 use syros_protocol::replica::Config;
 use syros_types::{Configuration, ConfigurationEpoch, Group, Incarnation, Reconfiguration};
+use syros_wire::Member;
 
 use crate::config::{EngineKind, FirstStart, FrontConfig, GatewayConfig, NodeConfig};
 use crate::descriptors::{self, Demand, Descriptors};
@@ -71,7 +72,7 @@ fn identity_of(config: &NodeConfig, machine: Option<MachineKind>) -> Result<Iden
     if !config.engine.kind.is_built_in() || is_machine != machine.is_some() {
         return Err(StartError::NoSuchEngine(config.engine.kind));
     }
-    if config.first_start == Some(FirstStart::Replace) && group.size() == 1 {
+    if config.first_start.is_some_and(FirstStart::asks_for_place) && group.size() == 1 {
         return Err(StartError::NothingToReplace);
     }
     Ok(Identity {
@@ -117,6 +118,17 @@ fn take_mode(replica: &mut Config, configured: Identity, directory: &DataDirecto
         );
     }
     identity
+}
+
+/// A group has the size that its nodes have agreed upon last, whatever the configuration lists.
+fn take_size(listed: Group, identity: &Identity) -> Group {
+    tracing::info!(
+        node = identity.replica.0,
+        replicas = identity.group.size(),
+        listed = listed.size(),
+        "the cluster has another size than the list of nodes in this node's configuration; the list only says where nodes are"
+    );
+    identity.group
 }
 
 /// Opens the port for metrics, if there is to be one.
@@ -184,7 +196,8 @@ impl Node {
 
     fn start_any(config: NodeConfig, machine: Option<MachineKind>) -> Result<Self, StartError> {
         let demand = Demand {
-            members: config.replicas.len(),
+            // The group may grow.
+            members: Group::SIZE_MAX,
             has_store: config.engine.kind.is_on_disk(),
             redis_clients: machine.is_none().then_some(config.front.connections_max),
             peer_clients: Some(config.front.connections_max),
@@ -211,6 +224,7 @@ impl Node {
         let group = identity.group;
         let mut directory = DataDirectory::open(&config.directory, identity, config.first_start)?;
         let identity = take_mode(&mut config.replica, identity, &directory);
+        let group = if group == identity.group { group } else { take_size(group, &identity) };
         let mut base = ProcessBase::new()?;
         let formation =
             if directory.is_new() { Self::form_alone(&mut directory, identity, formed)? } else { None };
@@ -231,7 +245,7 @@ impl Node {
             Introduction { cluster: identity.cluster, member: Some(member), secret: config.secret.clone() };
         let cluster = ClusterSettings {
             introduction,
-            configuration: Configuration::first(group, identity.fast_quorum),
+            configuration: Configuration::first(group, identity.fast_quorum).after(directory.configuration()),
             durability: config.replica.durability,
             replicas: config.replicas.clone(),
             connects_below: identity.replica.index(),
@@ -307,8 +321,12 @@ impl Node {
         }
         let Identity { group, replica, .. } = identity;
         let formation = Formation::new(group, replica, directory.node(), directory.voted());
-        let formation = if directory.replaces() { formation.replacing() } else { formation };
-        let first = |roster| Reconfiguration { epoch: ConfigurationEpoch::FIRST, roster };
+        let formation = match directory.place_wanted() {
+            Some(FirstStart::Join) => formation.joining(),
+            Some(_) => formation.replacing(),
+            None => formation,
+        };
+        let first = |roster| Reconfiguration { epoch: ConfigurationEpoch::FIRST, roster, before: None };
         match formation.decide() {
             // Nobody else has to be asked.
             Decision::Vote(roster) => {
@@ -392,14 +410,21 @@ impl GatewayNode {
         let inquiries = Arc::<Inquiries>::default();
         let metrics = start_metrics(&config.front, &inquiries)?;
         let links = tls.links();
-        let (cluster, settings) =
+        let (cluster, Member { settings, declaration, .. }) =
             discover(&config.replicas, config.cluster, config.connect_timeout, links.as_ref())
                 .map_err(StartError::Discover)?;
+        let first = Configuration::first(group, settings.fast_quorum);
+        let configuration = match declaration.stage {
+            Stage::Acting(roster) => {
+                first.after(Reconfiguration { epoch: declaration.epoch, roster, before: declaration.before })
+            }
+            _ => first,
+        };
         let addresses = [&redis.plain, &redis.tls].into_iter().flatten().map(|listener| listener.address);
         let addresses: Vec<String> = addresses.map(|address| address.to_string()).collect();
         tracing::info!(
             cluster = %format_args!("{cluster:016x}"),
-            replicas = group.size(),
+            replicas = settings.group.size(),
             fast_quorum = %settings.fast_quorum,
             address = addresses.join(", "),
             "this gateway listens for Redis clients"
@@ -409,7 +434,7 @@ impl GatewayNode {
         *idle_max = (*idle_max).min(settings.session_timeout / 2);
         let cluster = ClusterSettings {
             introduction: Introduction { cluster, member: None, secret: None },
-            configuration: Configuration::first(group, settings.fast_quorum),
+            configuration,
             durability: settings.durability,
             connects_below: config.replicas.len(),
             descriptors,

@@ -9,7 +9,7 @@ use mio::{Poll, Registry, Waker};
 use syros_node::front_end::{FrontEndSettings, RedisFrontEnd, USERS_VALID};
 use syros_protocol::client;
 use syros_protocol::replica::Durability;
-use syros_types::{Configuration, Prng};
+use syros_types::{Configuration, Group, Prng};
 
 use super::ports::{log_address, warn_if_exposed};
 use crate::clock::Clock;
@@ -134,7 +134,9 @@ impl ProcessBase {
             let dials = (index < connects_below).then(|| address.clone());
             Link::new(dials, self.prng.next_u64())
         };
-        let links = replicas.iter().enumerate().map(link).collect();
+        let mut links: Vec<Link> = replicas.iter().enumerate().map(link).collect();
+        // The nodes that the group may grow by connect to those that there are, and gateways are told where they are.
+        links.resize_with(Group::SIZE_MAX, || Link::new(None, 0));
         let position = introduction.member.as_ref().map(|member| member.replica.0);
         let run_id =
             format!("{:016x}{:016x}{:08x}", self.prng.next_u64(), self.prng.next_u64(), std::process::id());
@@ -147,6 +149,7 @@ impl ProcessBase {
             tls.links(),
         );
         let clients_max = Cell::new(descriptors.redis_clients);
+        let configuration = configuration.as_frames_name_it();
         let description =
             ProcessDescription { run_id, redis_ports, tls, configuration, durability, replicas, clients_max };
         let (replica_listener, state) = node.unzip();

@@ -8,7 +8,7 @@ use super::{
 use crate::workload::{ALL_KEYS_MAX, ALL_KEYS_OPERATIONS_MAX};
 use core::time::Duration;
 use syros_protocol::replica::Durability;
-use syros_types::{EvictionSettings, FastQuorum, Prng, Protocol, ReadPolicy, WritePolicy};
+use syros_types::{EvictionSettings, FastQuorum, Group, Prng, Protocol, ReadPolicy, WritePolicy};
 
 impl Swarm {
     /// The world of this seed. In one of three, engines are on disk.
@@ -94,6 +94,7 @@ impl Swarm {
         // An engine on disk evicts nothing.
         swarm.draw_evictions();
         swarm.draw_users();
+        swarm.draw_sizes();
         swarm
     }
 
@@ -121,6 +122,7 @@ impl Swarm {
         let mut swarm = Self {
             seed,
             replicas,
+            sizes: None,
             fast_quorum,
             durability,
             workload,
@@ -240,6 +242,27 @@ impl Swarm {
         {
             self.nemesis.replace_node = draw.of(&[2, 6, 20]);
         }
+    }
+
+    /// In one world of five, the group grows and shrinks, but where something else is about which nodes there are. Rolled apart.
+    pub(super) fn draw_sizes(&mut self) {
+        let mut draw = Draw(Prng::new(self.seed ^ 0x5397_0a11_5eed_0055));
+        let is_about_nodes = self.nemesis.bootstrap > 0
+            || self.nemesis.ruin_at.is_some()
+            || self.formation.unformed.is_some()
+            || self.clocks.wrong.is_some()
+            || self.odd_lease.is_some()
+            || self.lease_change.is_some();
+        if is_about_nodes || self.nemesis.interval == 0 || !draw.one_in(5) {
+            return;
+        }
+        let smallest = self.replicas.min(7);
+        let steps = if draw.one_in(3) { 2 } else { 1 };
+        let largest = (smallest + 2 * steps).min(Group::SIZE_MAX);
+        let first = smallest + 2 * draw.0.below((largest - smallest) as u64 / 2 + 1) as usize;
+        self.resize(Group::new(largest).expect("it is odd, and no more than nine"));
+        self.sizes = Some(super::Sizes { smallest, first });
+        self.nemesis.resize = draw.of(&[6, 20, 60]);
     }
 
     /// In one world of four, bits flip on the network; in one of four, somebody tries to use the sessions of others. Rolled

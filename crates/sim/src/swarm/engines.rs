@@ -43,6 +43,7 @@ impl Swarm {
         let mut swarm = Self::draw_wherever(seed);
         swarm.move_to_disk(&mut Draw(dice(seed).0.fork()));
         swarm.draw_clock_hunt();
+        swarm.draw_sizes();
         swarm
     }
 

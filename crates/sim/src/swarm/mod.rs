@@ -20,7 +20,7 @@ pub use front_ends::FrontEndWorld;
 pub use hunts::Hunt;
 pub use settings::{
     ClockSettings, DiskSettings, FormationSettings, LeaseChange, NemesisSettings, PermanentFaults,
-    ProtocolSettings, RemainingLinks,
+    ProtocolSettings, RemainingLinks, Sizes,
 };
 
 pub use users::UserWorld;
@@ -44,8 +44,10 @@ pub const SECOND: u64 = 1_000_000_000;
 pub struct Swarm {
     /// Seed of everything that happens in the world.
     pub seed: u64,
-    /// Members of the group.
+    /// Members of the group; where it grows and shrinks, the most that it may have.
     pub replicas: usize,
+    /// The group grows and shrinks.
+    pub sizes: Option<Sizes>,
     /// Fast quorum mode.
     pub fast_quorum: FastQuorum,
     /// When acknowledgements leave.
@@ -105,11 +107,26 @@ impl Swarm {
             self.network.spared = group.size();
         }
         self.replicas = group.size();
+        self.sizes = None;
+    }
+
+    /// Has the group keep the size that it has at the beginning.
+    pub fn keep_size(&mut self) {
+        if let Some(Sizes { first, .. }) = self.sizes {
+            self.resize(Group::new(first).expect("the swarm draws sizes that exist"));
+            self.nemesis.resize = 0;
+        }
+    }
+
+    /// The fewest members that the group may have.
+    pub fn replicas_min(&self) -> usize {
+        self.sizes.map_or(self.replicas, |sizes| sizes.smallest)
     }
 
     /// Takes over the settings of a protocol.
     pub fn follow(&mut self, protocol: &Protocol) {
         self.replicas = protocol.replicas(self.replicas);
+        self.sizes = None;
         self.fast_quorum = protocol.fast_quorum;
         self.workload.read_policy = Some(protocol.reads);
         self.workload.write_policy = Some(protocol.writes);
@@ -139,6 +156,7 @@ impl Swarm {
         Self {
             seed: 1,
             replicas,
+            sizes: None,
             fast_quorum,
             durability,
             workload: WorkloadSettings {

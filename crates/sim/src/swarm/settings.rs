@@ -59,6 +59,15 @@ pub struct ClockSettings {
     pub stay_wrong: bool,
 }
 
+/// Between what sizes the group grows and shrinks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Sizes {
+    /// The smallest.
+    pub smallest: usize,
+    /// That with which it begins.
+    pub first: usize,
+}
+
 /// What the disks do.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DiskSettings {
@@ -105,6 +114,8 @@ pub struct NemesisSettings {
     pub bootstrap: u64,
     /// A replica loses its disk for good, and a new node is to take its place.
     pub replace_node: u64,
+    /// The group grows or shrinks by two.
+    pub resize: u64,
     /// All replicas crash at once.
     pub crash_all: u64,
     /// The group falls apart into two or three pieces.

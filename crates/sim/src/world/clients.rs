@@ -41,7 +41,7 @@ impl World {
             return;
         }
         let protocol = &self.swarm.protocol;
-        let configuration = Configuration::first(self.group, self.swarm.fast_quorum);
+        let configuration = Configuration::first(self.first_group, self.swarm.fast_quorum);
         let mut config = client::Config::new(configuration, self.dice.clients.next_u64());
         config.own_replica = self.own_replica_of(slot).map(|replica| ReplicaId(replica as u8));
         config.settings = client::Settings {
@@ -60,7 +60,7 @@ impl World {
         let process = self.new_front_end(slot, &config);
         let process = process.unwrap_or_else(|| {
             let clock = self.clock(self.clients[slot].wall_offset);
-            ClientProcess::new(config, clock, now)
+            ClientProcess::new(config, self.replicas.len(), clock, now)
         });
         let place = &mut self.clients[slot];
         place.life += 1;
@@ -107,7 +107,14 @@ impl World {
             && !self.network.is_cut(node, replica)
             && !self.network.is_cut(replica, node);
         let now = self.now();
-        if !reachable {
+        if reachable {
+            self.tell_client_of_nodes(slot, replica);
+        }
+        let is_known = self.clients[slot]
+            .process
+            .as_ref()
+            .is_some_and(|client| client.configuration().has(ReplicaId(replica as u8)));
+        if !reachable || !is_known {
             let again = now + self.swarm.protocol.client_reconnect.as_nanos() as u64;
             self.scheduler.schedule(again, SimEvent::Connect { slot, life, replica });
             return;
@@ -124,11 +131,29 @@ impl World {
         }
     }
 
+    /// A client that tries to reach nodes is told by any which nodes there are: those that it knew may all be gone.
+    fn tell_client_of_nodes(&mut self, slot: usize, replica: usize) {
+        if self.swarm.sizes.is_none() {
+            return;
+        }
+        let Some(process) = &self.replicas[replica].process else { return };
+        let known = process.core().configuration().reconfiguration();
+        let now = self.now();
+        if let Some(client) = &mut self.clients[slot].process
+            && client.configuration().id.epoch < known.epoch
+        {
+            let message = Message::Configuration(Box::new(known));
+            client.handle(now, client::Event::Message { from: ReplicaId(replica as u8), message });
+            self.drain_client(slot);
+        }
+    }
+
     /// The replica whose own front end a client is, if it is one.
     pub(crate) fn own_replica_of(&self, slot: usize) -> Option<usize> {
         // A node has one front end for Redis clients: their commands that wait are known by its name.
-        let is_of_nobody = self.is_front_end(slot) && slot >= self.replicas.len();
-        (self.swarm.own_front_ends && !is_of_nobody).then_some(slot % self.replicas.len())
+        let replicas = self.swarm.replicas_min();
+        let is_of_nobody = self.is_front_end(slot) && slot >= replicas;
+        (self.swarm.own_front_ends && !is_of_nobody).then_some(slot % replicas)
     }
 
     /// One end of a broken connection finds out, if nothing keeps it from that.

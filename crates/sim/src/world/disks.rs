@@ -10,7 +10,7 @@ use crate::swarm::MILLI;
 use crate::tally::Occurrence;
 use crate::world::{SimEvent, World};
 use syros_protocol::agreement::{EngineName, SharedSettings};
-use syros_protocol::formation::{Decision, Declaration, Formation, Stage};
+use syros_protocol::formation::{Decision, Declaration, Formation};
 use syros_protocol::replica::{Config, PlantedBug};
 use syros_types::{ConfigurationEpoch, Group, NodeId, Reconfiguration, ReplicaId, Roster, View};
 
@@ -63,7 +63,7 @@ impl Membership {
         let node = |member: ReplicaId| NodeId::new(1 + u64::from(member.0)).expect("it is above 0");
         let roster =
             group.members().fold(Roster::unknown(group), |roster, member| roster.with(member, node(member)));
-        let configuration = Reconfiguration { epoch: ConfigurationEpoch::FIRST, roster };
+        let configuration = Reconfiguration { epoch: ConfigurationEpoch::FIRST, roster, before: None };
         Self { node: node(replica), configuration, forming: None, away: None, newcomer: None }
     }
 
@@ -124,6 +124,24 @@ impl World {
     }
 
     /// A member whose first start was put off is started.
+    /// A place where the group has no member gets a new disk, and a node that wants to be one.
+    pub(super) fn begin_joining(&mut self, replica: usize, group: Group, node: NodeId) {
+        let id = ReplicaId(replica as u8);
+        let formation = Formation::new(group, id, node, None).joining().plant(self.planted);
+        let slot = &mut self.replicas[replica];
+        let fresh = Disk::new(slot.disk.sizes());
+        slot.disk = fresh;
+        slot.life += 1;
+        slot.is_absent = false;
+        slot.lost_disk = false;
+        slot.is_greeting = false;
+        slot.promised = PromisedLeases::default();
+        slot.membership.node = node;
+        slot.membership.forming = Some(formation);
+        self.invariants.exchange(id, &mut View(0), &mut None);
+        self.greet_soon(replica);
+    }
+
     pub(crate) fn greet_soon(&mut self, replica: usize) {
         let (at, life) = (self.now(), self.replicas[replica].life);
         self.scheduler.schedule(at, SimEvent::Greet { replica, life });
@@ -136,9 +154,8 @@ impl World {
         match forming {
             Some(formation) => slot.is_greeting.then(|| formation.declaration()),
             None => slot.process.as_ref().map(|process| {
-                let Reconfiguration { epoch, roster } = process.core().newest_configuration();
-                let replica = ReplicaId(replica as u8);
-                Declaration { replica, node: *node, stage: Stage::Acting(roster), epoch }
+                let known = process.core().newest_configuration();
+                Declaration::acting(ReplicaId(replica as u8), *node, known)
             }),
         }
     }
@@ -175,7 +192,7 @@ impl World {
         let now = self.now();
         match decision {
             Decision::Act(configuration) => {
-                let Reconfiguration { epoch, roster } = configuration;
+                let Reconfiguration { epoch, roster, .. } = configuration;
                 self.trace.line(now, format_args!("replica {replica} is in the group: {epoch:?} {roster:?}"));
                 self.tally.record(if asks.is_some() { Occurrence::Replaced } else { Occurrence::Joined });
                 let slot = &mut self.replicas[replica];
@@ -184,7 +201,9 @@ impl World {
                 if asks.is_none() {
                     slot.membership.away = None;
                 }
-                let fails = asks.is_some() && !self.is_healed && self.dice.replacements.chance(1, 3);
+                let may_fail = self.swarm.sizes.is_none() || self.may_crash();
+                let fails =
+                    asks.is_some() && !self.is_healed && may_fail && self.dice.replacements.chance(1, 3);
                 self.start_replica(replica);
                 if fails {
                     // Before anything that it has written is on its disk, more often than not.

@@ -24,7 +24,7 @@ impl World {
 
     /// Starts a replica, if it does not run, from what its disk holds.
     pub(crate) fn start_replica(&mut self, replica: usize) {
-        if self.replicas[replica].process.is_some() {
+        if self.replicas[replica].process.is_some() || self.replicas[replica].is_absent {
             return;
         }
         if self.replicas[replica].membership.is_forming() {
@@ -54,8 +54,9 @@ impl World {
         };
         let id = ReplicaId(replica as u8);
         if config.durability == Durability::Fsync {
-            // A node that comes into a group has none of its memory.
-            let comes_in = is_new && config.configuration.id.epoch > ConfigurationEpoch::FIRST;
+            // A node that takes the place of another one has none of its memory; one that the group grows by never had any.
+            let grown_by = config.configuration.before.is_some_and(|before| !before.group().has(id));
+            let comes_in = is_new && config.configuration.id.epoch > ConfigurationEpoch::FIRST && !grown_by;
             self.invariants.remembers(id, comes_in || restored.is_amnesiac(), restored.last_normal());
         }
         self.invariants.noted(id, view.view());
@@ -167,6 +168,7 @@ impl World {
                 || self.is_lost_with_disk(*replica)
                 || slot.process.as_ref().is_none_or(recovering)
         };
-        self.replicas.iter().enumerate().filter(lost).count()
+        let present = self.replicas.iter().enumerate().filter(|(_, slot)| !slot.is_absent);
+        present.filter(lost).count()
     }
 }

@@ -13,6 +13,7 @@ mod messages;
 mod nemesis;
 mod redis;
 mod replacements;
+mod sizes;
 mod tracking;
 mod turns;
 mod users;
@@ -184,6 +185,8 @@ pub(crate) struct ReplicaSlot {
     pub(crate) lost_disk: bool,
     /// It is dead until the next round of permanent faults.
     pub(crate) stays_dead: bool,
+    /// The group has no member here at present.
+    pub(crate) is_absent: bool,
     /// Which disks it knows.
     pub(crate) membership: Membership,
     /// It has been started with a new disk.
@@ -223,6 +226,7 @@ pub(crate) struct Dice {
     pub(crate) permanent: Prng,
     pub(crate) formation: Prng,
     pub(crate) replacements: Prng,
+    pub(crate) sizes: Prng,
     /// Of faults when views are noted.
     pub(crate) view: Prng,
     /// Of Redis clients.
@@ -235,7 +239,12 @@ pub(crate) struct Dice {
 #[derive(Debug)]
 pub struct World {
     pub(crate) swarm: Swarm,
+    /// What the group can bear: the size that it has, while it changes the smaller one.
     pub(crate) group: Group,
+    /// That with which it began.
+    pub(crate) first_group: Group,
+    /// No configuration of an earlier epoch tells whether what was to make the group smaller last has happened.
+    shrinks_after: u64,
     /// What takes replicas time.
     pub(crate) cost: Cost,
     /// Until when each of the cores that replicas share is at work.
@@ -315,7 +324,8 @@ impl World {
         clients_max: usize,
     ) -> Self {
         adapter::plant(planted);
-        let group = Group::new(swarm.replicas).expect("the swarm draws sizes that exist");
+        let first = swarm.sizes.map_or(swarm.replicas, |sizes| sizes.first);
+        let group = Group::new(first).expect("the swarm draws sizes that exist");
         let mut swarm = swarm;
         // Groups may have been given another size since the world was drawn.
         let wrong = swarm.clocks.wrong.map(|wrong| wrong.min(group.faults()));
@@ -335,6 +345,7 @@ impl World {
             permanent: Prng::new(swarm.seed ^ 0x5397_0a11_5eed_0008),
             formation: Prng::new(swarm.seed ^ 0x5397_0a11_5eed_0011),
             replacements: Prng::new(swarm.seed ^ 0x5397_0a11_5eed_0051),
+            sizes: Prng::new(swarm.seed ^ 0x5397_0a11_5eed_0056),
             view: Prng::new(swarm.seed ^ 0x5397_0a11_5eed_0020),
             redis: Prng::new(swarm.seed ^ 0x5397_0a11_5eed_0031),
             asked: Prng::new(swarm.seed ^ 0x5397_0a11_5eed_0046),
@@ -358,6 +369,7 @@ impl World {
                 disk_state: DiskState::Works,
                 lost_disk: false,
                 stays_dead: false,
+                is_absent: !group.has(ReplicaId(replica as u8)),
                 membership: Membership::formed(group, ReplicaId(replica as u8)),
                 is_greeting: false,
                 settings: None,
@@ -365,6 +377,8 @@ impl World {
             .collect();
         let mut world = Self {
             group,
+            first_group: group,
+            shrinks_after: 0,
             cost: Cost::NONE,
             cores: Vec::new(),
             planted,
@@ -558,7 +572,7 @@ impl World {
     fn replica_config(&mut self, replica: usize) -> replica::Config {
         let now = self.now();
         let membership = &self.replicas[replica].membership;
-        let first = Configuration::first(self.group, self.swarm.fast_quorum);
+        let first = Configuration::first(self.first_group, self.swarm.fast_quorum);
         let mut config = replica::Config::new(
             first.after(membership.configuration),
             ReplicaId(replica as u8),

@@ -36,6 +36,7 @@ pub(crate) enum Fault {
     BrokenClient,
     Bootstrap,
     ReplaceNode,
+    Resize,
 }
 
 impl Fault {
@@ -65,6 +66,7 @@ impl Fault {
             Self::BrokenClient => Occurrence::TwoBodies,
             Self::Bootstrap => Occurrence::Bootstrap,
             Self::ReplaceNode => Occurrence::ReplaceNode,
+            Self::Resize => Occurrence::Resize,
         }
     }
 }
@@ -156,6 +158,7 @@ impl World {
             (Fault::BrokenClient, settings.broken_client),
             (Fault::Bootstrap, settings.bootstrap),
             (Fault::ReplaceNode, settings.replace_node),
+            (Fault::Resize, settings.resize),
         ];
         let total: u64 = weights.iter().map(|(_, weight)| weight).sum();
         let mut at = self.dice.nemesis.below(total);
@@ -287,25 +290,32 @@ impl World {
                 }
                 return possible;
             }
-            Fault::ReplaceNode => {
-                // One place at a time.
-                let is_settled =
-                    |slot: &ReplicaSlot| !slot.membership.is_contested() && !slot.membership.is_forming();
-                let mut slots = self.replicas.iter().enumerate();
-                let is_quiet = slots.all(|(index, slot)| index == victim || is_settled(slot));
-                let lost = self.without_memory() - usize::from(!is_settled(&self.replicas[victim]));
-                let possible = is_quiet && lost < self.group.faults();
-                if possible {
-                    let power = self.dice.replacements.chance(1, 2);
-                    self.crash(victim, power);
-                    self.begin_replacement(victim);
-                    self.plan_exchanges(victim);
-                }
-                return possible;
-            }
+            Fault::ReplaceNode => return self.lose_node(victim),
+            Fault::Resize => return self.resize(),
             Fault::Rot => return runs && self.may_forget() && self.rot(victim),
         }
         true
+    }
+
+    /// A node loses its disk for good, and a new one is to take its place. False if the group cannot bear it just now.
+    fn lose_node(&mut self, victim: usize) -> bool {
+        // One place at a time.
+        let is_settled =
+            |slot: &ReplicaSlot| !slot.membership.is_contested() && !slot.membership.is_forming();
+        let mut slots = self.replicas.iter().enumerate();
+        let is_quiet = slots.all(|(index, slot)| index == victim || is_settled(slot));
+        let lost = self.without_memory() - usize::from(!is_settled(&self.replicas[victim]));
+        // A configuration is to be settled before there is another one.
+        let is_settled = self.swarm.sizes.is_none() || self.is_settled();
+        let possible =
+            is_quiet && is_settled && !self.replicas[victim].is_absent && lost < self.group.faults();
+        if possible {
+            let power = self.dice.replacements.chance(1, 2);
+            self.crash(victim, power);
+            self.begin_replacement(victim);
+            self.plan_exchanges(victim);
+        }
+        possible
     }
 
     /// True if one more replica may crash. Without fsync the copies in memory are the durability: more

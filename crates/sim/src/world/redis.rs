@@ -47,7 +47,7 @@ impl World {
     /// The replica whose process a front end shares.
     pub(crate) fn home_of(&self, slot: usize) -> Option<usize> {
         let at_nodes = self.swarm.front_ends.map_or(0, |world| world.at_nodes);
-        (slot < at_nodes && slot < self.replicas.len()).then_some(slot)
+        (slot < at_nodes && slot < self.swarm.replicas_min()).then_some(slot)
     }
 
     /// Where a process is on the network: a front end is where its replica is.

@@ -95,17 +95,18 @@ impl World {
     ) {
         for (other, declaration) in others {
             let Some(Declaration { stage: Stage::Acting(_), .. }) = declaration else { continue };
-            let Some(process) = &self.replicas[*other].process else { continue };
-            let roster = process.core().configuration().roster.with(ReplicaId(replica as u8), node);
+            if self.replicas[*other].process.is_none() {
+                continue;
+            }
             let life = self.replicas[*other].life;
-            self.tell(*other, life, Event::Reconfigure(roster));
+            let member = ReplicaId(replica as u8);
+            self.tell(*other, life, Event::PlaceWanted { member, node });
         }
     }
 
     /// A replica acts in this configuration from now on, as its disk says.
     pub(crate) fn note_configuration(&mut self, replica: usize, configuration: &Configuration) {
-        let noted = Reconfiguration { epoch: configuration.id.epoch, roster: configuration.roster };
-        self.replicas[replica].membership.configuration = noted;
+        self.replicas[replica].membership.configuration = configuration.reconfiguration();
     }
 
     /// True if the receiver does not take the sender for the node that is at its place: they are not connected.
@@ -116,7 +117,11 @@ impl World {
     ) -> bool {
         let Some((sender, receiver)) = nodes else { return false };
         let is_meant = self.replicas[to].membership.node == receiver;
-        let knows = self.newest_configuration(to).roster.node(ReplicaId(from as u8)) == Some(sender);
+        let member = ReplicaId(from as u8);
+        let knows = match &self.replicas[to].process {
+            Some(process) => process.core().is_peer(member, sender),
+            None => self.newest_configuration(to).has_voter(member, sender),
+        };
         // With these, members take a node for another one.
         let takes_any = matches!(
             self.planted,
@@ -134,12 +139,14 @@ impl World {
             }
             let known = self.newest_configuration(teller);
             let names = |replica: usize| {
-                known.roster.node(ReplicaId(replica as u8)) == Some(self.replicas[replica].membership.node)
+                known.has_voter(ReplicaId(replica as u8), self.replicas[replica].membership.node)
             };
             if known.epoch > self.newest_configuration(learner).epoch && names(teller) && names(learner) {
                 let (from, life) = (Peer::Replica(ReplicaId(teller as u8)), self.replicas[learner].life);
                 let message = Message::Configuration(Box::new(known));
                 self.tell(learner, life, Event::Message { from, message });
+            } else if self.has_removed(teller, learner) {
+                self.remove(learner);
             }
         }
     }
@@ -151,7 +158,9 @@ impl World {
             return None;
         }
         let node = self.replicas[from].membership.node;
-        Some((node, self.newest_configuration(from).roster.node(ReplicaId(to as u8))?))
+        let (known, to) = (self.newest_configuration(from), ReplicaId(to as u8));
+        let before = || known.before.and_then(|before| before.node(to));
+        Some((node, known.roster.node(to).or_else(before)?))
     }
 
     /// The newest configuration that a replica knows.

@@ -52,7 +52,7 @@ variable REDISCLI_AUTH; the server's in that of --from-password-file, or in SYRO
 
 Exit status 0: everything is in the cluster, but for what a line says; 1: it is not, and a line says why.")]
 pub(crate) struct Options {
-    /// An RDB file, or the address of a Redis or Valkey server: redis://[USER@]HOST:PORT[/DATABASE]
+    /// An RDB file, or a Redis or Valkey server: redis://HOST:PORT, with USER@ before and /DATABASE after that where needed
     #[arg(long, value_name = "FILE|URL", value_parser = parse_from)]
     from: From,
     /// Redis address of any node or gateway of the cluster; further ones are tried if it is down

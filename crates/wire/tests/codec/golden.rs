@@ -44,8 +44,18 @@ fn reconfiguration() -> Reconfiguration {
     Reconfiguration {
         epoch: ConfigurationEpoch(130),
         roster: roster.with(ReplicaId(2), NodeId::new(0x0102).unwrap()),
+        before: None,
     }
 }
+/// The same of a group that had one node before.
+fn resized() -> Reconfiguration {
+    let before = Roster::unknown(Group::new(1).unwrap()).with(ReplicaId(0), NodeId::new(0x11).unwrap());
+    Reconfiguration { before: Some(before), ..reconfiguration() }
+}
+
+/// Epoch, that the size is another one, the size and the nodes before, and those after.
+const RESIZED: &str = "8201 10 01 1100000000000000 03 1100000000000000 0000000000000000 0201000000000000";
+
 /// Epoch, size, and the node in each position, 0 if it is not known.
 const RECONFIGURATION: &str = "8201 03 1100000000000000 0000000000000000 0201000000000000";
 
@@ -166,6 +176,7 @@ fn of_clients() -> Vec<(Message, String)> {
         (Message::HandOver { to: ReplicaId(2) }, "0502".into()),
         (Message::WantSnapshot { op_number: OpNumber(300) }, "0aac02".into()),
         (Message::ChangeMode { mode: FastQuorum::Mixed }, "0805".into()),
+        (Message::Shrink { to: Group::new(3).unwrap() }, "0b03".into()),
         (Message::Registered { view, nonce: 0x0102, session: SessionId(9) }, format!("10 07 {clock_hex} 09")),
         (Message::Ok { view, rule: None, id, clock }, format!("11 07 05 ac02 {clock_hex}")),
         (Message::Ok { view, rule: RULE, id, clock }, format!("1c 05 8b02 07 05 ac02 {clock_hex}")),
@@ -271,6 +282,7 @@ fn of_replicas() -> Vec<(Message, String)> {
         ),
         (Message::GetConfiguration { epoch: ConfigurationEpoch(130) }, "38 8201".into()),
         (Message::Configuration(Box::new(reconfiguration())), format!("39 {RECONFIGURATION}")),
+        (Message::Configuration(Box::new(resized())), format!("39 {RESIZED}")),
         (Message::HeldByAll { view, op_number: OpNumber(300) }, "35 07 ac 02".into()),
         (Message::WatchLog { view }, "31 07".into()),
         (Message::LogDurable { view, op_number: OpNumber(300) }, "32 07 ac 02".into()),

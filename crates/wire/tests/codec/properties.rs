@@ -22,7 +22,10 @@ fn every_message_comes_back() {
         let bytes = encoded(&message);
         assert_eq!(decode_message(&bytes, describe).as_ref(), Ok(&message));
         let about_snapshots = tag::message::SNAPSHOT_OFFER..=tag::message::SNAPSHOT_PART;
-        let is_for_clients = bytes[0] < tag::message::PREPARE || about_snapshots.contains(&bytes[0]);
+        let about_members = tag::message::GET_CONFIGURATION..=tag::message::CONFIGURATION;
+        let is_for_clients = bytes[0] < tag::message::PREPARE
+            || about_snapshots.contains(&bytes[0])
+            || about_members.contains(&bytes[0]);
         match decode_client_message(&bytes) {
             Ok(decoded) => assert!(is_for_clients && decoded == message, "{message:?}"),
             Err(error) => {

@@ -93,13 +93,18 @@ fn update(prng: &mut Prng) -> Update {
 }
 
 fn reconfiguration(prng: &mut Prng) -> Reconfiguration {
+    let roster = roster(prng);
+    let before = if prng.chance(1, 2) { Some(self::roster(prng)) } else { None };
+    Reconfiguration { epoch: ConfigurationEpoch(number(prng)), roster, before }
+}
+
+fn roster(prng: &mut Prng) -> Roster {
     let group = Group::new(1 + 2 * prng.below(5) as usize).unwrap();
     let with = |roster: Roster, member| match NodeId::new(number(prng)) {
         Some(node) => roster.with(member, node),
         None => roster,
     };
-    let roster = group.members().fold(Roster::unknown(group), with);
-    Reconfiguration { epoch: ConfigurationEpoch(number(prng)), roster }
+    group.members().fold(Roster::unknown(group), with)
 }
 
 fn entry(prng: &mut Prng) -> LogEntry {
@@ -184,7 +189,7 @@ fn status(prng: &mut Prng) -> StatusReport {
 }
 
 /// Kinds of messages that [`message`] makes.
-pub(crate) const MESSAGE_KINDS: u64 = 47;
+pub(crate) const MESSAGE_KINDS: u64 = 48;
 
 /// A random message of the given kind.
 pub(crate) fn message(prng: &mut Prng, kind: u64) -> Message {
@@ -328,6 +333,7 @@ fn between_replicas(prng: &mut Prng, kind: u64) -> Message {
         43 => Message::HeldByAll { view: view(prng), op_number: op_number(prng) },
         44 => Message::GetConfiguration { epoch: ConfigurationEpoch(number(prng)) },
         45 => Message::Configuration(Box::new(reconfiguration(prng))),
+        47 => Message::Shrink { to: roster(prng).group() },
         _ => panic!("there are {MESSAGE_KINDS} kinds of messages, not {kind}"),
     }
 }

@@ -375,6 +375,8 @@ impl Messages {
                 self.on_interest(now, from, (number, is_whole), entries);
             }
             FrontEndMessage::InterestKnown { number } => self.on_known(now, from, number),
+            // Whoever owns the connections deals with them.
+            FrontEndMessage::WantNodes | FrontEndMessage::Nodes { .. } => {}
             FrontEndMessage::Published {
                 origin: origin @ (FrontEndMessage::OF_KEYS | FrontEndMessage::OF_SCRIPTS),
                 number,

@@ -94,6 +94,9 @@ impl Harness {
                     sent.extend(to.iter().map(|to| (to.0, message.clone())));
                 }
                 Action::Completed { token, outcome, applied: _ } => done.push((token, outcome)),
+                Action::Reconfigured(known) => {
+                    assert_eq!(self.client.configuration().id.epoch, known.epoch);
+                }
             }
         }
         (sent, done)

@@ -10,7 +10,7 @@ mod handshakes;
 #[derive(Clone, Debug)]
 enum Process {
     Forming(Box<Formation>),
-    Acting(Declaration, Roster),
+    Acting(Box<Declaration>, Roster),
     Refused,
 }
 
@@ -32,7 +32,7 @@ fn group(size: usize) -> Group {
 
 fn acting(formation: &Formation, epoch: ConfigurationEpoch, roster: Roster) -> Process {
     let declaration = Declaration { stage: Stage::Acting(roster), epoch, ..formation.declaration() };
-    Process::Acting(declaration, roster)
+    Process::Acting(Box::new(declaration), roster)
 }
 
 impl Meetings {
@@ -51,7 +51,7 @@ impl Meetings {
     fn declaration(&self, process: usize) -> Option<Declaration> {
         match &self.processes[process] {
             Process::Forming(formation) => Some(formation.declaration()),
-            Process::Acting(declaration, _) => Some(*declaration),
+            Process::Acting(declaration, _) => Some(**declaration),
             Process::Refused => None,
         }
     }
@@ -80,7 +80,9 @@ impl Meetings {
             match formation.decide() {
                 Decision::Wait(_) => return,
                 Decision::Vote(roster) if !self.acts_alone => formation.voted(roster),
-                Decision::Act(Reconfiguration { epoch, roster }) => break acting(formation, epoch, roster),
+                Decision::Act(Reconfiguration { epoch, roster, .. }) => {
+                    break acting(formation, epoch, roster);
+                }
                 Decision::Vote(roster) => break acting(formation, ConfigurationEpoch::FIRST, roster),
                 Decision::Refuse(_) => break Process::Refused,
             }
@@ -142,7 +144,7 @@ fn a_group_of_one_is_formed_at_once() {
     let roster = Roster::unknown(group(1)).with(ReplicaId(0), node(5));
     assert_eq!(formation.decide(), Decision::Vote(roster));
     formation.voted(roster);
-    let configuration = Reconfiguration { epoch: ConfigurationEpoch::FIRST, roster };
+    let configuration = Reconfiguration { epoch: ConfigurationEpoch::FIRST, roster, before: None };
     assert_eq!(formation.decide(), Decision::Act(configuration));
 }
 
@@ -182,6 +184,7 @@ fn the_first_node_seen_is_trusted_where_none_is_known() {
         node: node(10),
         stage: Stage::Acting(Roster::unknown(group(3)).with(ReplicaId(0), node(10))),
         epoch: ConfigurationEpoch::FIRST,
+        before: None,
     };
     let Stage::Acting(roster) = me.stage else { unreachable!() };
     let acting = |number: u64| {
@@ -296,8 +299,8 @@ fn a_node_takes_the_place_of_another_one_when_members_act_with_it() {
 
     // The first member acts in the next configuration.
     let (epoch, roster) = (ConfigurationEpoch::FIRST.next(), before.with(replica, found));
-    let next = Declaration { stage: Stage::Acting(roster), epoch, ..ours };
-    meetings.processes[0] = Process::Acting(next, roster);
+    let next = Declaration { stage: Stage::Acting(roster), epoch, ..*ours };
+    meetings.processes[0] = Process::Acting(Box::new(next), roster);
     meetings.meet(3, 1);
     assert!(matches!(meetings.processes[3], Process::Forming(_)), "the second one does not know of it");
     meetings.meet(3, 0);
@@ -314,4 +317,53 @@ fn a_node_takes_the_place_of_another_one_when_members_act_with_it() {
     assert_eq!((check(1, 3), check(3, 1)), (Ok(None), Ok(None)), "the second one learns from it");
     assert_eq!((check(3, 0), check(0, 3)), (Ok(None), Ok(None)));
     assert!(check(1, 2).is_ok(), "and knows the other one until then");
+}
+
+/// What a group that has shrunk from five to three says of its fourth node, and that node of it.
+#[test]
+fn nodes_that_a_group_has_shrunk_by_are_told_when_they_are_not_needed_any_more() {
+    let of = |n: usize| {
+        group(n).members().fold(Roster::unknown(group(n)), |roster, member| {
+            roster.with(member, node(u64::from(member.0) + 1))
+        })
+    };
+    let (three, five) = (of(3), of(5));
+    let acting = |member: u8, epoch, roster, before| {
+        let known = Reconfiguration { epoch: ConfigurationEpoch(epoch), roster, before };
+        Declaration::acting(ReplicaId(member), node(u64::from(member) + 1), known)
+    };
+    let needed = acting(0, 1, three, Some(five));
+    let over = acting(0, 1, three, None);
+    for theirs in [acting(3, 0, five, None), acting(3, 1, three, Some(five))] {
+        assert_eq!(check(&needed, &three, &theirs), Ok(None), "it may have to vote");
+        let refused = check(&over, &three, &theirs);
+        assert!(matches!(refused, Err(Mismatch::Removed { replica: ReplicaId(3), .. })), "{refused:?}");
+        let Stage::Acting(known) = theirs.stage else { unreachable!("it acts") };
+        assert_eq!(check(&theirs, &known, &needed), Ok(None));
+        let told = check(&theirs, &known, &over);
+        assert!(matches!(told, Err(Mismatch::WeAreRemoved { me: ReplicaId(3), .. })), "{told:?}");
+    }
+    // A stranger where there never was a member.
+    let stranger = acting(7, 1, of(9), None);
+    assert!(matches!(check(&over, &three, &stranger), Err(Mismatch::Removed { .. })));
+}
+
+/// Found by an operator: a node that was started with --join and a wrong number took the place of one that was down for a moment.
+#[test]
+fn a_node_that_joins_takes_nobodys_place_and_one_that_replaces_needs_one() {
+    let three = group(3)
+        .members()
+        .fold(Roster::unknown(group(3)), |roster, member| roster.with(member, node(u64::from(member.0) + 1)));
+    let known = Reconfiguration { epoch: ConfigurationEpoch(1), roster: three, before: None };
+    let ours = Declaration::acting(ReplicaId(0), node(1), known);
+    let says = |n: usize, member: u8, joins: bool| {
+        let formation = Formation::new(group(n), ReplicaId(member), node(50), None);
+        let formation = if joins { formation.joining() } else { formation.replacing() };
+        assert!(formation.replaces());
+        check(&ours, &three, &formation.declaration()).unwrap_err()
+    };
+    assert!(matches!(says(5, 3, true), Mismatch::NotAdmitted { expected: None, .. }));
+    assert!(matches!(says(5, 2, true), Mismatch::PlaceTaken { replica: ReplicaId(2), .. }));
+    assert!(matches!(says(3, 2, false), Mismatch::NotAdmitted { expected: Some(_), .. }));
+    assert!(matches!(says(5, 3, false), Mismatch::NoSuchPlace { replica: ReplicaId(3), .. }));
 }

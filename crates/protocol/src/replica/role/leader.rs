@@ -11,7 +11,7 @@ use alloc::collections::{BTreeMap, VecDeque};
 use alloc::vec;
 use alloc::vec::Vec;
 use core::time::Duration;
-use syros_types::{Footprint, Group, Instant, OpNumber, ReplicaId, ReplicaSet, Timestamp};
+use syros_types::{Footprint, Group, Instant, NodeId, OpNumber, ReplicaId, ReplicaSet, Timestamp};
 
 /// The member that leads a view.
 #[derive(Clone, Debug)]
@@ -36,6 +36,8 @@ pub(in crate::replica) struct Leader {
     pub(in crate::replica) heartbeat_due: bool,
     /// Looked at some times in each second.
     pub(in crate::replica) advisor: Box<Advisor>,
+    /// The nodes that have last asked for the two places by which the group would grow, and when.
+    pub(in crate::replica) newcomers: [Option<(NodeId, Instant)>; 2],
 }
 
 /// What a leader knows of a member.
@@ -186,6 +188,7 @@ impl Leader {
             clock_off_since: None,
             heartbeat_due: true,
             advisor: Box::default(),
+            newcomers: [None; 2],
         }
     }
 

@@ -5,7 +5,7 @@ use alloc::boxed::Box;
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 use core::time::Duration;
-use syros_types::{Instant, ReplicaId};
+use syros_types::{Instant, ReplicaId, ReplicaSet};
 
 /// A view change under way.
 #[derive(Clone, Debug)]
@@ -16,8 +16,11 @@ pub(in crate::replica) struct ViewChange {
     pub(in crate::replica) timeout: Duration,
     /// New leader: what it was sent, its own included.
     pub(in crate::replica) changes: BTreeMap<ReplicaId, DoViewChange>,
-    /// New leader: the `f + 1` senders it goes by, once it has as many.
+    /// New leader: the `f + 1` senders whose logs it goes by, once it has as many.
     pub(in crate::replica) chosen: Vec<ReplicaId>,
+    /// New leader: the `f + 1` members of the configuration that take part. They are the same but for where the size of the
+    /// group has changed.
+    pub(in crate::replica) senders: ReplicaSet,
     /// New leader: whom it fetches committed entries from before it can start the view.
     pub(in crate::replica) source: Option<ReplicaId>,
     /// The view's log, which has to be fetched first.

@@ -35,7 +35,7 @@ impl Cluster {
 
     fn reconfigure(&mut self, leader: usize) {
         let roster = self.wanted();
-        self.event(leader, Event::Reconfigure(roster));
+        self.propose_to(leader, &roster);
         self.deliver_all();
         self.pass(30);
     }
@@ -127,7 +127,6 @@ fn what_cannot_be_is_refused_with_the_reason() {
         wanted.with(ReplicaId(1), node(98)),
         first.with(ReplicaId(2), node(1)),
         Roster::unknown(Group::new(3).unwrap()).with(ReplicaId(2), node(NEW)),
-        first_roster(5).with(ReplicaId(4), node(NEW)),
     ] {
         assert_eq!(cluster.objection(0, &wrong), Some(ReconfigurationObjection::NotOneNode), "{wrong:?}");
     }
@@ -135,7 +134,7 @@ fn what_cannot_be_is_refused_with_the_reason() {
     // Nobody stores what it says.
     cluster.cut_between(0, 1);
     let wanted = cluster.wanted();
-    cluster.event(0, Event::Reconfigure(wanted));
+    cluster.propose_to(0, &wanted);
     let objection = cluster.objection(0, &wanted).unwrap();
     assert_eq!(objection, ReconfigurationObjection::UnderWay { epoch: ConfigurationEpoch(1) });
     cluster.pass(100);
@@ -159,7 +158,7 @@ fn a_configuration_that_is_not_committed_is_none() {
     cluster.lose_a_node();
     cluster.cut_between(0, 1);
     let wanted = cluster.wanted();
-    cluster.event(0, Event::Reconfigure(wanted));
+    cluster.propose_to(0, &wanted);
     assert_eq!(cluster.epochs(), [0; 3]);
     assert_eq!(cluster.replicas[0].known_configuration, None);
 }
@@ -215,7 +214,7 @@ fn a_configuration_that_cannot_be_is_not_learnt() {
         (ConfigurationEpoch(1), Roster::unknown(Group::new(3).unwrap())),
         (ConfigurationEpoch(1), first_roster(5)),
     ] {
-        let message = Message::Configuration(Box::new(Reconfiguration { epoch, roster }));
+        let message = Message::Configuration(Box::new(Reconfiguration { epoch, roster, before: None }));
         cluster.event(1, Event::Message { from: Peer::Replica(ReplicaId(0)), message });
         assert_eq!(cluster.replicas[1].known_configuration, None, "{epoch:?} {roster:?}");
     }
@@ -228,7 +227,7 @@ fn a_node_that_has_been_replaced_hands_over() {
     cluster.pass(50);
     // It is told by its log: it has committed it.
     let (epoch, roster) = (ConfigurationEpoch(1), first_roster(3).with(ReplicaId(0), node(NEW)));
-    let message = Message::Configuration(Box::new(Reconfiguration { epoch, roster }));
+    let message = Message::Configuration(Box::new(Reconfiguration { epoch, roster, before: None }));
     cluster.event(0, Event::Message { from: Peer::Replica(ReplicaId(1)), message });
     cluster.deliver_all();
     cluster.pass(1_000);
@@ -262,15 +261,18 @@ fn members_do_not_believe_one_that_cannot_be_right() {
         roster.with(ReplicaId(member), node(u64::from(member) + 500))
     });
     // Three nodes more than can be others in two epochs.
-    let message =
-        Message::Configuration(Box::new(Reconfiguration { epoch: ConfigurationEpoch(2), roster: foreign }));
+    let message = Message::Configuration(Box::new(Reconfiguration {
+        epoch: ConfigurationEpoch(2),
+        roster: foreign,
+        before: None,
+    }));
     cluster.event(1, Event::Message { from: Peer::Replica(ReplicaId(4)), message });
     assert_eq!(cluster.replicas[1].known_configuration, None);
     // An entry of a view says the next epoch, and no other.
     let (view, time) = (cluster.replicas[0].view(), WallTime(1_100_000));
     for (epoch, is_taken) in [(ConfigurationEpoch(2), false), (ConfigurationEpoch(1), true)] {
         let before = cluster.replicas[1].last_entry();
-        let next = Box::new(Reconfiguration { epoch, roster: cluster.wanted() });
+        let next = Box::new(Reconfiguration { epoch, roster: cluster.wanted(), before: None });
         let entries = vec![Prepared::Reconfigure(next)];
         let (first, commit, sent_at) = (before.next(), OpNumber(0), cluster.now.instant);
         let message = Message::Prepare { view, first, commit, sent_at, time, entries };
@@ -285,7 +287,7 @@ fn no_view_of_number_0_begins_in_a_later_configuration() {
     let mut cluster = Cluster::of_nodes(3, None);
     cluster.pass(50);
     let (epoch, roster) = (ConfigurationEpoch(1), cluster.wanted());
-    let message = Message::Configuration(Box::new(Reconfiguration { epoch, roster }));
+    let message = Message::Configuration(Box::new(Reconfiguration { epoch, roster, before: None }));
     cluster.event(1, Event::Message { from: Peer::Replica(ReplicaId(0)), message });
     let before = cluster.replicas[1].view();
     for (number, reason) in

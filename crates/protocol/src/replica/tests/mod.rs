@@ -13,6 +13,7 @@ mod hostile;
 mod liveness;
 mod reads;
 mod sessions;
+mod sizes;
 mod trimming;
 mod updates;
 mod view_changes;
@@ -118,7 +119,7 @@ impl Cluster {
     }
 
     fn event(&mut self, replica: usize, event: Event) {
-        if self.down.contains(&replica) {
+        if self.down.contains(&replica) || replica >= self.replicas.len() {
             return;
         }
         let now = self.clock(replica);
@@ -150,6 +151,14 @@ impl Cluster {
                 other => unreachable!("no snapshot is due in these tests: {other:?}"),
             }
         }
+    }
+
+    /// A leader is to propose these nodes, if nothing is against it.
+    fn propose_to(&mut self, leader: usize, roster: &syros_types::Roster) {
+        if self.replicas[leader].objection_to(roster).is_none() {
+            self.replicas[leader].propose(*roster);
+        }
+        self.event(leader, Event::Tick);
     }
 
     /// The time as a replica's clocks say.

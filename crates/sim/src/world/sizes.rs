@@ -1,0 +1,129 @@
+//! Groups that grow by two nodes, and shrink by two.
+
+use super::World;
+use crate::tally::Occurrence;
+use syros_protocol::message::{Message, Peer};
+use syros_protocol::replica::Event;
+use syros_types::{Group, NodeId, ReplicaId};
+
+impl World {
+    /// An operator has the group grow or shrink. False if that is not to be now.
+    pub(super) fn resize(&mut self) -> bool {
+        self.settle_size();
+        let Some(sizes) = self.swarm.sizes.filter(|_| self.is_settled()) else { return false };
+        let Some(leader) = self.leader() else { return false };
+        let now = self.newest_configuration(leader).roster.group();
+        let smaller = now.smaller().filter(|group| group.size() >= sizes.smallest);
+        let larger = now.larger().filter(|group| group.size() <= self.replicas.len());
+        let grows = self.dice.sizes.chance(1, 2);
+        let Some(next) = (if grows { larger.or(smaller) } else { smaller.or(larger) }) else { return false };
+        if next.size() < now.size() {
+            if self.without_memory() > next.faults() {
+                return false;
+            }
+            self.group = next;
+            // It may happen long after this, if it is in the log of a leader that fails.
+            self.shrinks_after = self.newest_configuration(leader).epoch.0 + 1;
+            let life = self.replicas[leader].life;
+            let (from, message) = (Peer::Client(u64::MAX), Message::Shrink { to: next });
+            self.tell(leader, life, Event::Message { from, message });
+        } else {
+            self.grow();
+        }
+        true
+    }
+
+    /// The nodes that the group is to grow by start.
+    pub(crate) fn grow(&mut self) {
+        let Some(leader) = self.leader() else { return };
+        let now = self.newest_configuration(leader).roster.group();
+        let Some(next) = now.larger() else { return };
+        for replica in now.size()..next.size() {
+            let node = NodeId::new(self.dice.sizes.next_u64() | 1 << 32).expect("it is above 0");
+            let at = self.now();
+            self.trace.line(at, format_args!("node {node} is to be replica {replica}"));
+            self.begin_joining(replica, next, node);
+        }
+    }
+
+    /// True if nobody comes or goes: all that are there act in one configuration, and a leader knows it to be established.
+    pub(super) fn is_settled(&self) -> bool {
+        let Some(leader) = self.leader().and_then(|leader| self.replicas[leader].process.as_ref()) else {
+            return false;
+        };
+        let newest = leader.core().newest_configuration();
+        let members = newest.roster.group();
+        let is_one_of_them = |(replica, slot): (usize, &super::ReplicaSlot)| {
+            let (is_member, membership) = (members.has(ReplicaId(replica as u8)), &slot.membership);
+            is_member != slot.is_absent
+                && (slot.is_absent
+                    || (!membership.is_forming()
+                        && !membership.is_contested()
+                        && membership.configuration.epoch == newest.epoch))
+        };
+        leader.core().is_established()
+            && leader.core().configuration().id.epoch == newest.epoch
+            && self.replicas.iter().enumerate().all(is_one_of_them)
+    }
+
+    /// True if the group changes its size at present, or may yet without anything more being done.
+    pub(crate) fn may_change_size(&self) -> bool {
+        let has_shrunk = |leader| self.newest_configuration(leader).epoch.0 >= self.shrinks_after;
+        self.swarm.sizes.is_some() && (!self.is_settled() || !self.leader().is_some_and(has_shrunk))
+    }
+
+    /// When nobody comes or goes any more, the group can bear what its size says.
+    pub(crate) fn settle_size(&mut self) {
+        if self.swarm.sizes.is_some() && !self.may_change_size() {
+            let members = self.replicas.iter().filter(|slot| !slot.is_absent).count();
+            self.group = Group::new(members).expect("groups grow and shrink by two");
+        }
+    }
+
+    /// True if the first replica knows that the group has shrunk by the second one, and that it is not needed any more.
+    pub(super) fn has_removed(&self, teller: usize, learner: usize) -> bool {
+        let Some(process) = &self.replicas[teller].process else { return false };
+        let (slot, member) = (&self.replicas[learner], ReplicaId(learner as u8));
+        let core = process.core();
+        let (node, ours) = (slot.membership.node, core.configuration());
+        // It was a member before: one that is to become one is not told so.
+        let was_one = self.newest_configuration(learner).has_voter(member, node);
+        self.swarm.sizes.is_some()
+            && core.newest_configuration().epoch == ours.id.epoch
+            && self.newest_configuration(learner).epoch <= ours.id.epoch
+            && !ours.has(member)
+            && core.is_established()
+            && !slot.is_absent
+            && !slot.membership.is_forming()
+            && was_one
+    }
+
+    /// A node has been told that the group has shrunk by it, and ends.
+    pub(super) fn remove(&mut self, replica: usize) {
+        let now = self.now();
+        self.trace.line(now, format_args!("replica {replica} is told that it has been removed"));
+        self.tally.record(Occurrence::Removed);
+        self.crash(replica, false);
+        let slot = &mut self.replicas[replica];
+        slot.life += 1;
+        slot.is_absent = true;
+    }
+
+    /// A node that wants to be a member cannot be one, because the group has another size by now; its operator gives up.
+    pub(crate) fn give_up_joining(&mut self, replica: usize) -> bool {
+        let Some(leader) = self.leader().and_then(|leader| self.replicas[leader].process.as_ref()) else {
+            return false;
+        };
+        let (slot, member) = (&self.replicas[replica], ReplicaId(replica as u8));
+        let size = leader.core().newest_configuration().roster.group();
+        let is_possible = size.has(member) || size.larger().is_some_and(|larger| larger.has(member));
+        if is_possible || !slot.membership.is_forming() || slot.is_absent {
+            return false;
+        }
+        let slot = &mut self.replicas[replica];
+        slot.life += 1;
+        slot.membership.forming = None;
+        slot.is_absent = true;
+        true
+    }
+}

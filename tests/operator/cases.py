@@ -1051,13 +1051,7 @@ def replace(context):
             shutil.move(victim.directory + ".new", victim.directory)
             victim.start()
         # It is remembered.
-        for node in cluster.nodes:
-            node.stop()
-        for node in cluster.nodes:
-            node.start(wait=False)
-        for node in cluster.nodes:
-            node.wait_for_port()
-        cluster.ready()
+        cluster.restart()
         again = cluster.nodes[0]
         again.stop()
         again.start(replace=True, wait=False)
@@ -1170,13 +1164,7 @@ def grow(context):
             problems.append(f"a node joins in the place of one that is down: {wrong.lines()[-400:]}")
         wrong.kill()
         cluster.configure(last)
-        for node in cluster.nodes:
-            node.stop()
-        for node in cluster.nodes:
-            node.start(wait=False)
-        for node in cluster.nodes:
-            node.wait_for_port()
-        cluster.ready()
+        cluster.restart()
         if resized(cluster, 5) is None:
             problems.append("the size is forgotten")
         # Two of five may fail.

@@ -225,6 +225,16 @@ class Cluster:
             node.wait_for_port(end - time.time())
         return self
 
+    def restart(self):
+        """Ends all nodes, and starts them with what they have on disk."""
+        for node in self.nodes:
+            node.stop()
+        for node in self.nodes:
+            node.start(wait=False)
+        for node in self.nodes:
+            node.wait_for_port()
+        return self.ready()
+
     def ready(self, seconds=20):
         """Waits until the first nodes take a write."""
         end = time.time() + seconds

@@ -9,11 +9,10 @@ use core::time::Duration;
 use mio::{Registry, Token};
 use std::collections::VecDeque;
 use syros_protocol::client::{Action, Busy, Client, Config, Event, Outcome, ReadCounts, WriteCounts};
-use syros_protocol::formation::Stage;
 use syros_protocol::message::{Body, Message};
 use syros_types::{
     Class, Configuration, ConfigurationEpoch, ConfigurationId, FastQuorum, Footprint, Group, Instant, Now,
-    Prng, ReadPolicy, Reconfiguration, ReplicaId, Window,
+    Prng, ReadPolicy, ReplicaId, Window,
 };
 use syros_wire::{ANY_CLUSTER, Channel, FrameBuffer, Hello, Member, RESIZED_SINCE, Sender};
 
@@ -298,12 +297,7 @@ impl EmbeddedClient {
         let settings = &self.options.settings;
         // What a replica says of itself may be ahead of the epoch that serves, but not by long: it is agreed upon.
         let first = Configuration::first(self.group, fast_quorum);
-        let known = match declaration.stage {
-            Stage::Acting(roster) => {
-                Reconfiguration { epoch: declaration.epoch, roster, before: declaration.before }
-            }
-            _ => first.reconfiguration(),
-        };
+        let known = declaration.configuration().unwrap_or_else(|| first.reconfiguration());
         let configuration = first.after(known);
         let config = || Config { settings: settings.clone(), ..Config::new(configuration, self.seed) };
         let protocol = self.protocol.get_or_insert_with(|| Client::new(config(), now));

@@ -1,21 +1,15 @@
 //! `syros lead`: a planned change of leaders.
 
-use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
 use clap::Args;
-use syros_cli::tls::TlsOptions;
-use syros_client::{Access, StatusReport};
+use syros_client::StatusReport;
 use syros_protocol::message::RoleName;
-use syros_runtime::REDIS_ADDRESS;
 use syros_types::{ReplicaId, View};
 
-use crate::secret;
-use crate::status::{order, parse_address, poll, query, replicas_of};
-
-/// How long the leader may take to answer.
-const ANSWER_TIMEOUT: Duration = Duration::from_secs(2);
+use crate::cluster::{ANSWER_TIMEOUT, ClusterOptions};
+use crate::status::{order, poll, query};
 
 /// Within this time the new leader leads: a view change between live replicas takes milliseconds.
 const LEAD_TIMEOUT: Duration = Duration::from_secs(5);
@@ -32,24 +26,16 @@ Requests under way are not lost, and none fails: they wait for the new leader. A
 pub(crate) struct Options {
     /// The replica that is to lead
     id: u8,
-    /// Redis address of any node or gateway of the cluster; further ones are tried if it is down
-    #[arg(long, value_name = "H:P,..", value_delimiter = ',', default_values_t = [REDIS_ADDRESS.to_string()], value_parser = parse_address)]
-    addr: Vec<String>,
-    /// File with the cluster's secret, if the nodes have one (secret-file in their configuration)
-    #[arg(long, value_name = "FILE")]
-    secret_file: Option<PathBuf>,
     #[command(flatten)]
-    tls: TlsOptions,
+    cluster: ClusterOptions,
 }
 
 /// Has a replica take over, and waits until it has.
 pub(crate) fn run(options: &Options) -> Result<ExitCode, String> {
     let id = options.id;
-    let secret = options.secret_file.as_deref().map(secret::read).transpose()?;
-    let credentials = options.tls.credentials()?;
-    let access = Access { secret: secret.as_ref(), credentials: credentials.as_ref() };
+    let cluster = options.cluster.open()?;
+    let (replicas, access) = (&cluster.replicas, cluster.access());
     let query = |address: &str| query(address, access);
-    let replicas = replicas_of(&options.addr, access.credentials)?;
     let Some(next) = replicas.get(usize::from(id)) else {
         return Err(format!(
             "there is no replica {id}: the cluster has replicas 0 to {}",

@@ -3,6 +3,7 @@
 
 mod backup;
 mod certificate;
+mod cluster;
 mod config;
 mod dev;
 mod export;

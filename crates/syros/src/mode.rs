@@ -1,30 +1,17 @@
 //! `syros mode`: which updates take one round trip, and the change of that while the cluster serves.
 
-use std::path::PathBuf;
 use std::process::ExitCode;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use clap::{Args, ValueEnum};
-use syros_cli::tls::TlsOptions;
-use syros_client::{Access, Endpoint, StatusError, StatusReport};
-use syros_protocol::message::RoleName;
-use syros_runtime::REDIS_ADDRESS;
-use syros_types::{FastQuorum, View};
+use syros_client::{Endpoint, StatusError};
+use syros_types::{FastQuorum, Group, View};
 
-use crate::secret;
-use crate::status::{leader_of, order, parse_address, poll, replicas_of, reports_of};
-
-/// How long a replica may take to answer.
-const ANSWER_TIMEOUT: Duration = Duration::from_secs(2);
+use crate::cluster::{ANSWER_TIMEOUT, Cluster, ClusterOptions, view_of_majority};
+use crate::status::order;
 
 /// Within this time the view has begun that goes by the new mode: a view change between live replicas takes milliseconds.
 const CHANGE_TIMEOUT: Duration = Duration::from_secs(5);
-
-/// How long there may be no leader.
-const LEADER_TIMEOUT: Duration = Duration::from_secs(3);
-
-/// A leader that has not changed the mode after this long is asked again.
-const ASK_AGAIN: Duration = Duration::from_millis(500);
 
 /// Options of `syros mode`.
 #[derive(Args, Debug)]
@@ -42,14 +29,8 @@ when nodes are started again, whatever fast-quorum in their configuration says. 
 pub(crate) struct Options {
     /// The mode to go by; none: show the present one
     mode: Option<Mode>,
-    /// Redis address of any node or gateway of the cluster; further ones are tried if it is down
-    #[arg(long, value_name = "H:P,..", value_delimiter = ',', default_values_t = [REDIS_ADDRESS.to_string()], value_parser = parse_address)]
-    addr: Vec<String>,
-    /// File with the cluster's secret, if the nodes have one (secret-file in their configuration)
-    #[arg(long, value_name = "FILE")]
-    secret_file: Option<PathBuf>,
     #[command(flatten)]
-    tls: TlsOptions,
+    cluster: ClusterOptions,
 }
 
 /// The modes that the mode of a running cluster can be changed to.
@@ -70,17 +51,8 @@ impl From<Mode> for FastQuorum {
 
 /// Shows the mode, or has the leader change it and waits until it has.
 pub(crate) fn run(options: &Options) -> Result<ExitCode, String> {
-    let secret = options.secret_file.as_deref().map(secret::read).transpose()?;
-    let credentials = options.tls.credentials()?;
-    let access = Access { secret: secret.as_ref(), credentials: credentials.as_ref() };
-    let replicas = replicas_of(&options.addr, access.credentials)?;
-    // One that has just died has a successor within a second.
-    let Some((leader, report)) = poll(LEADER_TIMEOUT, || leader_of(reports_of(&replicas, access))) else {
-        return Err(format!(
-            "no replica has led for {} s: too few may be there; syros status tells",
-            LEADER_TIMEOUT.as_secs()
-        ));
-    };
+    let cluster = options.cluster.open()?;
+    let (leader, report) = cluster.leader()?;
     let present = report.fast_quorum;
     let Some(mode) = options.mode.map(FastQuorum::from) else {
         println!("{present}");
@@ -95,28 +67,15 @@ pub(crate) fn run(options: &Options) -> Result<ExitCode, String> {
             "the mode of a cluster with {present} cannot be changed: only majority and mixed become each other"
         ));
     }
-    refuse_old_builds(&replicas, access)?;
+    refuse_old_builds(&cluster)?;
+    let group = Group::new(usize::from(report.replicas)).map_err(|error| error.to_string())?;
     let ask = |leader: &str| {
-        order(leader, |address| syros_client::change_mode(address, mode, access, ANSWER_TIMEOUT))
+        order(leader, |address| syros_client::change_mode(address, mode, cluster.access(), ANSWER_TIMEOUT))
     };
-    ask(leader)?;
-    let mut asked_at = Instant::now();
-    let changed = poll(CHANGE_TIMEOUT, || {
-        let reports = reports_of(&replicas, access);
-        if let Some(view) = view_of_majority(&reports, replicas.len(), mode) {
-            return Some(Ok(view));
-        }
-        // The leader that was asked may have given way to another one just then.
-        if asked_at.elapsed() > ASK_AGAIN
-            && let Some((leader, report)) = leader_of(reports)
-            && report.fast_quorum != mode
-        {
-            asked_at = Instant::now();
-            return ask(leader).err().map(Err);
-        }
-        None
-    });
-    let Some(view) = changed.transpose()? else {
+    let changed = cluster.change(leader, CHANGE_TIMEOUT, ask, |reports| {
+        view_of_majority(reports, group, |report| report.fast_quorum == mode)
+    })?;
+    let Some(view) = changed else {
         return Err(format!(
             "no view that goes by {mode} has begun with a majority after {} s: too few replicas may be there (syros \
              status tells), and the change may still come when they are back",
@@ -127,24 +86,11 @@ pub(crate) fn run(options: &Options) -> Result<ExitCode, String> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// The newest view that goes by this mode, if a majority takes part in it: only that outlives its leader.
-fn view_of_majority(reports: &[(&String, StatusReport)], replicas: usize, mode: FastQuorum) -> Option<u64> {
-    let views = || reports.iter().filter_map(|(_, report)| view_of(report, mode));
-    let newest = views().max()?;
-    (views().filter(|view| *view == newest).count() > replicas / 2).then_some(newest)
-}
-
-/// The view that a replica takes part in, if that goes by this mode.
-fn view_of(report: &StatusReport, mode: FastQuorum) -> Option<u64> {
-    let takes_part = matches!(report.role, RoleName::Leader | RoleName::Follower);
-    (takes_part && report.fast_quorum == mode).then_some(report.view)
-}
-
 /// A replica whose build knows of no such change would be left behind by it.
-fn refuse_old_builds(replicas: &[String], access: Access<'_>) -> Result<(), String> {
-    for (id, replica) in replicas.iter().enumerate() {
+fn refuse_old_builds(cluster: &Cluster) -> Result<(), String> {
+    for (id, replica) in cluster.replicas.iter().enumerate() {
         let knows = |endpoint: Endpoint| {
-            syros_client::knows_changes_of_mode(endpoint.current(), access, ANSWER_TIMEOUT)
+            syros_client::knows_changes_of_mode(endpoint.current(), cluster.access(), ANSWER_TIMEOUT)
         };
         match Endpoint::resolve(replica).map_err(StatusError::Io).and_then(knows) {
             Ok(()) => {}

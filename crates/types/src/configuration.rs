@@ -327,7 +327,7 @@ impl Configuration {
     /// The leader of `view`: the member in position `view mod n` (VR 4).
     #[must_use]
     pub const fn leader(&self, view: View) -> ReplicaId {
-        ReplicaId((view.number() % self.size() as u64) as u8)
+        self.group().leader(view)
     }
 
     /// The position of every member, in order.

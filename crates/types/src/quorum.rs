@@ -1,6 +1,6 @@
 //! Quorum arithmetic of a group of `n = 2f + 1` replicas.
 
-use crate::{Class, Footprint, ReplicaId};
+use crate::{Class, Footprint, ReplicaId, View};
 use core::fmt;
 
 /// Which updates complete in one round trip, and by which acknowledgements. A view has one: the modes recover the
@@ -213,6 +213,12 @@ impl Group {
     #[must_use]
     pub const fn smaller(self) -> Option<Self> {
         if self.size == 1 { None } else { Some(Self { size: self.size - 2 }) }
+    }
+
+    /// The leader of `view` in a group of this size: the member in position `v mod n` (VR 4).
+    #[must_use]
+    pub const fn leader(self, view: View) -> ReplicaId {
+        ReplicaId((view.number() % self.size as u64) as u8)
     }
 
     /// Every member, in order.

@@ -80,6 +80,15 @@ impl Declaration {
         let Reconfiguration { epoch, roster, before } = known;
         Self { replica, node, stage: Stage::Acting(roster), epoch, before }
     }
+
+    /// The configuration that it acts in; `None` if it does not act.
+    #[must_use]
+    pub const fn configuration(&self) -> Option<Reconfiguration> {
+        match self.stage {
+            Stage::Acting(roster) => Some(Reconfiguration { epoch: self.epoch, roster, before: self.before }),
+            _ => None,
+        }
+    }
 }
 
 /// Why two members do not belong together.

@@ -78,8 +78,7 @@ impl Replica {
         let configuration = &self.config.configuration;
         let of_size = |size| {
             Group::new(size).is_ok_and(|group| {
-                let leader = ReplicaId((view.number() % size as u64) as u8);
-                configuration.mode.may_become(rule.mode) && rule.is_possible(group, leader)
+                configuration.mode.may_become(rule.mode) && rule.is_possible(group, group.leader(view))
             })
         };
         view.epoch() < configuration.id.epoch && (1..=Group::SIZE_MAX).any(of_size)

@@ -141,16 +141,22 @@ impl core::error::Error for ReconfigurationObjection {}
 impl Replica {
     // ---- The leader has the members changed.
 
+    /// The objection of a replica that does not lead.
+    fn not_leader(&self) -> ReconfigurationObjection {
+        ReconfigurationObjection::NotLeader { leader: self.is_normal().then(|| self.leader()) }
+    }
+
     /// Why these nodes cannot become the group's members now, as far as this replica knows; `None` if they can.
     #[must_use]
     pub fn objection_to(&self, roster: &Roster) -> Option<ReconfigurationObjection> {
-        let Role::Leader(leader) = &self.role else {
-            let leader = self.is_normal().then(|| self.leader());
-            return Some(ReconfigurationObjection::NotLeader { leader });
-        };
+        let Role::Leader(leader) = &self.role else { return Some(self.not_leader()) };
         let configuration = &self.config.configuration;
         let resized = roster.group() != configuration.group();
-        let replaced = if resized { self.resized_wrongly(roster) } else { self.replaced_wrongly(roster) };
+        let replaced = if resized {
+            self.check_resized(roster).map(|()| None)
+        } else {
+            self.replaced_position(roster).map(Some)
+        };
         let replaced = match replaced {
             Ok(replaced) => replaced,
             Err(objection) => return Some(objection),
@@ -213,8 +219,7 @@ impl Replica {
     #[must_use]
     pub fn objection_to_place(&self, member: ReplicaId, node: NodeId) -> Option<ReconfigurationObjection> {
         if !self.is_leader() {
-            let leader = self.is_normal().then(|| self.leader());
-            return Some(ReconfigurationObjection::NotLeader { leader });
+            return Some(self.not_leader());
         }
         match self.roster_with(member, node) {
             Ok(roster) => self.objection_to(&roster),
@@ -252,8 +257,8 @@ impl Replica {
         }
     }
 
-    /// The position that has another node in a roster of the same size.
-    fn replaced_wrongly(&self, roster: &Roster) -> Result<Option<ReplicaId>, ReconfigurationObjection> {
+    /// The one position that has another node, a new one, in a roster of the same size.
+    fn replaced_position(&self, roster: &Roster) -> Result<ReplicaId, ReconfigurationObjection> {
         let ours = &self.config.configuration.roster;
         let others = |member: &ReplicaId| ours.node(*member) != roster.node(*member);
         let mut replaced = ours.group().members().filter(others);
@@ -262,17 +267,17 @@ impl Replica {
         };
         let is_new = roster.node(member).is_some_and(|node| ours.position(node).is_none());
         if roster.is_complete() && ours.is_complete() && is_new {
-            Ok(Some(member))
+            Ok(member)
         } else {
             Err(ReconfigurationObjection::NotOneNode)
         }
     }
 
-    /// That no position has another node in a roster of another size, if that can follow.
-    fn resized_wrongly(&self, roster: &Roster) -> Result<Option<ReplicaId>, ReconfigurationObjection> {
+    /// Checks that a roster of another size has the same nodes otherwise, and can follow.
+    fn check_resized(&self, roster: &Roster) -> Result<(), ReconfigurationObjection> {
         let ours = &self.config.configuration.roster;
         if is_resized(ours, roster) && (ours.is_complete() || !roster.is_complete()) {
-            return Ok(None);
+            return Ok(());
         }
         Err(ReconfigurationObjection::NotTwoNodes { now: ours.group(), wanted: roster.group() })
     }

@@ -3,7 +3,7 @@
 use std::io;
 
 use syros_node::front_end::MessagePeer;
-use syros_protocol::formation::{self, Declaration, Mismatch, Stage};
+use syros_protocol::formation::{self, Declaration, Mismatch};
 use syros_protocol::message::{Message, Peer};
 use syros_protocol::{client, replica};
 use syros_tls::Role;
@@ -437,8 +437,7 @@ impl EventLoop {
     /// A member that is connected acts in a later configuration than this replica knows: the replica learns of it before
     /// anything else. It may be that only this member can tell it.
     fn learn_configuration(&mut self, theirs: &Declaration) {
-        let (Stage::Acting(roster), Some(local)) = (theirs.stage, &mut self.local) else { return };
-        let known = Reconfiguration { epoch: theirs.epoch, roster, before: theirs.before };
+        let (Some(known), Some(local)) = (theirs.configuration(), &mut self.local) else { return };
         let ours = local.newest_configuration();
         // Of another size it cannot be told without the one before, which this replica asks for.
         let is_whole = known.before.is_some() || known.roster.group() == ours.roster.group();

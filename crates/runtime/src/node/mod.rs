@@ -9,7 +9,7 @@ use std::sync::Arc;
 use syros_machine::{MachineKind, StateMachine};
 use syros_metrics::Server;
 use syros_protocol::agreement::{EngineName, SharedSettings};
-use syros_protocol::formation::{Decision, Formation, Stage};
+use syros_protocol::formation::{Decision, Formation};
 use syros_protocol::replica::Config;
 use syros_types::{Configuration, ConfigurationEpoch, Group, Incarnation, Reconfiguration};
 use syros_wire::Member;
@@ -121,14 +121,16 @@ fn take_mode(replica: &mut Config, configured: Identity, directory: &DataDirecto
 }
 
 /// A group has the size that its nodes have agreed upon last, whatever the configuration lists.
-fn take_size(listed: Group, identity: &Identity) -> Group {
-    tracing::info!(
-        node = identity.replica.0,
-        replicas = identity.group.size(),
-        listed = listed.size(),
-        "the cluster has another size than the list of nodes in this node's configuration; the list only says where nodes are"
-    );
-    identity.group
+fn tell_of_another_size(listed: Group, identity: &Identity) {
+    if listed != identity.group {
+        tracing::info!(
+            node = identity.replica.0,
+            replicas = identity.group.size(),
+            listed = listed.size(),
+            "the cluster has another size than the list of nodes in this node's configuration; the list only says where nodes \
+             are"
+        );
+    }
 }
 
 /// Opens the port for metrics, if there is to be one.
@@ -221,10 +223,11 @@ impl Node {
         formed: Option<Reconfiguration>,
     ) -> Result<Process, StartError> {
         let identity = identity_of(&config, machine)?;
-        let group = identity.group;
+        let listed = identity.group;
         let mut directory = DataDirectory::open(&config.directory, identity, config.first_start)?;
         let identity = take_mode(&mut config.replica, identity, &directory);
-        let group = if group == identity.group { group } else { take_size(group, &identity) };
+        tell_of_another_size(listed, &identity);
+        let group = identity.group;
         let mut base = ProcessBase::new()?;
         let formation =
             if directory.is_new() { Self::form_alone(&mut directory, identity, formed)? } else { None };
@@ -414,12 +417,7 @@ impl GatewayNode {
             discover(&config.replicas, config.cluster, config.connect_timeout, links.as_ref())
                 .map_err(StartError::Discover)?;
         let first = Configuration::first(group, settings.fast_quorum);
-        let configuration = match declaration.stage {
-            Stage::Acting(roster) => {
-                first.after(Reconfiguration { epoch: declaration.epoch, roster, before: declaration.before })
-            }
-            _ => first,
-        };
+        let configuration = declaration.configuration().map_or(first, |known| first.after(known));
         let addresses = [&redis.plain, &redis.tls].into_iter().flatten().map(|listener| listener.address);
         let addresses: Vec<String> = addresses.map(|address| address.to_string()).collect();
         tracing::info!(

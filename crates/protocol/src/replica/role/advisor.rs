@@ -52,6 +52,10 @@ const DOUBLINGS_MAX: u32 = 4;
 /// When the load has gone or changed, it tries again after so long.
 const LULL: Duration = Duration::from_millis(500);
 
+/// What comes after a lull may be another load than the last trial was made under, and has a trial at once; but only one in so
+/// long, and twice as long each time it finds the same, so that loads that come and go do not spend their time on trials.
+const EARLY_TRIALS_APART: Duration = Duration::from_secs(30);
+
 /// Which way reads go is of no matter if the leader takes part in fewer, in percent of the updates.
 const READS_MIN: u64 = 10;
 
@@ -82,6 +86,10 @@ struct Choice {
     concluded_at: Instant,
     /// It is not tried before.
     next_trial: Instant,
+    /// When that would be if the load stayed as it is.
+    planned: Instant,
+    /// That a load begins is no reason for a trial before.
+    next_early_trial: Instant,
     doublings: u32,
     lengthenings: u32,
 }
@@ -92,7 +100,15 @@ impl Choice {
         match told {
             // One round trip may do again.
             (Advised::Updates, Advice::Leader) => now.after(LULL),
+            _ if now >= self.next_early_trial => now.after(LULL),
             _ => now.after(LULL).max(self.concluded_at.after(PATIENCE)),
+        }
+    }
+
+    /// A load has gone; what comes next is tried soon, unless that has just been done.
+    fn expect_another_load(&mut self, now: Instant) {
+        if now >= self.next_early_trial {
+            self.next_trial = self.next_trial.min(now.after(LULL));
         }
     }
 }
@@ -279,7 +295,7 @@ impl Advisor {
             if !matters {
                 choice.advice = Advice::Free;
             } else if may_gain && now >= choice.next_trial {
-                return self.begin_trial(of);
+                return self.begin_trial(of, now);
             }
         }
     }
@@ -317,6 +333,8 @@ impl Advisor {
             } else if trial.is_some() {
                 // It cannot be judged, at least by what comes in so short a time.
                 self.put_off(of, now, false);
+            } else {
+                choice.expect_another_load(now);
             }
         }
     }
@@ -328,12 +346,16 @@ impl Advisor {
         choice.doublings = if news { 0 } else { (choice.doublings + 1).min(DOUBLINGS_MAX) };
         choice.concluded_at = now;
         choice.next_trial = now.after(PATIENCE * (1 << choice.doublings));
+        choice.planned = choice.next_trial;
     }
 
-    fn begin_trial(&mut self, of: Advised) {
-        let advice = &mut self.choices[of as usize].advice;
-        let before = *advice;
-        *advice = other(before);
+    fn begin_trial(&mut self, of: Advised, now: Instant) {
+        let choice = &mut self.choices[of as usize];
+        if now < choice.planned {
+            choice.next_early_trial = now.after(EARLY_TRIALS_APART * (1 << choice.doublings));
+        }
+        let before = choice.advice;
+        choice.advice = other(before);
         self.trial = Some(Trial { of, before, windows_left: 2 * ROUNDS, counted: [Counted::default(); 2] });
     }
 
@@ -590,6 +612,29 @@ mod tests {
         load.pass(400_000, [(20, 500), (20, 300)]);
         let share = load.pass(30_000, [(20, 1_000), (50, 1_000)]);
         assert!(share > 0.8, "{share}");
+    }
+
+    /// One client, for which nothing is gained, and then many.
+    #[test]
+    fn a_load_that_follows_another_one_has_a_trial_of_its_own() {
+        let few = [(20, 500), (10, 300)];
+        let many = [(20, 1_000), (50, 1_000)];
+        for lull in [0, 100, 1_000, 5_000] {
+            let mut load = Load::new();
+            load.pass(3_000, few);
+            assert_eq!(load.updates(), Advice::Free);
+            load.pass(lull, [(0, 10), (0, 10)]);
+            let share = load.pass(4_000, many);
+            assert!(share > 0.6, "{share} after {lull} ms: {:?}", load.changes);
+        }
+        // But not every load that comes and goes.
+        let mut load = Load::new();
+        for _ in 0..150 {
+            load.pass(1_500, few);
+            load.pass(500, [(0, 10), (0, 10)]);
+        }
+        assert!(load.changes.len() < 150, "{:?}", load.changes);
+        assert!(load.changes.len() > 20, "{:?}", load.changes);
     }
 
     /// Heartbeats come so seldom that hardly anything is measured.

@@ -3,7 +3,7 @@
 use crate::machine::Operation::{Append, AppendAndGet, Get, Set};
 use crate::script_step::{End, ScriptStep};
 use crate::search::{Report, search};
-use crate::setup::{Bounded, Budget, DiskSteps, Setup, Time};
+use crate::setup::{Bounded, Budget, Change, DiskSteps, Setup, Time};
 use syros_protocol::replica::{Durability, PlantedBug};
 use syros_types::{FastQuorum, ReadPolicy};
 
@@ -66,6 +66,7 @@ pub(crate) fn base(name: &'static str, about: &'static str) -> Setup {
         name,
         about,
         members: 3,
+        change: Change::Replacement,
         mode: FastQuorum::Majority,
         durability: Durability::Replicated,
         programs: &[],
@@ -103,6 +104,9 @@ pub(crate) fn models() -> Vec<Model> {
         rejoin(),
         replaced(),
         replacement(),
+        grown(),
+        growth(),
+        shrunk(),
         restart(),
         slow_disk(),
         disk_steps(),
@@ -364,7 +368,7 @@ fn replaced() -> Model {
             ScriptStep::Invoke(0),
             ScriptStep::Deliver("Request", End::Client(0), End::Member(0)),
             ScriptStep::Deliver("Request", End::Client(0), End::Member(1)),
-            ScriptStep::Replace(0),
+            ScriptStep::Reconfigure(0),
             ScriptStep::Deliver("Prepare", End::Member(0), End::Member(1)),
             ScriptStep::Deliver("PrepareOk", End::Member(1), End::Member(0)),
             ScriptStep::Deliver("Configuration", End::Member(0), End::Member(1)),
@@ -383,7 +387,7 @@ fn replacement() -> Model {
         walls: &[&[10]],
         budget: NOTHING
             .with(Bounded::Suspicion, 2)
-            .with(Bounded::Replacement, 1)
+            .with(Bounded::Reconfiguration, 1)
             .with(Bounded::Newcomer, 1)
             .with(Bounded::Retry, 1),
         script: &[],
@@ -392,6 +396,62 @@ fn replacement() -> Model {
         ..replaced().setup
     };
     Model { setup, wrong: &[] }
+}
+
+/// A group of one has done an update and grows by two nodes, which hold nothing.
+fn grown() -> Model {
+    let setup = Setup {
+        change: Change::Growth,
+        budget: NOTHING.with(Bounded::Suspicion, 2).with(Bounded::Newcomer, 2).with(Bounded::Retry, 3),
+        view_max: 5,
+        script: &[
+            ScriptStep::Invoke(0),
+            ScriptStep::Deliver("Request", End::Client(0), End::Member(0)),
+            ScriptStep::Reconfigure(0),
+        ],
+        name: "grown",
+        about: "two new nodes come into a group of one, whose leader has moved to their configuration",
+        ..replaced().setup
+    };
+    Model { setup, wrong: &[PlantedBug::SizeOfBefore] }
+}
+
+/// The same from the beginning.
+fn growth() -> Model {
+    let setup = Setup {
+        programs: &[&[Set(0, 1), Get(0)]],
+        walls: &[&[10]],
+        budget: NOTHING
+            .with(Bounded::Suspicion, 2)
+            .with(Bounded::Reconfiguration, 1)
+            .with(Bounded::Newcomer, 2)
+            .with(Bounded::Retry, 2),
+        script: &[],
+        name: "growth",
+        about: "a group of one grows before, during or after an update and a view change",
+        ..grown().setup
+    };
+    Model { setup, wrong: &[] }
+}
+
+/// One update is complete with the leader and one of the two followers that the group shrinks by.
+fn shrunk() -> Model {
+    let setup = Setup {
+        change: Change::Shrinking,
+        budget: NOTHING.with(Bounded::Suspicion, 2).with(Bounded::Retry, 3),
+        script: &[
+            ScriptStep::Invoke(0),
+            ScriptStep::Deliver("Request", End::Client(0), End::Member(0)),
+            ScriptStep::Deliver("Request", End::Client(0), End::Member(1)),
+            ScriptStep::Reconfigure(0),
+            ScriptStep::Deliver("Prepare", End::Member(0), End::Member(1)),
+            ScriptStep::Deliver("PrepareOk", End::Member(1), End::Member(0)),
+        ],
+        name: "shrunk",
+        about: "a group of three becomes one of one, whose leader has moved to that configuration",
+        ..replaced().setup
+    };
+    Model { setup, wrong: &[PlantedBug::RecoverNothing, PlantedBug::OldQuorumSkipped] }
 }
 
 fn restart() -> Model {

@@ -3,13 +3,13 @@
 use crate::history::Progress;
 use crate::machine::{self, Operation};
 use crate::node::Envelope;
-use crate::setup::{Setup, Time};
+use crate::setup::{Change, Setup, Time};
 use std::hash::{DefaultHasher, Hasher};
 use std::time::Duration;
 use syros_protocol::client::{Action, Client, Config, Event, Outcome};
 use syros_protocol::fingerprint::Moments;
 use syros_protocol::message::{Message, Peer};
-use syros_types::{Instant, Now, ReplicaId, WallTime, WritePolicy};
+use syros_types::{Instant, Now, ReplicaId, ReplicaSet, WallTime, WritePolicy};
 
 /// What can happen to a client.
 #[derive(Clone, Debug)]
@@ -31,6 +31,8 @@ const PATIENCE: u64 = 2;
 pub(crate) struct ModelClient {
     number: usize,
     client: Client,
+    /// Members that it has connected to.
+    connected: ReplicaSet,
     clock: Instant,
     wall: WallTime,
 }
@@ -54,10 +56,13 @@ impl ModelClient {
         let mut client = Client::new(config, Now { instant: clock, wall });
         for member in setup.configuration().members() {
             client.handle(Now { instant: clock, wall }, Event::Connected(member));
-            // No group here changes its size, so that nobody has to ask who is in it.
-            client.handle(Now { instant: clock, wall }, Event::TellsNoConfiguration(member));
+            if setup.change == Change::Replacement {
+                // The group keeps its size, so that nobody has to ask who is in it.
+                client.handle(Now { instant: clock, wall }, Event::TellsNoConfiguration(member));
+            }
         }
-        Self { number, client, clock, wall }
+        let connected = setup.configuration().members().collect();
+        Self { number, client, connected, clock, wall }
     }
 
     pub(crate) fn turn(&self, input: &Input<'_>) -> (Self, Outcomes) {
@@ -94,8 +99,17 @@ impl ModelClient {
         let (mut sent, mut ended) = (Vec::new(), Vec::new());
         while let Some(action) = self.client.poll() {
             match action {
-                // Sessions are open here, and clients are connected to all members that there may be.
-                Action::Send { message: Message::Attach { .. }, .. } | Action::Reconfigured(_) => {}
+                // Sessions are open here.
+                Action::Send { message: Message::Attach { .. }, .. } => {}
+                Action::Reconfigured(known) => {
+                    // It is connected to all that are still there, and at once to those that are new.
+                    let connected = self.connected;
+                    for member in known.roster.group().members().filter(|member| !connected.contains(*member))
+                    {
+                        self.connected = self.connected.with(member);
+                        self.client.handle(self.now(), Event::Connected(member));
+                    }
+                }
                 Action::Send { to, message } => {
                     let from = Peer::Client(self.number as u64);
                     let envelope = |to| Envelope { from, to: Peer::Replica(to), message: message.clone() };
@@ -121,6 +135,7 @@ impl ModelClient {
         let moments = if setup.time == Time::Timers { Moments::Remaining } else { Moments::Absolute };
         let mut hasher = DefaultHasher::new();
         hasher.write_usize(self.number);
+        hasher.write_u16(self.connected.0);
         self.client.fingerprint(moments, &mut hasher);
         hasher.finish()
     }

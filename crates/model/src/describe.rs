@@ -167,10 +167,8 @@ pub(crate) fn action(world: &World, state: &State, action: Action) -> String {
             _ => format!("replica {member} has written everything to disk"),
         },
         Action::Tell(member) => format!("replica {member} hears what is on its disk"),
-        Action::Replace(member) => {
-            format!("replica {member} has a new node take the place of the last member")
-        }
-        Action::Newcome => "the new node starts".to_owned(),
+        Action::Reconfigure(member) => format!("replica {member} has the members changed"),
+        Action::Newcome(member) => format!("the new node that is replica {member} starts"),
         Action::Restart(member) => format!("replica {member} restarts"),
         Action::Damage(member) => format!("replica {member} restarts, and its log is damaged"),
         Action::Impatience(client) => format!("client {client} has waited long enough"),

@@ -58,7 +58,7 @@ pub(crate) enum Input<'a> {
     /// The process ends and starts again, and its log cannot be read.
     Damage,
     /// It leads, and has these nodes become the members.
-    Replace(Roster),
+    Reconfigure(Roster),
     /// The node has been replaced, and the one that has its place in this configuration starts with an empty disk.
     Begin(Reconfiguration),
 }
@@ -72,6 +72,10 @@ pub(crate) struct Node {
     id: ReplicaId,
     driver: Driver,
     clock: Instant,
+    /// It has not been started yet, and there is nobody else in its place.
+    is_absent: bool,
+    /// It is a node that has come into the group.
+    is_new: bool,
     /// What its directory says: which node it is, and the configuration that it acts in.
     node: Option<NodeId>,
     configuration: Configuration,
@@ -107,6 +111,10 @@ pub(crate) struct NodeView {
     pub(crate) failure: Option<String>,
     /// The newest configuration that it knows, if it is not the first.
     pub(crate) newest: Option<Reconfiguration>,
+    /// It has not been started yet, and there is nobody else in its place.
+    pub(crate) is_absent: bool,
+    /// It is a node that has come into the group.
+    pub(crate) is_new: bool,
 }
 
 fn config(setup: &Setup, id: ReplicaId, configuration: Configuration, node: Option<NodeId>) -> Config {
@@ -152,15 +160,19 @@ fn driver(setup: &Setup, config: Config, boot: Boot, clock: Instant) -> Driver {
 }
 
 impl Node {
-    /// A member of a new cluster, and what it does first.
+    /// A member of a new cluster, and what it does first; or one that is to come.
     pub(crate) fn new(setup: &Setup, id: u8) -> (Self, Vec<Envelope>) {
         let id = ReplicaId(id);
         // Not 0, which messages use for "no clock".
         let clock = Instant(1);
-        let configuration = setup.configuration();
+        let is_absent = setup.is_absent_at_first(id);
+        let first = setup.configuration();
+        let configuration = if is_absent { first.after(setup.next()) } else { first };
         let node = configuration.roster.node(id);
         let mut node = Self {
             id,
+            is_absent,
+            is_new: false,
             driver: driver(setup, config(setup, id, configuration, node), Boot::Fresh, clock),
             clock,
             node,
@@ -173,6 +185,10 @@ impl Node {
         };
         let mut sent = Vec::new();
         node.drain(setup, None, &mut sent);
+        if is_absent {
+            // It does nothing before it starts.
+            sent.clear();
+        }
         (node, sent)
     }
 
@@ -226,12 +242,13 @@ impl Node {
                 let now = self.now();
                 self.driver.want_active_members(now, *active);
             }
-            Input::Replace(roster) => {
+            Input::Reconfigure(roster) => {
                 let now = self.now();
                 self.driver.replace_members(now, *roster);
             }
             Input::Begin(configuration) => {
-                self.configuration = self.configuration.after(*configuration);
+                (self.is_absent, self.is_new) = (false, true);
+                self.configuration = setup.configuration().after(*configuration);
                 self.node = configuration.roster.node(self.id);
                 (self.records, self.written, self.appended) = (Vec::new(), 0, Ticket(0));
                 self.view_file = View(0);
@@ -378,7 +395,7 @@ impl Node {
         let mut hasher = DefaultHasher::new();
         self.id.hash(&mut hasher);
         self.driver.fingerprint(moments, &mut hasher);
-        (&self.failure, self.node, self.configuration).hash(&mut hasher);
+        (&self.failure, self.is_absent, self.is_new, self.node, self.configuration).hash(&mut hasher);
         if setup.durability == Durability::Fsync {
             (&self.records, self.written).hash(&mut hasher);
         } else {
@@ -413,6 +430,8 @@ impl Node {
             failure: self.failure.clone(),
             newest: Some(self.replica().newest_configuration())
                 .filter(|known| known.epoch > ConfigurationEpoch::FIRST),
+            is_absent: self.is_absent,
+            is_new: self.is_new,
         }
     }
 

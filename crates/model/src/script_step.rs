@@ -25,8 +25,8 @@ pub(crate) enum ScriptStep {
     Move(u8),
     /// A leader wants these members to be active.
     Activate(u8, ReplicaSet),
-    /// A leader has a new node take the place of the last member.
-    Replace(u8),
+    /// A leader has the members changed.
+    Reconfigure(u8),
     /// A client loses its connection to a member for good.
     Disconnect(u8, u8),
     /// What is on its way between members is lost.

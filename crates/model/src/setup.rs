@@ -3,7 +3,10 @@
 use crate::machine::Operation;
 use crate::script_step::ScriptStep;
 use syros_protocol::replica::{Durability, PlantedBug};
-use syros_types::{Configuration, FastQuorum, Group, NodeId, ReadPolicy, ReplicaId, Roster};
+use syros_types::{
+    Configuration, ConfigurationEpoch, FastQuorum, Group, NodeId, ReadPolicy, Reconfiguration, ReplicaId,
+    Roster,
+};
 
 /// Most members of a group here.
 pub(crate) const MEMBERS_MAX: usize = 5;
@@ -13,6 +16,10 @@ pub(crate) const CLIENTS_MAX: usize = 3;
 
 /// The number of the node that takes a place.
 const NEWCOMER: u64 = 99;
+
+fn group(size: usize) -> Group {
+    Group::new(size).expect("models have as many members as groups may have")
+}
 
 fn node_of(number: u64) -> NodeId {
     NodeId::new(number).expect("it is above 0")
@@ -44,9 +51,9 @@ pub(crate) enum Bounded {
     Fetch,
     /// A leader wants other members to be active.
     Activation,
-    /// A leader has a new node take the place of the last member, which is gone then, or will be.
-    Replacement,
-    /// The new node starts, after somebody has adopted its configuration.
+    /// A leader has the members changed: see [`Change`].
+    Reconfiguration,
+    /// A new node starts, after somebody has adopted its configuration.
     Newcomer,
 }
 
@@ -81,6 +88,17 @@ pub(crate) enum DiskSteps {
     Apart,
 }
 
+/// Which change of members there may be in a model.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Change {
+    /// A new node takes the place of the last member, which is gone then, or will be.
+    Replacement,
+    /// The group grows by the last two members: before they are started they are nobody.
+    Growth,
+    /// The group shrinks by the last two members.
+    Shrinking,
+}
+
 /// How time enters a model.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Time {
@@ -98,7 +116,9 @@ pub(crate) enum Time {
 pub(crate) struct Setup {
     pub(crate) name: &'static str,
     pub(crate) about: &'static str,
+    /// Processes: members of the first configuration, or of the next one.
     pub(crate) members: usize,
+    pub(crate) change: Change,
     pub(crate) mode: FastQuorum,
     pub(crate) durability: Durability,
     /// The operations of each client, in the order in which it issues them.
@@ -129,27 +149,57 @@ pub(crate) struct Setup {
 }
 
 impl Setup {
-    /// The group's configuration.
+    /// The group's first configuration.
     ///
     /// # Panics
     /// If the model has a number of members that no group has.
     pub(crate) fn configuration(&self) -> Configuration {
-        let group = Group::new(self.members).expect("models have 3 or 5 members");
+        let all = group(self.members);
+        let group = match self.change {
+            Change::Growth => all.smaller().expect("a group that grows is larger afterwards"),
+            Change::Replacement | Change::Shrinking => all,
+        };
         let mut configuration = Configuration::first(group, self.mode);
-        configuration.roster = group.members().fold(Roster::unknown(group), |roster, member| {
-            roster.with(member, node_of(u64::from(member.0) + 1))
-        });
+        configuration.roster = self.processes().resized(group);
         configuration
     }
 
-    /// The last member, which may be replaced.
-    pub(crate) const fn last_member(&self) -> ReplicaId {
-        ReplicaId(self.members as u8 - 1)
+    /// The node that each process is at first.
+    fn processes(&self) -> Roster {
+        let all = group(self.members);
+        all.members().fold(Roster::unknown(all), |roster, member| {
+            roster.with(member, node_of(u64::from(member.0) + 1))
+        })
     }
 
-    /// The nodes when a new one has taken the place of the last member.
-    pub(crate) fn next_roster(&self) -> Roster {
-        self.configuration().roster.with(self.last_member(), node_of(NEWCOMER))
+    /// The change of members that there may be.
+    pub(crate) fn next(&self) -> Reconfiguration {
+        let first = self.configuration().roster;
+        let all = first.group();
+        let roster = match self.change {
+            Change::Replacement => first.with(ReplicaId(all.size() as u8 - 1), node_of(NEWCOMER)),
+            Change::Growth => self.processes(),
+            Change::Shrinking => first.resized(all.smaller().expect("a group that shrinks is larger before")),
+        };
+        let before = (roster.group() != all).then_some(first);
+        Reconfiguration { epoch: ConfigurationEpoch::FIRST.next(), roster, before }
+    }
+
+    /// The configuration of this epoch.
+    pub(crate) fn configuration_of(&self, epoch: ConfigurationEpoch) -> Configuration {
+        let first = self.configuration();
+        if epoch == ConfigurationEpoch::FIRST { first } else { first.after(self.next()) }
+    }
+
+    /// True if the next configuration has another node there than the first one, or the only one.
+    pub(crate) fn is_new(&self, member: ReplicaId) -> bool {
+        let node = self.next().roster.node(member);
+        node.is_some() && node != self.configuration().roster.node(member)
+    }
+
+    /// True if there is nobody before a new node starts there.
+    pub(crate) fn is_absent_at_first(&self, member: ReplicaId) -> bool {
+        !self.configuration().has(member)
     }
 
     /// Every operation, client by client.

@@ -14,7 +14,7 @@ use std::collections::hash_map::Entry;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use syros_protocol::message::{Asked, Message, Peer, RoleName, ViewChangeReason};
 use syros_protocol::replica::PlantedBug;
-use syros_types::{Configuration, ConfigurationEpoch, Instant, Reconfiguration, ReplicaId, ReplicaSet, View};
+use syros_types::{Configuration, Instant, ReplicaId, ReplicaSet, View};
 
 /// A cluster with its clients, its network and what the clients saw.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -55,10 +55,10 @@ pub(crate) enum Action {
     Tell(u8),
     /// A member executes what it has been asked to.
     Execute(u8),
-    /// A leader has a new node take the place of the last member.
-    Replace(u8),
-    /// The new node starts in that place.
-    Newcome,
+    /// A leader has the members changed.
+    Reconfigure(u8),
+    /// A new node starts in this place.
+    Newcome(u8),
     /// A member's process ends and starts again.
     Restart(u8),
     /// A member's process ends and starts again, and its log cannot be read.
@@ -189,8 +189,8 @@ impl Tables {
             Action::Tell(_) => (6, 0),
             Action::Damage(_) => (7, 0),
             Action::Activate(_, active) => (8, active.0.into()),
-            Action::Replace(_) => (9, 0),
-            Action::Newcome => (10, 0),
+            Action::Reconfigure(_) => (9, 0),
+            Action::Newcome(_) => (10, 0),
             other => unreachable!("{other:?} is no turn of a member"),
         };
         let moment = now.map_or(0, |now| now.0);
@@ -211,12 +211,8 @@ impl Tables {
             Action::Tell(_) => node::Input::Tell,
             Action::Damage(_) => node::Input::Damage,
             Action::Activate(_, active) => node::Input::Activate(active),
-            Action::Replace(_) => node::Input::Replace(setup.next_roster()),
-            Action::Newcome => node::Input::Begin(Reconfiguration {
-                epoch: ConfigurationEpoch::FIRST.next(),
-                roster: setup.next_roster(),
-                before: None,
-            }),
+            Action::Reconfigure(_) => node::Input::Reconfigure(setup.next().roster),
+            Action::Newcome(_) => node::Input::Begin(setup.next()),
             _ => node::Input::Restart,
         };
         let (after, sent) = self.nodes[node as usize].node.turn(setup, &input, now);
@@ -477,14 +473,24 @@ impl World {
             let others = sets.filter(|active| *active != view.active);
             actions.extend(others.map(|active| Action::Activate(member, active)));
         }
-        let last = self.setup.last_member().0;
-        if view.role == RoleName::Leader && member != last && state.budget.left(Bounded::Replacement) > 0 {
-            actions.push(Action::Replace(member));
+        let stays = |member: u8| {
+            let id = ReplicaId(member);
+            !self.setup.is_new(id) && self.setup.next().roster.group().has(id)
+        };
+        if view.role == RoleName::Leader && stays(member) && state.budget.left(Bounded::Reconfiguration) > 0 {
+            actions.push(Action::Reconfigure(member));
         }
         // It hears that it is in from somebody who knows.
-        let is_known = |other: u8| other != last && self.node_view(state, other).newest.is_some();
-        if member == last && state.budget.left(Bounded::Newcomer) > 0 && (0..last).any(is_known) {
-            actions.push(Action::Newcome);
+        let is_known = |other: u8| stays(other) && self.node_view(state, other).newest.is_some();
+        if self.setup.is_new(ReplicaId(member))
+            && !view.is_new
+            && state.budget.left(Bounded::Newcomer) > 0
+            && (0..self.setup.members as u8).any(is_known)
+        {
+            actions.push(Action::Newcome(member));
+        }
+        if view.is_absent {
+            return;
         }
         if state.budget.left(Bounded::Restart) > 0 {
             actions.push(Action::Restart(member));
@@ -536,13 +542,13 @@ impl World {
                 state.budget.spend(Bounded::Activation);
                 self.member_turn(&mut state, member, action)?;
             }
-            Action::Replace(member) => {
-                state.budget.spend(Bounded::Replacement);
+            Action::Reconfigure(member) => {
+                state.budget.spend(Bounded::Reconfiguration);
                 self.member_turn(&mut state, member, action)?;
             }
-            Action::Newcome => {
+            Action::Newcome(member) => {
                 state.budget.spend(Bounded::Newcomer);
-                self.member_turn(&mut state, self.setup.last_member().0, action)?;
+                self.member_turn(&mut state, member, action)?;
             }
             Action::Restart(member) => {
                 state.budget.spend(Bounded::Restart);
@@ -659,6 +665,9 @@ impl World {
     /// `None`: it would lead into a view that is out of bounds.
     fn member_turn(&self, state: &mut State, member: u8, action: Action) -> Option<()> {
         let place = usize::from(member);
+        if self.node_view(state, member).is_absent && !matches!(action, Action::Newcome(_)) {
+            return None;
+        }
         let turn = self.tables().turn(&self.setup, state.nodes[place], action, self.now(state));
         state.nodes[place] = turn.node;
         if self.setup.time == Time::Leases {
@@ -692,6 +701,8 @@ impl World {
                     let input = client::Input::Message(&envelope);
                     self.client_turn(state, client as usize, u64::from(*number), &input);
                 }
+                // Nobody is connected to a process that does not run.
+                Peer::Replica(ReplicaId(to)) if self.node_view(state, to).is_absent => {}
                 _ if self.is_lost(&envelope) => {}
                 _ => {
                     if let Err(place) = state.network.binary_search(number) {
@@ -734,7 +745,10 @@ impl World {
                 _,
             ) => !self.setup.transfers,
             (Message::StartViewChange { view, reason }, Peer::Replica(ReplicaId(to))) => {
-                let leads = |view| self.setup.configuration().leader(View(view)) == ReplicaId(to);
+                let leads = |view| {
+                    let view = View(view);
+                    self.setup.configuration_of(view.epoch()).leader(view) == ReplicaId(to)
+                };
                 match reason {
                     // With timers, those whose patience ends hear of each other at once. The leader of
                     // the view before would only take a note of it.

@@ -35,7 +35,7 @@ impl World {
             ScriptStep::Timeout(member) => Action::Timeout(member),
             ScriptStep::Move(member) => Action::Move(member),
             ScriptStep::Activate(member, active) => Action::Activate(member, active),
-            ScriptStep::Replace(member) => Action::Replace(member),
+            ScriptStep::Reconfigure(member) => Action::Reconfigure(member),
             ScriptStep::Pass => Action::Pass,
             ScriptStep::Quiesce => return self.quiesce(state),
             ScriptStep::Disconnect(client, member) => {

@@ -6,7 +6,7 @@
 //
 // Checks that what the page shows agrees with INFO, that counts grow, that an alert is shown when a node is killed, that it
 // shows groups of one and of nine, groups without a leader and names that are markup, that text has contrast, and that nothing
-// comes from elsewhere. Ends with 1 if one of these fails, with 77 if there is no chromium.
+// comes from elsewhere; and `syros top` of the same cluster. Ends with 1 if one of these fails, with 77 if there is no chromium.
 //
 // Needs node 20 with npm, and Debian's chromium (or CHROMIUM=/path). Half a minute.
 
@@ -353,6 +353,33 @@ async function afterKill(cluster, page) {
   check(await page.locator(".alert details[open]").count() === 1, "and stays open while figures change", "it closed");
 }
 
+/** What `syros top` says of the same cluster: once, and in a terminal until `q`. */
+async function top(cluster) {
+  const { leader } = await info(cluster.port);
+  const address = `127.0.0.1:${cluster.port + 1}`;
+  const once = spawn(binary, ["top", "--once", "--addr", address], { stdio: ["ignore", "pipe", "pipe"] });
+  let said = "";
+  once.stdout.on("data", (data) => (said += data));
+  once.stderr.on("data", (data) => (said += data));
+  const status = await new Promise((resolve) => once.on("close", resolve));
+  const rows = said.split("\n").filter((line) => /^ *\d/.test(line));
+  check(status === 0 && said.includes(`leader ${leader} `) && rows.length === 3, "syros top --once shows the leader and three nodes", said);
+  const rates = rows.map((row) => Number(row.trim().split(/ {2,}/)[7]));
+  check(rates.some((rate) => rate > 0), "and rates", said);
+  // `script` gives it a terminal.
+  const shown = spawn("script", ["-qec", `${binary} top --addr ${address}`, "/dev/null"], { stdio: ["pipe", "pipe", "ignore"] });
+  let screen = "";
+  shown.stdout.on("data", (data) => {
+    screen += data;
+    if (screen.split("APPLIED").length > 2) {
+      shown.stdin.write("q");
+    }
+  });
+  const ended = await Promise.race([new Promise((resolve) => shown.on("close", resolve)), pause(15_000).then(() => "never")]);
+  shown.kill();
+  check(ended === 0 && screen.includes("\x1b[?1049h") && screen.trimEnd().endsWith("\x1b[?1049l"), "q ends it, and the terminal is as it was", `${ended}: ${JSON.stringify(screen.slice(-80))}`);
+}
+
 function strangers(port) {
   return new Promise((resolve) => {
     const request = http.get({ port, path: "/status.json", headers: { Host: "stranger.example" } }, (answer) => resolve(answer.statusCode));
@@ -371,6 +398,7 @@ try {
   const [light, dark] = [await open(browser, address, "light"), await open(browser, address, "dark")];
   await againstInfo(cluster, light);
   await withSlowCommand(cluster, light);
+  await top(cluster);
   await unusual(browser, address);
   await hostile(browser, address, true);
   await hostile(browser, address, false);

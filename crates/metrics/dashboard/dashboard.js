@@ -353,7 +353,8 @@ function drawPaths(element, paths) {
   const rates = paths.map(([name, what]) => [what, history.rate(MINUTE_MS, (status) => status.answered[name])]);
   const all = rates.reduce((sum, [, rate]) => sum + (rate ?? 0), 0);
   if (all === 0) {
-    element.replaceChildren(make("p", { class: "none" }, "None in the last minute."));
+    const text = history.samples.length > 1 ? "None in the last minute." : "Known after the next answer.";
+    element.replaceChildren(make("p", { class: "none" }, text));
     return;
   }
   const used = rates.map(([what, rate], place) => ({ what, rate, place })).filter(({ rate }) => rate > 0);

@@ -89,7 +89,7 @@ impl Asking {
     /// Asks all replicas at once: one that is down keeps none of the others waiting.
     fn ask(&mut self) -> Answers {
         self.questions += 1;
-        if !self.front_ends.is_empty() && self.questions % SEARCH_AFTER == 0 {
+        if !self.front_ends.is_empty() && self.questions.is_multiple_of(SEARCH_AFTER) {
             // While nobody tells, the replicas are where they were.
             if let Ok(replicas) = replicas_of(&self.front_ends, self.credentials.as_ref()) {
                 self.replicas = replicas;

@@ -344,6 +344,20 @@ async function afterKill(cluster, page) {
     const [row, head] = [await text(page, `#group tbody tr:nth-child(${victim + 1})`), await text(page, "#state")];
     return (row.includes("down") && head.includes("1 of 3 members away")) || [row, head];
   });
+  await eventually("the metrics tell of it, and why the view was left", async () => {
+    const metrics = await (await fetch(`http://127.0.0.1:${cluster.metrics + Number(leader)}/metrics`)).text();
+    const value = (name) => Number(metrics.split("\n").find((line) => line.startsWith(`${name} `))?.split(" ")[1]);
+    const other = 3 - victim - Number(leader);
+    const told = [
+      value(`syros_peer_connected{member="${victim}"}`) === 0,
+      value(`syros_peer_connected{member="${other}"}`) === 1,
+      value(`syros_peer_lag_entries{member="${victim}"}`) > value(`syros_peer_lag_entries{member="${other}"}`),
+      value('syros_view_changes_total{reason="active-members"}') > 0,
+      value("syros_log_sync_duration_seconds_count") > 0,
+      value("syros_log_sync_records_sum") >= value("syros_log_sync_records_count"),
+    ];
+    return told.every(Boolean) || told;
+  });
   await page.locator(".alert summary").first().click();
   await eventually("the runbook opens", async () => {
     const found = await text(page, ".alert details[open] pre");
@@ -368,10 +382,11 @@ async function top(cluster) {
   check(rates.some((rate) => rate > 0), "and rates", said);
   // `script` gives it a terminal.
   const shown = spawn("script", ["-qec", `${binary} top --addr ${address}`, "/dev/null"], { stdio: ["pipe", "pipe", "ignore"] });
-  let screen = "";
+  let [screen, isAsked] = ["", false];
   shown.stdout.on("data", (data) => {
     screen += data;
-    if (screen.split("APPLIED").length > 2) {
+    if (!isAsked && screen.split("APPLIED").length > 2) {
+      isAsked = true;
       shown.stdin.write("q");
     }
   });

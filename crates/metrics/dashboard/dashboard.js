@@ -82,13 +82,20 @@ function serving(status) {
   return down > 0 ? ["warn", `serving, ${down} of ${status.group_size} members away`] : ["good", "serving"];
 }
 
+function showState(kind, word) {
+  const shown = by("state").querySelector(".word");
+  // A text that is set is spoken again, even if it is the same.
+  if (shown.textContent !== word) {
+    by("state").className = `state ${kind}`;
+    shown.textContent = word;
+  }
+}
+
 function drawHeader(status) {
   const name = status.replica === null ? "gateway" : `node ${status.replica}, ${status.role}`;
   by("self").textContent = name;
   document.title = `Syros: ${name}`;
-  const [kind, word] = serving(status);
-  by("state").className = `state ${kind}`;
-  by("state").querySelector(".word").textContent = word;
+  showState(...serving(status));
   const leader = status.leader === null ? "none" : `node ${status.leader}`;
   const certificate = status.certificate_expires && (status.certificate_expires - status.now_ms / 1000);
   const facts = [
@@ -116,8 +123,7 @@ function drawLive() {
       : `no answer for ${span(silent)}${problem ? `: ${problem}` : ""}`
     : `as of ${new Date(heard).toLocaleTimeString("en-GB")}`;
   if (isLate && silent !== undefined) {
-    by("state").className = "state bad";
-    by("state").querySelector(".word").textContent = "this node does not answer";
+    showState("bad", "this node does not answer");
   }
 }
 
@@ -139,6 +145,8 @@ function drawAlerts(found) {
   const key = JSON.stringify(found.map(({ name, text }) => [name, text]));
   if (key !== shownAlerts) {
     shownAlerts = key;
+    // Spoken once, and not whenever a figure changes.
+    by("alerts-spoken").textContent = found.length > 0 ? `Alerts: ${found.map(({ text }) => text).join("; ")}` : "No alerts";
     const open = new Set([...document.querySelectorAll(".alert details[open]")].map((details) => details.dataset.name));
     by("alerts").replaceChildren(
       ...(found.length > 0 ? found.map((alert) => alertElement(alert, open.has(alert.name))) : [calm()]),

@@ -10,7 +10,7 @@ use prometheus_client::registry::{Registry, Unit};
 use std::fmt;
 use syros_resp::{CommandTotals, ServerReport, Statistics};
 
-use crate::Told;
+use crate::{Distribution, Peer, ReplicaActivity, Told};
 
 /// The format of [`exposition`], as HTTP names it.
 pub const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
@@ -34,7 +34,7 @@ const BUCKETS: [u64; 21] = {
 #[must_use]
 pub fn exposition(told: Told) -> String {
     let mut registry = Registry::default();
-    registry.register_collector(Box::new(Source(told)));
+    registry.register_collector(Box::new(Everything(told)));
     let mut text = String::new();
     // Writing to a string does not fail.
     let _ = text::encode(&mut text, &registry);
@@ -42,7 +42,7 @@ pub fn exposition(told: Told) -> String {
 }
 
 #[derive(Debug)]
-struct Source(Told);
+struct Everything(Told);
 
 /// Writes metrics one after the other.
 struct Writer<'a>(DescriptorEncoder<'a>);
@@ -76,6 +76,25 @@ impl Writer<'_> {
         values: &[Labelled<'_>],
     ) -> fmt::Result {
         put_each(self.metric(described, unit, MetricType::Gauge)?, label, values, put_gauge)
+    }
+
+    /// A histogram of values that are given in a smaller unit, which is this part of the unit.
+    fn histogram(
+        &mut self,
+        described: (&str, &str),
+        unit: Option<&Unit>,
+        part: f64,
+        Distribution { sum, buckets }: &Distribution,
+    ) -> fmt::Result {
+        let count = buckets.iter().map(|(_, count)| count).sum();
+        // What is above the last bound but one is above all bounds.
+        let last = buckets.len().saturating_sub(1);
+        let bound = |place: usize, bound: u64| if place < last { number(bound) * part } else { f64::MAX };
+        let places = buckets.iter().enumerate();
+        let buckets: Vec<(f64, u64)> =
+            places.map(|(place, (value, count))| (bound(place, *value), *count)).collect();
+        let mut metric = self.metric(described, unit, MetricType::Histogram)?;
+        metric.encode_histogram::<NoLabelSet>(number(*sum) * part, count, &buckets, None)
     }
 
     fn counters(
@@ -116,9 +135,10 @@ const fn flag(value: bool) -> f64 {
     if value { 1.0 } else { 0.0 }
 }
 
-impl Collector for Source {
+impl Collector for Everything {
     fn encode(&self, encoder: DescriptorEncoder<'_>) -> fmt::Result {
-        let Told { report, statistics } = &self.0;
+        let Told { report, shared, peers, replica } = &self.0;
+        let statistics = &*shared.statistics;
         let mut writer = Writer(encoder);
         process(&mut writer, report)?;
         clients(&mut writer, report, statistics)?;
@@ -126,6 +146,10 @@ impl Collector for Source {
         disk(&mut writer, report)?;
         certificate(&mut writer, report)?;
         group(&mut writer, report)?;
+        peers_of(&mut writer, report, peers, replica.as_ref())?;
+        if let Some(replica) = replica {
+            activity(&mut writer, replica)?;
+        }
         commands(&mut writer, statistics)
     }
 }
@@ -311,6 +335,51 @@ fn group(writer: &mut Writer<'_>, report: &ServerReport) -> fmt::Result {
         .collect();
     let help = "Operations of this process's Redis clients, by the way they were answered";
     writer.counters(("syros_operations", help), None, "way", &ways)
+}
+
+/// The other members, as this process sees them.
+fn peers_of(
+    writer: &mut Writer<'_>,
+    report: &ServerReport,
+    peers: &[Peer],
+    replica: Option<&ReplicaActivity>,
+) -> fmt::Result {
+    let names: Vec<String> = peers.iter().map(|peer| peer.member.to_string()).collect();
+    let named = || names.iter().map(String::as_str).zip(peers);
+    let connected: Vec<Labelled<'_>> = named().map(|(name, peer)| (name, flag(peer.is_connected))).collect();
+    let help = "A connection to this other member is open";
+    writer.gauges(("syros_peer_connected", help), None, "member", &connected)?;
+    let Some(replica) = replica.filter(|_| report.role == "leader") else { return Ok(()) };
+    let lag = |peer: &Peer| Some(number(replica.last_entry.saturating_sub(peer.acknowledged?)));
+    let lags: Vec<Labelled<'_>> = named().filter_map(|(name, peer)| Some((name, lag(peer)?))).collect();
+    let help = "Entries of this leader's log that this member has not said to be durable there";
+    writer.gauges(("syros_peer_lag_entries", help), None, "member", &lags)
+}
+
+/// What the replica has done.
+fn activity(writer: &mut Writer<'_>, replica: &ReplicaActivity) -> fmt::Result {
+    let last = number(replica.last_entry);
+    writer.gauge(("syros_last_entry", "The last entry of this member's log"), None, last)?;
+    let sessions = number(replica.sessions);
+    writer.gauge(("syros_sessions", "Sessions of clients that this member keeps"), None, sessions)?;
+    let help = "Log and durability log in memory";
+    writer.gauge(("syros_log_memory", help), Some(&Unit::Bytes), number(replica.log_bytes))?;
+    let help = "Updates that something pending was in conflict with, so that they took longer";
+    writer.counter(("syros_conflicts", help), None, number(replica.conflicts))?;
+    let labelled = |counts: &[(&'static str, u64)]| -> Vec<Labelled<'static>> {
+        counts.iter().map(|(name, count)| (*name, number(*count))).collect()
+    };
+    let help = "Operations that this member has refused, by why";
+    let refusals = labelled(&replica.refusals);
+    writer.counters(("syros_operations_refused", help), None, "reason", &refusals)?;
+    let help = "Views that this member has left, by why";
+    writer.counters(("syros_view_changes", help), None, "reason", &labelled(&replica.view_changes))?;
+    let help = "Writing a batch of records to the log and syncing it";
+    writer.histogram(("syros_log_sync_duration", help), Some(&Unit::Seconds), 1e-6, &replica.syncs)?;
+    let help = "Records that became durable with one sync";
+    writer.histogram(("syros_log_sync_records", help), None, 1.0, &replica.sync_records)?;
+    let help = "Bytes that became durable with one sync";
+    writer.histogram(("syros_log_sync_size", help), Some(&Unit::Bytes), 1.0, &replica.sync_bytes)
 }
 
 fn commands(writer: &mut Writer<'_>, statistics: &Statistics) -> fmt::Result {

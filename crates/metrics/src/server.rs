@@ -7,7 +7,12 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-use crate::{Answer, CONTENT_TYPE, exposition, not_ready};
+use syros_resp::ServerReport;
+
+use crate::dashboard::{HEADERS, file};
+use crate::host::is_ours;
+use crate::told::{Answer, Source, Told};
+use crate::{CONTENT_TYPE, exposition, not_ready, snapshot};
 
 /// An event loop that answers later than this does not live: its turns take milliseconds.
 pub const ANSWER_TIMEOUT: Duration = Duration::from_secs(1);
@@ -26,9 +31,6 @@ const HEADERS_MAX: usize = 64;
 
 /// After an error of accepting, such as no file left, it is tried again so much later.
 const PAUSE: Duration = Duration::from_millis(100);
-
-/// What answers: the event loop, asked from another thread.
-type Ask = dyn Fn() -> Answer + Send + Sync;
 
 /// Listens until it is dropped.
 #[derive(Debug)]
@@ -61,18 +63,18 @@ fn reachable(mut address: SocketAddr) -> SocketAddr {
 }
 
 impl Server {
-    /// Binds `address`, and answers from now on what `ask` says. It has to return within [`ANSWER_TIMEOUT`].
+    /// Binds `address`, and answers from now on what `source` says.
     ///
     /// # Errors
     /// The address is in use or not one of this machine, or there is no thread to be had.
-    pub fn start(address: SocketAddr, ask: impl Fn() -> Answer + Send + Sync + 'static) -> io::Result<Self> {
+    pub fn start(address: SocketAddr, source: impl Source) -> io::Result<Self> {
         let listener = TcpListener::bind(address)?;
         let address = listener.local_addr()?;
-        let ask: Arc<Ask> = Arc::new(ask);
+        let source: Arc<dyn Source> = Arc::new(source);
         let is_over = Arc::<AtomicBool>::default();
         let theirs = Arc::clone(&is_over);
         let thread = thread::Builder::new().name("metrics".to_owned());
-        let thread = thread.spawn(move || accept(&listener, &ask, &theirs))?;
+        let thread = thread.spawn(move || accept(&listener, &source, &theirs))?;
         Ok(Self { address, is_over, thread: Some(thread) })
     }
 
@@ -92,7 +94,7 @@ impl Drop for Place {
     }
 }
 
-fn accept(listener: &TcpListener, ask: &Arc<Ask>, is_over: &AtomicBool) {
+fn accept(listener: &TcpListener, source: &Arc<dyn Source>, is_over: &AtomicBool) {
     let open = Arc::new(AtomicUsize::new(0));
     loop {
         let stream = match listener.accept() {
@@ -111,10 +113,10 @@ fn accept(listener: &TcpListener, ask: &Arc<Ask>, is_over: &AtomicBool) {
             open.fetch_sub(1, Ordering::Relaxed);
             continue;
         }
-        let (place, ask) = (Place(Arc::clone(&open)), Arc::clone(ask));
+        let (place, source) = (Place(Arc::clone(&open)), Arc::clone(source));
         let serve = move || {
             let _place = place;
-            if let Err(error) = serve(stream, &*ask) {
+            if let Err(error) = serve(stream, &*source) {
                 tracing::debug!(error = %error, "a client of the port for metrics was not answered");
             }
         };
@@ -123,11 +125,11 @@ fn accept(listener: &TcpListener, ask: &Arc<Ask>, is_over: &AtomicBool) {
     }
 }
 
-fn serve(mut stream: TcpStream, ask: &Ask) -> io::Result<()> {
+fn serve(mut stream: TcpStream, source: &dyn Source) -> io::Result<()> {
     let until = Instant::now() + PATIENCE;
     let mut request = Vec::new();
     let response = loop {
-        if let Some(response) = respond(&request, ask) {
+        if let Some(response) = respond(&request, source) {
             break response;
         }
         stream.set_read_timeout(Some(left(until)?))?;
@@ -160,7 +162,7 @@ fn left(until: Instant) -> io::Result<Duration> {
 }
 
 /// The response to what has come; `None` if that is no whole request yet.
-fn respond(request: &[u8], ask: &Ask) -> Option<Vec<u8>> {
+fn respond(request: &[u8], source: &dyn Source) -> Option<Vec<u8>> {
     let mut headers = [httparse::EMPTY_HEADER; HEADERS_MAX];
     let mut parsed = httparse::Request::new(&mut headers);
     match parsed.parse(request) {
@@ -168,9 +170,9 @@ fn respond(request: &[u8], ask: &Ask) -> Option<Vec<u8>> {
         Ok(httparse::Status::Partial) if request.len() <= REQUEST_BYTES_MAX => return None,
         Ok(httparse::Status::Partial) => {
             let text = format!("a request has {REQUEST_BYTES_MAX} bytes at most\n");
-            return Some(response("431 Request Header Fields Too Large", PLAIN, &text, true));
+            return Some(Page::plain("431 Request Header Fields Too Large", &text).response(true));
         }
-        Err(error) => return Some(response("400 Bad Request", PLAIN, &format!("{error}\n"), true)),
+        Err(error) => return Some(Page::plain("400 Bad Request", &format!("{error}\n")).response(true)),
     }
     let (method, target) = (parsed.method.unwrap_or_default(), parsed.path.unwrap_or_default());
     let has_body = match method {
@@ -178,70 +180,117 @@ fn respond(request: &[u8], ask: &Ask) -> Option<Vec<u8>> {
         "HEAD" => false,
         _ => {
             let text = "nothing can be changed here: GET and HEAD are answered\n";
-            return Some(response("405 Method Not Allowed", PLAIN, text, true));
+            return Some(Page::plain("405 Method Not Allowed", text).response(true));
         }
     };
-    let path = path_of(target);
-    let (status, content_type, body) = page(path, ask);
-    Some(response(status, content_type, &body, has_body))
+    let host = parsed.headers.iter().find(|header| header.name.eq_ignore_ascii_case("host"));
+    // What comes in the target goes before the header.
+    let host =
+        authority_of(target).or_else(|| host.and_then(|header| std::str::from_utf8(header.value).ok()));
+    Some(page(path_of(target), host.unwrap_or_default(), source).response(has_body))
 }
 
-/// The path of a target. A proxy may send it with scheme and host.
+/// What stands behind the scheme of a target, if it has one: a proxy may send it so.
+fn behind_scheme(target: &str) -> Option<&str> {
+    let (scheme, rest) = target.split_once("://")?;
+    scheme.eq_ignore_ascii_case("http").then_some(rest)
+}
+
+/// The path of a target.
 fn path_of(target: &str) -> &str {
-    let behind_scheme = target.split_once("://").filter(|(scheme, _)| scheme.eq_ignore_ascii_case("http"));
-    let path = behind_scheme.map_or(target, |(_, rest)| rest.find('/').map_or("/", |place| &rest[place..]));
+    let path =
+        behind_scheme(target).map_or(target, |rest| rest.find('/').map_or("/", |place| &rest[place..]));
     path.split('?').next().unwrap_or_default()
+}
+
+/// The host of a target that has one.
+fn authority_of(target: &str) -> Option<&str> {
+    behind_scheme(target).map(|rest| rest.split(['/', '?']).next().unwrap_or_default())
 }
 
 const PLAIN: &str = "text/plain; charset=utf-8";
 const UNAVAILABLE: &str = "503 Service Unavailable";
 const OK: &str = "200 OK";
+const MISDIRECTED: &str = "421 Misdirected Request";
 
 const SILENT: &str = "the event loop has not answered within a second\n";
 const STARTING: &str = "it starts, and reads back what its disk holds\n";
+const NOT_OURS: &str = "this page is answered under an IP address of this machine, localhost, the name of this machine or that of a \
+                        node, so that a stranger's page cannot pass for it; /metrics, /livez and /readyz are answered under any\n";
 
-/// The status, the type and the text of what stands at a path.
-fn page(path: &str, ask: &Ask) -> (&'static str, &'static str, String) {
-    let plain = |status, text: &str| (status, PLAIN, text.to_owned());
-    match path {
-        "/metrics" => match ask() {
-            Answer::Told(told) => (OK, CONTENT_TYPE, exposition(*told)),
-            Answer::Starting => plain(UNAVAILABLE, STARTING),
-            Answer::Silent => plain(UNAVAILABLE, SILENT),
-        },
-        "/livez" => match ask() {
-            Answer::Told(_) => plain(OK, "ok\n"),
-            // To end it would not make it faster.
-            Answer::Starting => plain(OK, STARTING),
-            Answer::Silent => plain(UNAVAILABLE, SILENT),
-        },
-        "/readyz" | "/healthz" => match ask() {
-            Answer::Told(told) => {
-                let reasons = not_ready(&told.report);
-                let status = if reasons.is_empty() { OK } else { UNAVAILABLE };
-                let text = reasons.iter().map(|reason| format!("{reason}\n")).collect::<String>();
-                (status, PLAIN, if text.is_empty() { "ok\n".to_owned() } else { text })
-            }
-            Answer::Starting => plain(UNAVAILABLE, STARTING),
-            Answer::Silent => plain(UNAVAILABLE, SILENT),
-        },
-        "/" => plain(
-            OK,
-            "/metrics  everything that is counted, for Prometheus\n\
-             /livez    200 unless the process stands still\n\
-             /readyz   200 if clients can be served, otherwise 503 with the reasons\n\
-             /healthz  the same\n",
-        ),
-        _ => plain("404 Not Found", "there are /metrics, /livez, /readyz and /healthz\n"),
+/// An answer.
+#[derive(Debug)]
+struct Page {
+    status: &'static str,
+    content_type: &'static str,
+    headers: &'static str,
+    body: String,
+}
+
+impl Page {
+    fn plain(status: &'static str, text: &str) -> Self {
+        Self { status, content_type: PLAIN, headers: "", body: text.to_owned() }
+    }
+
+    /// Something that a browser shows.
+    fn for_people(content_type: &'static str, body: String) -> Self {
+        Self { status: OK, content_type, headers: HEADERS, body }
+    }
+
+    fn response(&self, has_body: bool) -> Vec<u8> {
+        let Self { status, content_type, headers, body } = self;
+        let length = body.len();
+        let head = format!(
+            "HTTP/1.1 {status}\r\nContent-Type: {content_type}\r\nContent-Length: {length}\r\nConnection: close\r\n\
+             Cache-Control: no-store\r\n{headers}\r\n"
+        );
+        let body = if has_body { body } else { "" };
+        [head.as_bytes(), body.as_bytes()].concat()
     }
 }
 
-fn response(status: &str, content_type: &str, body: &str, has_body: bool) -> Vec<u8> {
-    let length = body.len();
-    let head = format!(
-        "HTTP/1.1 {status}\r\nContent-Type: {content_type}\r\nContent-Length: {length}\r\nConnection: close\r\n\
-         Cache-Control: no-store\r\n\r\n"
-    );
-    let body = if has_body { body } else { "" };
-    [head.as_bytes(), body.as_bytes()].concat()
+/// What stands at a path, for who has come by this host.
+fn page(path: &str, host: &str, source: &dyn Source) -> Page {
+    match path {
+        "/metrics" => {
+            answered(source, |told| Page { content_type: CONTENT_TYPE, ..Page::plain(OK, &exposition(told)) })
+        }
+        "/livez" => match source.ask() {
+            Answer::Told(_) => Page::plain(OK, "ok\n"),
+            // To end it would not make it faster.
+            Answer::Starting => Page::plain(OK, STARTING),
+            Answer::Silent => Page::plain(UNAVAILABLE, SILENT),
+        },
+        "/readyz" | "/healthz" => answered(source, |told| {
+            let reasons = not_ready(&told.report);
+            let text = reasons.iter().map(|reason| format!("{reason}\n")).collect::<String>();
+            if reasons.is_empty() { Page::plain(OK, "ok\n") } else { Page::plain(UNAVAILABLE, &text) }
+        }),
+        "/status.json" => answered(source, |told| {
+            let ServerReport { replica, replica_addresses, .. } = &told.report;
+            if !is_ours(host, replica_addresses) {
+                return Page::plain(MISDIRECTED, NOT_OURS);
+            }
+            let members = source.ask_members(replica_addresses, *replica);
+            Page::for_people("application/json", snapshot(&told, &members))
+        }),
+        // The same for everybody, and no secret.
+        path => file(path).map_or_else(
+            || {
+                let text =
+                    "there are / (a page for people), /status.json, /metrics, /livez, /readyz and /healthz\n";
+                Page::plain("404 Not Found", text)
+            },
+            |file| Page::for_people(file.content_type, file.text.to_owned()),
+        ),
+    }
+}
+
+/// What is made of what the event loop says, or why it says nothing.
+fn answered(source: &dyn Source, page: impl FnOnce(Told) -> Page) -> Page {
+    match source.ask() {
+        Answer::Told(told) => page(*told),
+        Answer::Starting => Page::plain(UNAVAILABLE, STARTING),
+        Answer::Silent => Page::plain(UNAVAILABLE, SILENT),
+    }
 }

@@ -7,8 +7,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-use syros_metrics::{Answer, CONNECTIONS_MAX, Server, Told};
-use syros_resp::{DatabaseReport, ServerReport, Statistics};
+use syros_metrics::{
+    Answer, CONNECTIONS_MAX, Distribution, Member, Peer, ReplicaActivity, Server, Source, Told,
+};
+use syros_resp::{DatabaseReport, ServerReport};
 
 fn told() -> Told {
     let mut report = ServerReport {
@@ -24,7 +26,15 @@ fn told() -> Told {
         ..ServerReport::default()
     };
     report.databases[3] = DatabaseReport { keys: 5, keys_with_expiry: 1 };
-    Told { report, statistics: Arc::new(Statistics::default()) }
+    let replica = ReplicaActivity {
+        last_entry: 40,
+        refusals: vec![("overloaded", 3)],
+        view_changes: vec![("leader-silent", 2)],
+        syncs: Distribution { sum: 5_000_000, buckets: vec![(1 << 19, 1), (1 << 20, 0), (1 << 21, 2)] },
+        ..ReplicaActivity::default()
+    };
+    let peers = vec![Peer { member: 2, is_connected: true, acknowledged: Some(33) }];
+    Told { report, shared: Arc::default(), peers, replica: Some(replica) }
 }
 
 fn start(ask: impl Fn() -> Answer + Send + Sync + 'static) -> Server {
@@ -68,6 +78,14 @@ fn metrics_are_told_with_units_and_labels() {
         "syros_damaged_frames_total 2.0",
         "syros_keys{database=\"3\"} 5.0",
         "syros_disk_state{state=\"ok\"} 1.0",
+        "syros_peer_connected{member=\"2\"} 1.0",
+        "syros_peer_lag_entries{member=\"2\"} 7.0",
+        "syros_operations_refused_total{reason=\"overloaded\"} 3.0",
+        "syros_view_changes_total{reason=\"leader-silent\"} 2.0",
+        "syros_log_sync_duration_seconds_sum 5.0",
+        "syros_log_sync_duration_seconds_bucket{le=\"0.524288\"} 1",
+        "syros_log_sync_duration_seconds_bucket{le=\"1.048576\"} 1",
+        "syros_log_sync_duration_seconds_bucket{le=\"+Inf\"} 3",
     ] {
         assert!(body.lines().any(|found| found == line), "{line} is not in:\n{body}");
     }
@@ -83,13 +101,113 @@ fn metrics_are_told_with_units_and_labels() {
 fn a_gateway_has_no_metrics_of_a_member() {
     let server = start(|| {
         let mut told = told();
-        (told.report.replica, told.report.disk) = (None, "");
+        (told.report.replica, told.report.disk, told.replica) = (None, "", None);
         Answer::Told(Box::new(told))
     });
     let body = get(&server, "/metrics");
     for absent in ["syros_disk_state", "syros_keys ", "syros_keys{", "syros_applied_entry"] {
         assert!(!body.contains(absent), "{absent}");
     }
+}
+
+/// A source whose members are asked.
+struct Group(Answer);
+
+impl Source for Group {
+    fn ask(&self) -> Answer {
+        self.0.clone()
+    }
+
+    fn ask_members(&self, addresses: &[String], own: Option<u8>) -> Vec<Member> {
+        assert_eq!(own, Some(0), "it asks itself in another way");
+        let answer =
+            |address: &String| Member { address: address.clone(), answer: Some(Err("gone".to_owned())) };
+        addresses.iter().map(answer).collect()
+    }
+}
+
+/// The status, the headers and the body of what comes for a path under this name.
+fn get_as(server: &Server, host: &str, path: &str) -> (u16, String, String) {
+    let answer = exchange(server, format!("GET {path} HTTP/1.1\r\nHost: {host}\r\n\r\n").as_bytes());
+    let (head, body) = answer.split_once("\r\n\r\n").expect("head and body");
+    let status = head.split(' ').nth(1).and_then(|status| status.parse().ok()).expect("a status");
+    (status, head.to_owned(), body.to_owned())
+}
+
+fn group() -> Server {
+    let mut told = told();
+    told.report.replica_addresses = vec!["db0:7379".to_owned(), "db1:7379".to_owned()];
+    Server::start(SocketAddr::from(([127, 0, 0, 1], 0)), Group(Answer::Told(Box::new(told)))).expect("a port")
+}
+
+#[test]
+fn the_dashboard_is_whole_and_asks_for_nothing_from_elsewhere() {
+    let server = group();
+    for path in [
+        "/",
+        "/dashboard",
+        "/dashboard.css",
+        "/icon.svg",
+        "/dashboard.js",
+        "/draw.js",
+        "/history.js",
+        "/alerts.js",
+        "/runbooks.md",
+    ] {
+        let (status, head, body) = get_as(&server, "127.0.0.1:9121", path);
+        assert_eq!(status, 200, "{path}");
+        assert!(
+            head.contains("Content-Security-Policy: default-src 'none'; script-src 'self'"),
+            "{path}: {head}"
+        );
+        assert!(head.contains("X-Content-Type-Options: nosniff\r\n"), "{path}: {head}");
+        assert!(!head.contains("Access-Control"), "{path}: {head}");
+        let is_from_elsewhere = |link: &str| !link.starts_with("www.w3.org/2000/svg");
+        assert!(!body.split("://").skip(1).any(is_from_elsewhere), "{path} names another place");
+        for unsafe_use in ["innerHTML", "outerHTML", "insertAdjacentHTML", "document.write", "eval("] {
+            assert!(!body.contains(unsafe_use), "{path} has {unsafe_use}");
+        }
+    }
+    // The policy allows no script and no style in the page.
+    let (_, _, page) = get_as(&server, "localhost", "/");
+    assert!(!page.contains("<style") && !page.contains(" style=") && !page.contains(" onclick="));
+    for script in page.split("<script").skip(1) {
+        assert!(script.contains("src=\"") && script.contains("></script>"), "{script}");
+    }
+}
+
+#[test]
+fn the_status_is_one_object_of_json() {
+    let (status, head, body) = get_as(&group(), "localhost:9121", "/status.json");
+    assert_eq!(status, 200, "{body}");
+    assert!(head.contains("Content-Type: application/json\r\n"), "{head}");
+    let json: serde_json::Value = serde_json::from_str(&body).expect("it is JSON");
+    assert_eq!(json["members"][0]["role"], "leader");
+    assert_eq!(json["members"][1]["problem"], "gone");
+    assert_eq!(json["answered"]["reads_by_leader"], 3);
+    assert_eq!(json["own"]["refused"]["overloaded"], 3);
+    let starting = start(|| Answer::Starting);
+    assert_eq!(get_as(&starting, "localhost", "/status.json").0, 503);
+    // The page is there, and says that it hears nothing.
+    assert_eq!(get_as(&starting, "localhost", "/").0, 200);
+}
+
+/// A page of a stranger whose name leads here (DNS rebinding) reads nothing that is for people.
+#[test]
+fn names_of_strangers_get_no_status() {
+    let server = group();
+    for (host, expected) in
+        [("db1:9121", 200), ("[::1]:9121", 200), ("evil.example", 421), ("evil.example:9121", 421), ("", 421)]
+    {
+        assert_eq!(get_as(&server, host, "/status.json").0, expected, "{host}");
+    }
+    let targets =
+        exchange(&server, b"GET http://evil.example/status.json HTTP/1.1\r\nHost: localhost\r\n\r\n");
+    assert!(targets.starts_with("HTTP/1.1 421"), "{targets}");
+    let without = exchange(&server, b"GET /status.json HTTP/1.0\r\n\r\n");
+    assert!(without.starts_with("HTTP/1.1 421"), "{without}");
+    // Prometheus may come by any name.
+    assert_eq!(get_as(&server, "metrics.example", "/metrics").0, 200);
 }
 
 #[test]
@@ -214,9 +332,12 @@ fn names_in(text: &str) -> BTreeSet<&str> {
 fn alerts_dashboard_and_documents_name_metrics_that_exist() {
     let samples = names_of_samples();
     let docs = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/");
-    for (file, of_data) in
-        [("operate/alerts.yml", true), ("operate/grafana.json", true), ("OPERATING.md", false)]
-    {
+    for (file, of_data) in [
+        ("operate/alerts.yml", true),
+        ("operate/grafana.json", true),
+        ("OPERATING.md", false),
+        ("operate/runbooks.md", false),
+    ] {
         let text = std::fs::read_to_string(format!("{docs}{file}")).expect("it is there");
         let named = names_in(&text);
         assert!(named.len() > 10, "{file}");

@@ -246,6 +246,47 @@ pub enum Refusal {
     ReplyDropped,
 }
 
+impl Refusal {
+    /// Each, in the order of its declaration.
+    pub const ALL: [Self; 14] = [
+        Self::ClockSkew,
+        Self::UnknownSession,
+        Self::Stale,
+        Self::Malformed,
+        Self::LogFull,
+        Self::Overloaded,
+        Self::DiskFailed,
+        Self::OutOfMemory,
+        Self::DiskFull,
+        Self::NotNormal,
+        Self::NotActive,
+        Self::OtherOperation,
+        Self::NotAttached,
+        Self::ReplyDropped,
+    ];
+
+    /// Its name in metrics.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::ClockSkew => "clock-skew",
+            Self::UnknownSession => "unknown-session",
+            Self::Stale => "stale",
+            Self::Malformed => "malformed",
+            Self::LogFull => "log-full",
+            Self::Overloaded => "overloaded",
+            Self::DiskFailed => "disk-failed",
+            Self::OutOfMemory => "out-of-memory",
+            Self::DiskFull => "disk-full",
+            Self::NotNormal => "not-normal",
+            Self::NotActive => "not-active",
+            Self::OtherOperation => "other-operation",
+            Self::NotAttached => "not-attached",
+            Self::ReplyDropped => "reply-dropped",
+        }
+    }
+}
+
 impl fmt::Display for Refusal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
@@ -952,4 +993,20 @@ pub enum Peer {
     Replica(ReplicaId),
     /// A client connection.
     Client(u64),
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Replicas count refusals by these places, and metrics by these names.
+    #[test]
+    fn every_refusal_has_a_place_and_a_name_of_its_own() {
+        for (place, refusal) in Refusal::ALL.into_iter().enumerate() {
+            assert_eq!(refusal as usize, place);
+            assert_eq!(Refusal::ALL.into_iter().filter(|other| other.name() == refusal.name()).count(), 1);
+        }
+        // The last one of the declaration is there.
+        assert_eq!(Refusal::ReplyDropped as usize + 1, Refusal::ALL.len());
+    }
 }

@@ -41,8 +41,8 @@ pub use planted::PlantedBug;
 pub use received::{BulkHead, ReceivedReply, end_bulk, read_bulk, read_bulk_head, read_reply};
 pub use requests::{ClientFilter, ClientKind, ProcessAnswer, ProcessRequest, WaitRequest};
 pub use schedule::{Completion, Submission};
-pub use shared::{DebugAccess, PauseMode, SLOW_LOG_LENGTH_MAX, Shared};
-pub use statistics::{ClientTotals, CommandTotals, Statistics};
+pub use shared::{DebugAccess, PauseMode, SLOW_LOG_LENGTH_MAX, Shared, SlowCommandName};
+pub use statistics::{ClientTotals, CommandTimes, CommandTotals, CommandUse, Statistics};
 pub use tracking::{TrackingChoice, TrackingCounts, TrackingRequest};
 pub use writer::{
     Protocol, write_array, write_bulk, write_error, write_integer, write_map, write_nil, write_nil_array,

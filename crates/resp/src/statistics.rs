@@ -123,6 +123,12 @@ impl Histogram {
         self.0.iter().map(Counter::get).sum()
     }
 
+    /// The ends of the buckets that hold times, with how many each holds.
+    fn filled(&self) -> Vec<(u64, u64)> {
+        let counts = self.0.iter().map(Counter::get).enumerate();
+        counts.filter(|(_, count)| *count > 0).map(|(bucket, count)| (Self::end(bucket), count)).collect()
+    }
+
     /// No shorter time than so many thousandths of all, up to the precision of the buckets.
     fn percentile(&self, thousandths: u64) -> u64 {
         let wanted = (self.total() * thousandths).div_ceil(1000);
@@ -190,6 +196,33 @@ pub struct CommandTotals {
     pub micros: u64,
     /// How often it took less than each of the lengths that were asked about.
     pub below: Vec<u64>,
+}
+
+/// What commands do with data.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CommandUse {
+    /// They read it.
+    Reads,
+    /// They may change it.
+    Updates,
+    /// Neither: connections, servers, scripts.
+    Other,
+}
+
+/// How long a command took, since the start or the last CONFIG RESETSTAT.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CommandTimes {
+    /// Its name.
+    pub name: &'static str,
+    /// What it does with data.
+    pub used_for: CommandUse,
+    /// How often it came.
+    pub calls: u64,
+    /// How often it got an error as its result, or was refused before it became an operation.
+    pub errors: u64,
+    /// Lengths in microseconds, which rise, each with how many times were below it and not below the one before. Those
+    /// without any are left out.
+    pub times: Vec<(u64, u64)>,
 }
 
 /// When a window of the rates began, and what there had been until then.
@@ -322,6 +355,30 @@ impl Statistics {
                 timed: times.map_or(0, |times| times.total()),
                 micros: counters.micros.get(),
                 below: times.map_or_else(Vec::new, |times| times.below(lengths)),
+            })
+        };
+        all.filter_map(of).collect()
+    }
+
+    /// How long each command took that has come. Other threads may ask, as above.
+    #[must_use]
+    pub fn times_of_commands(&self) -> Vec<CommandTimes> {
+        let all = commands().iter().zip(&self.commands);
+        let of = |(spec, counters): (&syros_commands::CommandSpec, &CommandCounters)| {
+            let (calls, rejected) = (counters.calls.get(), counters.rejected.get());
+            let used_for = if spec.flags.contains(&"write") {
+                CommandUse::Updates
+            } else if spec.flags.contains(&"readonly") {
+                CommandUse::Reads
+            } else {
+                CommandUse::Other
+            };
+            (calls + rejected > 0).then(|| CommandTimes {
+                name: spec.name,
+                used_for,
+                calls,
+                errors: counters.failed.get() + rejected,
+                times: counters.times.get().map_or_else(Vec::new, |times| times.filled()),
             })
         };
         all.filter_map(of).collect()
@@ -603,6 +660,9 @@ mod tests {
             panic!("one command")
         };
         assert_eq!((command.timed, &command.below[..]), (1000, &[0, 1, 511, 1000, 1000][..]));
+        let [times] = &statistics.times_of_commands()[..] else { panic!("one command") };
+        assert_eq!(times.times.iter().map(|(_, count)| count).sum::<u64>(), 1000);
+        assert!(times.times.is_sorted() && times.times.contains(&(512, 32)), "{:?}", times.times);
         statistics.reset();
         assert!(statistics.histograms(&[]).is_empty());
     }

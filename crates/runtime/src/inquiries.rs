@@ -5,7 +5,9 @@ use std::sync::mpsc::{RecvTimeoutError, SyncSender, sync_channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use mio::Waker;
-use syros_metrics::{ANSWER_TIMEOUT, Answer, Told};
+use syros_metrics::{ANSWER_TIMEOUT, Answer, Member, Source, Told};
+
+use crate::members::Members;
 
 /// What is asked, and whom to wake. It outlives the event loop, of which a process may have several, one after the other.
 #[derive(Debug, Default)]
@@ -30,6 +32,23 @@ pub(crate) struct Running(Arc<Inquiries>);
 impl Drop for Running {
     fn drop(&mut self) {
         *self.0.state() = State::default();
+    }
+}
+
+/// What the port for metrics asks: the event loop of this process, and the other members.
+#[derive(Debug)]
+pub(crate) struct MetricsSource {
+    pub(crate) inquiries: Arc<Inquiries>,
+    pub(crate) members: Members,
+}
+
+impl Source for MetricsSource {
+    fn ask(&self) -> Answer {
+        self.inquiries.ask()
+    }
+
+    fn ask_members(&self, addresses: &[String], own: Option<u8>) -> Vec<Member> {
+        self.members.ask(addresses, own)
     }
 }
 

@@ -27,6 +27,7 @@ mod loading;
 mod local_replica;
 mod long_replies;
 mod machine_memory;
+mod members;
 mod memory_engine;
 mod node;
 

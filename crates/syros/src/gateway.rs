@@ -50,7 +50,7 @@ pub(crate) struct Options {
     /// Serve clients of other machines, too, while the default user of the cluster needs no password
     #[arg(long)]
     no_protected_mode: bool,
-    /// Where HTTP clients get /metrics, /livez and /readyz, as IP:PORT [default: nowhere]
+    /// Where HTTP clients get a dashboard, /metrics, /livez and /readyz, as IP:PORT [default: nowhere]
     #[arg(long, value_name = "IP:PORT", value_parser = parse_metrics)]
     metrics: Option<SocketAddr>,
     /// Only talk to the cluster with this id, as the nodes' configuration says it [default: any]

@@ -20,6 +20,7 @@ mod restore;
 mod secret;
 mod server;
 mod status;
+mod top;
 
 use std::process::ExitCode;
 
@@ -51,6 +52,8 @@ enum Subcommands {
     Gateway(gateway::Options),
     /// Show what the replicas of a cluster are doing
     Status(status::Options),
+    /// Show that again and again, with rates, until a key ends it
+    Top(top::Options),
     /// Let another replica lead
     Lead(lead::Options),
     /// Show or change which updates take one round trip, while the cluster serves
@@ -110,6 +113,7 @@ fn main() -> ExitCode {
         Subcommands::Server(options) => server::run(&options),
         Subcommands::Gateway(options) => gateway::run(&options),
         Subcommands::Status(options) => status::run(&options),
+        Subcommands::Top(options) => top::run(&options),
         Subcommands::Lead(options) => lead::run(&options),
         Subcommands::Mode(options) => mode::run(&options),
         Subcommands::Member(options) => member::run(&options),

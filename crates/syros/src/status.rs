@@ -146,12 +146,12 @@ fn memory_gone(replicas: usize) -> String {
 }
 
 /// True if the replica leads, and hears the majority that it needs for it.
-fn leads(report: &StatusReport) -> bool {
+pub(crate) fn leads(report: &StatusReport) -> bool {
     report.role == RoleName::Leader && !report.no_quorum
 }
 
 /// What is wrong with a replica, if something is.
-fn problem(report: &Result<StatusReport, String>) -> Option<String> {
+pub(crate) fn problem(report: &Result<StatusReport, String>) -> Option<String> {
     let report = match report {
         Ok(report) => report,
         Err(problem) => return Some(format!("down: {problem}")),
@@ -176,7 +176,7 @@ fn problem(report: &Result<StatusReport, String>) -> Option<String> {
 }
 
 /// What a replica is and, in a word, what is wrong with it.
-fn state(report: &StatusReport) -> String {
+pub(crate) fn state(report: &StatusReport) -> String {
     let mut text = report.role.to_string();
     if report.no_quorum && matches!(report.role, RoleName::Leader | RoleName::Follower) {
         text.push_str(", no quorum");

@@ -4,6 +4,9 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use syros_protocol::message::Refusal;
+use syros_protocol::replica::ViewChangeCause;
+
 /// Folders without documents of ours.
 const SKIPPED: &[&str] = &["target", "node_modules", "corpus"];
 
@@ -197,4 +200,33 @@ fn broken_links_are_found() {
     for (found, expected) in broken.iter().zip(expected) {
         assert!(found.contains(expected), "{found} is not about {expected}");
     }
+}
+
+/// The words of a table's first column, in a section of the runbooks, that stand in code.
+fn reasons_of(section: &str) -> BTreeSet<String> {
+    let text = fs::read_to_string(root().join("docs/operate/runbooks.md")).expect("a document is text");
+    let (_, section) = text.split_once(&format!("\n## {section}\n")).expect("the section is there");
+    let section = section.split("\n## ").next().unwrap_or_default();
+    let first = section.lines().filter_map(|line| line.strip_prefix("| `")?.split(" | ").next());
+    first.flat_map(|cell| cell.split('`').step_by(2).map(str::to_string).collect::<Vec<_>>()).collect()
+}
+
+/// A rule for a reason that does not exist never fires.
+#[test]
+fn alerts_and_runbooks_name_reasons_that_exist() {
+    let refusals: BTreeSet<String> = Refusal::ALL.iter().map(|refusal| refusal.name().to_string()).collect();
+    let causes: BTreeSet<String> = ViewChangeCause::NAMES.iter().map(|name| (*name).to_string()).collect();
+    let rules = fs::read_to_string(root().join("docs/operate/alerts.yml")).expect("a document is text");
+    let ours = quoted("docs/operate/alerts.yml", "reason=~\"");
+    let watched: BTreeSet<String> = ours.iter().flat_map(|all| all.split('|').map(str::to_string)).collect();
+    assert!(rules.contains("reason=~") && watched.len() > 3, "{watched:?}");
+    assert!(watched.is_subset(&refusals), "{watched:?} of {refusals:?}");
+    // The dashboard watches the same ones.
+    let page = fs::read_to_string(root().join("crates/metrics/dashboard/alerts.js")).expect("it is text");
+    let (_, list) = page.split_once("const reasons = [").expect("it lists them");
+    let list = list.split(']').next().unwrap_or_default();
+    assert_eq!(list.split('"').skip(1).step_by(2).map(str::to_string).collect::<BTreeSet<_>>(), watched);
+    assert_eq!(reasons_of("SyrosOperationsRefused"), watched);
+    let explained = reasons_of("SyrosLeaderChanges");
+    assert!(explained.len() > 5 && explained.is_subset(&causes), "{explained:?} of {causes:?}");
 }

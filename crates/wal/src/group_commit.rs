@@ -7,11 +7,13 @@
 
 use crate::disk::Disk;
 use crate::format::{Batch, RecordNumber};
+use crate::meter::{LogActivity, Meter};
 use crate::wal::{AppendError, Wal, WalError, append_to, concatenate};
 use std::io;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::thread::{self, JoinHandle};
+use std::time::Instant;
 
 /// What the owner leaves for the thread.
 #[derive(Debug, Default)]
@@ -41,6 +43,7 @@ struct Shared {
     persisted: AtomicU64,
     /// Bytes made durable so far, to know how many wait.
     persisted_bytes: AtomicU64,
+    meter: Meter,
     failed: OnceLock<WalError>,
 }
 
@@ -197,6 +200,12 @@ impl<D: Disk> GroupCommit<D> {
         (self.appended_bytes - self.shared.persisted_bytes.load(Ordering::Acquire)) as usize
     }
 
+    /// How long syncs have taken since the log was opened, and what was written with them.
+    #[must_use]
+    pub fn activity(&self) -> LogActivity {
+        self.shared.meter.activity()
+    }
+
     /// Why the log has stopped, if it has. Records up to [`GroupCommit::persisted`] are durable all the
     /// same.
     #[must_use]
@@ -274,12 +283,15 @@ fn run<D: Disk>(
         let (stop, close) = (submitted.stop, submitted.close);
         drop(submitted);
 
+        let began = Instant::now();
         let mut result = wal.write(&batch).and_then(|()| wal.sync());
         if let Ok(persisted) = result {
             shared.persisted.store(persisted.0, Ordering::Release);
             shared.persisted_bytes.fetch_add(batch.bytes.len() as u64, Ordering::Release);
             if batch.records > 0 {
+                let took = began.elapsed();
                 on_progress(Ok(persisted));
+                shared.meter.on_sync(took, batch.records, batch.bytes.len());
             }
             // The rest can wait; whoever waits for the records of this batch should not.
             if let Some(record) = remove_before {

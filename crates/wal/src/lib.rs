@@ -51,6 +51,7 @@ mod format;
 mod group_commit;
 mod inspect;
 pub mod memory_disk;
+mod meter;
 mod open_directory;
 mod options;
 mod recovery;
@@ -77,6 +78,7 @@ pub use inspect::{
     LogInspection, SegmentFault, SegmentInspection, SnapshotInspection, SnapshotsInspection, TornTail,
     inspect_log, inspect_snapshots,
 };
+pub use meter::{Distribution, LogActivity};
 pub use open_directory::OpenDirectory;
 pub use options::{Options, RESERVE_BYTES_DEFAULT, SEGMENT_BYTES_DEFAULT, WAITING_BYTES_DEFAULT};
 pub use recovery::{CutTail, Damage, OpenError, Recovery};

@@ -57,7 +57,7 @@ use crate::digests::Digests;
 use crate::durability_log::DurabilityLog;
 use crate::history::ChangeHistory;
 use crate::log::Log;
-use crate::message::{LogEntry, Message, Peer, RoleName, StatusReport};
+use crate::message::{LogEntry, Message, Peer, Refusal, RoleName, StatusReport};
 use crate::record::{Record, Ticket};
 use crate::sessions::Sessions;
 use alloc::boxed::Box;
@@ -138,8 +138,18 @@ struct Counters {
     fast_reads: u64,
     slow_reads: u64,
     refused: u64,
+    /// Of these, operations, by why they were refused.
+    refusals: [u64; Refusal::ALL.len()],
     view_changes: u64,
     divergences: u64,
+}
+
+impl Counters {
+    /// An operation was refused.
+    const fn count_refusal(&mut self, refusal: Refusal) {
+        self.refused += 1;
+        self.refusals[refusal as usize] += 1;
+    }
 }
 
 impl Replica {
@@ -370,6 +380,20 @@ impl Replica {
     #[must_use]
     pub const fn role(&self) -> RoleName {
         self.role.name()
+    }
+
+    /// How many operations it has refused since it started, by why.
+    pub fn refusals(&self) -> impl Iterator<Item = (Refusal, u64)> {
+        Refusal::ALL.into_iter().zip(self.counters.refusals)
+    }
+
+    /// As a leader: up to which entry of the log this member has said that its log is durable, in this view. `None` for a
+    /// replica that does not lead, and for what is no other member.
+    #[must_use]
+    pub fn acknowledged_by(&self, member: ReplicaId) -> Option<OpNumber> {
+        let Role::Leader(leader) = &self.role else { return None };
+        let is_other = member != self.config.replica && self.config.configuration.has(member);
+        leader.progress.get(member.index()).filter(|_| is_other).map(|progress| progress.op_number)
     }
 
     /// What there is to tell.

@@ -82,7 +82,7 @@ impl Replica {
     }
 
     fn refuse_read(&mut self, to: Peer, number: u64, refusal: Refusal) {
-        self.counters.refused += 1;
+        self.counters.count_refusal(refusal);
         let view = self.told_view();
         self.send(to, Message::ReadRefused { view, number, refusal });
     }

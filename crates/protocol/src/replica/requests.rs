@@ -51,7 +51,7 @@ impl Replica {
     /// Refuses an update that was sent to all: others may have taken it, so the refusal promises nothing,
     /// and a copy that comes later is welcome.
     fn refuse_for_now(&mut self, to: Peer, id: OperationId, refusal: Refusal) {
-        self.counters.refused += 1;
+        self.counters.count_refusal(refusal);
         let (view, clock) = (self.view, self.now.wall);
         self.send(to, Message::Refused { view, id, clock, refusal });
     }

@@ -73,6 +73,47 @@ pub enum ViewChangeCause {
     HandedOver(ReplicaId, HandOverReason),
 }
 
+impl ViewChangeCause {
+    /// The names of all causes in metrics.
+    pub const NAMES: [&'static str; 14] = [
+        "leader-silent",
+        "not-begun",
+        "leader-left",
+        "followed",
+        "challenged",
+        "yielded",
+        "memory-lost",
+        "restarted",
+        "deposed",
+        "unheard",
+        "active-members",
+        "mode",
+        "reconfigured",
+        "handed-over",
+    ];
+
+    /// Its place in [`NAMES`](Self::NAMES).
+    #[must_use]
+    pub const fn place(self) -> usize {
+        match self {
+            Self::LeaderSilent => 0,
+            Self::NotBegun => 1,
+            Self::LeaderLeft => 2,
+            Self::Followed(_) => 3,
+            Self::Challenged(_) => 4,
+            Self::Yielded(_) => 5,
+            Self::MemoryLost(_) => 6,
+            Self::Restarted => 7,
+            Self::Deposed(_) => 8,
+            Self::Unheard(_) => 9,
+            Self::ActiveMembers { .. } => 10,
+            Self::Mode(_) => 11,
+            Self::Reconfigured => 12,
+            Self::HandedOver(..) => 13,
+        }
+    }
+}
+
 /// Something about the group that a log should tell.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum TraceEvent {

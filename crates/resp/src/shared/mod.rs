@@ -17,7 +17,7 @@ use syros_types::WallTime;
 
 pub(crate) use latency::LatencyEvents;
 pub(crate) use monitor::Monitor;
-pub use slow_log::SLOW_LOG_LENGTH_MAX;
+pub use slow_log::{SLOW_LOG_LENGTH_MAX, SlowCommandName};
 pub(crate) use slow_log::{SlowCommand, SlowLog, put_words, words_of};
 
 /// Which clients may use DEBUG.
@@ -298,6 +298,12 @@ impl Shared {
     /// Looks at the slow log, or changes it.
     pub(crate) fn slow_log<R>(&self, look: impl FnOnce(&mut SlowLog) -> R) -> R {
         look(&mut self.slow_log.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// The last `count` commands that took long, the newest first, without what a client has written. Other threads may ask.
+    #[must_use]
+    pub fn slow_commands(&self, count: usize) -> Vec<SlowCommandName> {
+        self.slow_log(|log| log.commands().take(count).map(SlowCommandName::of).collect())
     }
 
     /// Looks at the events of LATENCY, or changes them.

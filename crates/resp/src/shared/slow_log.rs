@@ -2,6 +2,7 @@
 
 use std::collections::VecDeque;
 use std::time::Duration;
+use syros_commands::commands;
 use syros_types::WallTime;
 
 /// Most commands in the slow log. With the longest arguments that are kept they take 16 MiB.
@@ -25,6 +26,31 @@ pub(crate) struct SlowCommand {
     pub(crate) address: String,
     /// The name of its client.
     pub(crate) name: Vec<u8>,
+}
+
+/// Of a command that took long, what is not its client's: its words are data, and so are names of clients.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SlowCommandName {
+    /// As SLOWLOG numbers it.
+    pub number: u64,
+    /// When it was answered.
+    pub at: WallTime,
+    /// How long it took.
+    pub took: Duration,
+    /// The name that the table of commands has for it.
+    pub name: &'static str,
+    /// Its words, as far as SLOWLOG keeps them.
+    pub words: usize,
+}
+
+impl SlowCommandName {
+    pub(super) fn of((number, command): &(u64, SlowCommand)) -> Self {
+        let SlowCommand { at, took, words, .. } = command;
+        let typed = words.first().map_or(&b""[..], Vec::as_slice);
+        let known = commands().iter().find(|spec| typed.eq_ignore_ascii_case(spec.name.as_bytes()));
+        let name = known.map_or("other", |spec| spec.name);
+        Self { number: *number, at: *at, took: *took, name, words: words.len() }
+    }
 }
 
 /// The last commands that took long, the newest first, each with its number.
@@ -129,6 +155,27 @@ mod tests {
         put_words(&longest, &mut out);
         assert!(out.len() < usize::from(u16::MAX), "{}", out.len());
         assert!(words_of(&[]).is_empty() && words_of(&[3, 200]).is_empty());
+    }
+
+    /// What is shown to those who do not authenticate.
+    #[test]
+    fn a_name_is_that_of_the_table_and_nothing_else_is_told() {
+        let named = |word: &[u8]| {
+            let words = vec![word.to_vec(), b"secret key".to_vec()];
+            let (at, took) = (WallTime(7), Duration::from_micros(9));
+            let command =
+                SlowCommand { at, took, words, address: "1.2.3.4:5".to_owned(), name: b"me".to_vec() };
+            SlowCommandName::of(&(3, command))
+        };
+        let expected = SlowCommandName {
+            number: 3,
+            at: WallTime(7),
+            took: Duration::from_micros(9),
+            name: "hset",
+            words: 2,
+        };
+        assert_eq!(named(b"hSeT"), expected);
+        assert_eq!(named(b"<script>alert(1)</script>").name, "other");
     }
 
     #[test]

@@ -40,11 +40,11 @@ use std::time::Duration;
 
 use mio::event::Event as IoEvent;
 use mio::{Events, Poll, Token, Waker};
-use syros_metrics::Told;
+use syros_metrics::{Peer, Told};
 use syros_node::front_end::{ClientMemory, RedisFrontEnd};
 use syros_protocol::{client, replica};
 use syros_resp::ServerInfo as _;
-use syros_types::{Instant, Now, Reconfiguration, ReplicaSet};
+use syros_types::{Instant, Now, Reconfiguration, ReplicaId, ReplicaSet};
 use syros_wire::FrameBuffer;
 
 pub(crate) use accept::Listener;
@@ -336,6 +336,7 @@ impl EventLoop {
         if asked.is_empty() {
             return;
         }
+        let peers = self.peers();
         let Self { front_end, statistics, local, description, memory, now, .. } = self;
         let state = (front_end.is_cut_off(), front_end.is_stopping());
         let shown = (&*memory, front_end.subscriptions());
@@ -346,11 +347,25 @@ impl EventLoop {
             // It waits for the other members of a new group, and serves nobody yet.
             (report.role, report.status, report.leader) = (String::new(), "forming".to_owned(), None);
         }
-        let told = Told { report, statistics: Arc::clone(&front_end.shared().statistics) };
+        let replica = local.as_ref().map(LocalReplica::activity);
+        let told = Told { report, shared: Arc::clone(front_end.shared()), peers, replica };
         for asker in asked {
             // Who does not wait any more does not get it.
             let _ = asker.send(told.clone());
         }
+    }
+
+    /// The other members, as far as this process has to do with them.
+    fn peers(&self) -> Vec<Peer> {
+        let own = self.local.as_ref().map(|local| local.me);
+        let others = self.description.configuration.members().filter(|member| Some(*member) != own);
+        let replica = self.local.as_ref().map(LocalReplica::replica);
+        let peer = |member: ReplicaId| Peer {
+            member: member.0,
+            is_connected: self.links.get(member.index()).is_some_and(|link| link.connection.is_some()),
+            acknowledged: replica.and_then(|replica| replica.acknowledged_by(member)).map(|entry| entry.0),
+        };
+        others.map(peer).collect()
     }
 
     /// Lets the threads run that this turn has woken, before it does what can wait.

@@ -16,6 +16,7 @@ use std::time::Duration;
 
 use mio::Waker;
 use syros_lsm::DiskStore;
+use syros_metrics::{Distribution, ReplicaActivity};
 use syros_node::data::ViewFile;
 use syros_node::{
     DiskState, ENTRIES_PER_TURN, Evictions, InMemory as _, KeyEvents, MemoryExecutor, MemoryLimit,
@@ -23,7 +24,7 @@ use syros_node::{
 };
 use syros_protocol::message::{Describe, Message, Peer, RoleName};
 use syros_protocol::record::Ticket;
-use syros_protocol::replica::{Durability, Event, Replica};
+use syros_protocol::replica::{Durability, Event, Replica, TraceEvent, ViewChangeCause};
 use syros_resp::Submission;
 use syros_storage::{Census, DiskEngine};
 use syros_types::{
@@ -123,6 +124,8 @@ pub(crate) struct LocalReplica {
     memory_warning_at: Instant,
     /// The operator was told that the disk is nearly full.
     was_short: bool,
+    /// How often it has left a view, by why: the places of [`ViewChangeCause::NAMES`].
+    view_changes: [u64; ViewChangeCause::NAMES.len()],
     /// Requests for a census up to this one have been answered.
     pub(crate) counted: u64,
     /// Locked as long as this exists.
@@ -235,7 +238,12 @@ impl LocalReplica {
                     self.counted = request;
                 }
                 Output::Notice(notice) => self.log_notice(&notice, now),
-                Output::Trace(event) => trace::log(self.me, event),
+                Output::Trace(event) => {
+                    if let TraceEvent::LeftView { cause, .. } = event {
+                        self.view_changes[cause.place()] += 1;
+                    }
+                    trace::log(self.me, event);
+                }
                 Output::Nothing => {}
             }
         }
@@ -286,6 +294,26 @@ impl LocalReplica {
     /// Tells the replica of something.
     pub(crate) fn handle(&mut self, now: Now, event: Event) {
         self.driver.handle(now, event);
+    }
+
+    /// What the replica has done since it started.
+    pub(crate) fn activity(&self) -> ReplicaActivity {
+        let (status, log) = (self.replica().status(), self.wal.activity());
+        let told = |wal: syros_wal::Distribution| Distribution { sum: wal.sum, buckets: wal.buckets };
+        ReplicaActivity {
+            last_entry: status.op_number,
+            sessions: status.sessions,
+            log_bytes: status.log_bytes,
+            conflicts: status.conflicts,
+            reads: [status.fast_reads, status.slow_reads],
+            views_entered: status.view_changes,
+            refused: status.refused,
+            refusals: self.replica().refusals().map(|(refusal, count)| (refusal.name(), count)).collect(),
+            view_changes: ViewChangeCause::NAMES.into_iter().zip(self.view_changes).collect(),
+            syncs: told(log.syncs),
+            sync_records: told(log.records),
+            sync_bytes: told(log.bytes),
+        }
     }
 
     /// What commands wait for at this node, and what has been executed of that.

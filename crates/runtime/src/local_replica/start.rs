@@ -9,7 +9,7 @@ use syros_node::data::{Owner, boot};
 use syros_node::snapshots::SnapshotSizes;
 use syros_node::{DiskState, RecordNumbering, ReplicaDriver};
 use syros_protocol::record::Ticket;
-use syros_protocol::replica::{Boot, Config, Replica};
+use syros_protocol::replica::{Boot, Config, Replica, ViewChangeCause};
 use syros_types::{EvictionSettings, Instant, Now, ReplicaId, View};
 use syros_wal::{GroupCommit, Recovery};
 
@@ -147,6 +147,7 @@ impl LocalReplica {
             eviction: Cell::new(eviction),
             memory_warning_at: Instant(0),
             was_short: false,
+            view_changes: [0; ViewChangeCause::NAMES.len()],
             counted: 0,
             directory,
         };

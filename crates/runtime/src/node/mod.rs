@@ -21,10 +21,11 @@ use crate::discover::discover;
 use crate::disk_engine;
 use crate::event_loop::{EndReason, Forming, Listener, REPLICA_LISTENER};
 use crate::handshake::{Introduction, OwnMember};
-use crate::inquiries::Inquiries;
+use crate::inquiries::{Inquiries, MetricsSource};
 use crate::loading::Loading;
 use crate::local_replica::{LocalReplica, LocalReplicaParts};
 use crate::machine_memory::machine_memory;
+use crate::members::Members;
 use crate::memory_engine::MemoryEngineFiles;
 use crate::socket::ListenError;
 use crate::start_error::{StartError, system};
@@ -134,10 +135,14 @@ fn tell_of_another_size(listed: Group, identity: &Identity) {
 }
 
 /// Opens the port for metrics, if there is to be one.
-fn start_metrics(front: &FrontConfig, inquiries: &Arc<Inquiries>) -> Result<Option<Server>, StartError> {
+fn start_metrics(
+    front: &FrontConfig,
+    inquiries: &Arc<Inquiries>,
+    tls: &ProcessTls,
+) -> Result<Option<Server>, StartError> {
     let Some(address) = front.listen_metrics else { return Ok(None) };
-    let asked = Arc::clone(inquiries);
-    let server = Server::start(address, move || asked.ask());
+    let source = MetricsSource { inquiries: Arc::clone(inquiries), members: Members::new(tls.links()) };
+    let server = Server::start(address, source);
     let server = server.map_err(|source| ListenError { address, purpose: "metrics", source })?;
     Ok(Some(server))
 }
@@ -145,7 +150,7 @@ fn start_metrics(front: &FrontConfig, inquiries: &Arc<Inquiries>) -> Result<Opti
 /// Logs where a process that runs tells its metrics.
 fn log_metrics(metrics: Option<&Server>) {
     if let Some(server) = metrics {
-        tracing::info!(address = %server.address(), "this process answers HTTP: /metrics, /livez, /readyz");
+        tracing::info!(address = %server.address(), "this process answers HTTP: a dashboard, /metrics, /livez, /readyz");
     }
 }
 
@@ -207,9 +212,10 @@ impl Node {
         };
         let descriptors = descriptors::claim(demand, "limits.connections").map_err(system("enough files"))?;
         let inquiries = Arc::<Inquiries>::default();
-        let metrics = start_metrics(&config.front, &inquiries)?;
         let tls = ProcessTls::load(config.tls.as_ref(), config.cluster, Some(config.replica.replica));
-        let resources = Resources { machine, descriptors, tls: tls.map_err(StartError::Tls)?, inquiries };
+        let tls = tls.map_err(StartError::Tls)?;
+        let metrics = start_metrics(&config.front, &inquiries, &tls)?;
+        let resources = Resources { machine, descriptors, tls, inquiries };
         let process = Self::start_process(config.clone(), resources.clone(), None, None)?;
         log_metrics(metrics.as_ref());
         let config = NodeConfig { first_start: None, ..config };
@@ -411,7 +417,7 @@ impl GatewayNode {
         }
         // It lives while it looks for the cluster.
         let inquiries = Arc::<Inquiries>::default();
-        let metrics = start_metrics(&config.front, &inquiries)?;
+        let metrics = start_metrics(&config.front, &inquiries, &tls)?;
         let links = tls.links();
         let (cluster, Member { settings, declaration, .. }) =
             discover(&config.replicas, config.cluster, config.connect_timeout, links.as_ref())

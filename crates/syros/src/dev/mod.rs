@@ -46,7 +46,7 @@ const DEFAULT_PORT: u16 = REDIS_ADDRESS.port();
   syros dev --replicas 5 --port 7000            five nodes, Redis ports 7000 to 7004
   syros dev --durability replicated --fresh     in memory, starting empty
   syros dev --protocol vr --fresh               as Viewstamped Replication does it, to compare
-  syros dev --metrics 9121                      with http://127.0.0.1:9121/metrics
+  syros dev --metrics 9121                      with a dashboard: http://127.0.0.1:9121/
   syros dev --tls 6479                          nodes speak TLS, and Redis clients at ports 6479, 6480, 6481 do
   syros dev --engine disk --fresh               data on disk, which may exceed the memory
   syros dev --exec 'redis-benchmark -p {port} -t set,get -q'
@@ -98,7 +98,7 @@ pub(crate) struct Options {
     /// How nodes send updates that may be fast: auto, fast, thrifty or leader [default: auto]
     #[arg(long, value_name = "POLICY")]
     writes: Option<WritePolicy>,
-    /// Port of node 0 for HTTP clients: /metrics, /livez, /readyz; node i has the i-th after it [default: none]
+    /// Port of node 0 for HTTP clients: a dashboard, /metrics, /livez, /readyz; node i has the i-th after it [default: none]
     #[arg(long, value_name = "PORT", value_parser = clap::value_parser!(u16).range(1..))]
     metrics: Option<u16>,
     /// Have the nodes speak TLS, with certificates that are made in DIR/tls. Port of node 0 for Redis clients with TLS; node i

@@ -34,8 +34,7 @@ fn nothing_is_told_out_of_a_view_that_a_crash_undoes() {
     cluster.attach(session);
     cluster.send(&[1], &read(1));
     cluster.send(&[1], &update(1));
-    let refused =
-        Message::ReadRefused { view: View(0), number: 1, refusal: crate::message::Refusal::NotNormal };
+    let refused = Message::ReadRefused { view: View(0), number: 1, refusal: Refusal::NotNormal };
     assert_eq!(cluster.inbox, [(7, 1, refused)]);
     assert_eq!((cluster.reads.len(), cluster.evaluated), (0, 0), "the update is ordered instead");
     let ticket = cluster.unwritten.remove(&1).unwrap();

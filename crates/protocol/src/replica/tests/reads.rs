@@ -37,7 +37,7 @@ fn nobody_waits_for_an_entry_that_is_not_in_the_log() {
         ask(&mut cluster, replica, end.next());
     }
     let refused = |(_, _, message): &(u64, usize, Message)| {
-        matches!(message, Message::ReadRefused { refusal: crate::message::Refusal::NotNormal, .. })
+        matches!(message, Message::ReadRefused { refusal: Refusal::NotNormal, .. })
     };
     assert!(cluster.inbox.len() == 3 && cluster.inbox.iter().all(refused), "{:?}", cluster.inbox);
     // One that is in the log is waited for, and the value comes when it is executed.
@@ -68,7 +68,7 @@ fn a_reader_hears_of_no_view_that_has_not_begun() {
         _ => None,
     });
     let told: Vec<_> = told.collect();
-    assert_eq!(told, [(View(0), Some(crate::message::Refusal::NotNormal)), (View(0), None)]);
+    assert_eq!(told, [(View(0), Some(Refusal::NotNormal)), (View(0), None)]);
 }
 
 #[test]

@@ -24,16 +24,19 @@ fn only_who_registered_a_session_can_use_it() {
             }
             cluster.event(replica, Event::Message { from: STRANGER, message: stolen.clone() });
         }
-        let refused = (8, Some(crate::message::Refusal::NotAttached));
+        let refused = (8, Some(Refusal::NotAttached));
         assert_eq!(refusals(&mut cluster), [refused; 3], "with nonce {nonce:?}");
     }
+    // Each is counted by why it was refused, and nothing else is.
+    let counted: Vec<_> = cluster.replicas[1].refusals().filter(|(_, count)| *count > 0).collect();
+    assert_eq!(counted.iter().map(|(refusal, _)| *refusal).collect::<Vec<_>>(), [Refusal::NotAttached]);
     let own = cluster.request(session, 1, 5, Path::Durability, "oA1");
     cluster.send(&[0, 1, 2], &own);
     assert_eq!(cluster.answers(), [(0, "ok"), (1, "ok"), (2, "ok")]);
     // Nor is anybody else told what an operation has returned.
     cluster.pass(30);
     cluster.event(0, Event::Message { from: STRANGER, message: own.clone() });
-    assert_eq!(refusals(&mut cluster), [(8, Some(crate::message::Refusal::NotAttached))]);
+    assert_eq!(refusals(&mut cluster), [(8, Some(Refusal::NotAttached))]);
     // Once its connection is closed, its number says nothing.
     cluster.event(0, Event::ClientGone(7));
     cluster.event(0, Event::Message { from: CLIENT, message: own });
@@ -132,7 +135,7 @@ fn a_reply_that_is_not_kept_is_told_once() {
     assert_eq!(told.collect::<Vec<_>>(), [(0, Body::from(*b"reply"))]);
     assert!(cluster.replicas.iter().all(|replica| replica.reply_bytes() == 0));
     cluster.send(&[0], &request);
-    let refusal = crate::message::Refusal::ReplyDropped;
+    let refusal = Refusal::ReplyDropped;
     assert!(matches!(&cluster.inbox[0].2, Message::Refused { refusal: why, .. } if *why == refusal));
     assert_eq!(cluster.answers(), [(0, "refused")]);
     cluster.pass(30);
@@ -155,7 +158,7 @@ fn a_full_session_table_takes_no_more_from_who_has_more_than_its_share() {
     }
     let refused = cluster.request(greedy, 301, 5, Path::Durability, "oA301");
     cluster.send(&[0, 1, 2], &refused);
-    let refusal = crate::message::Refusal::Overloaded;
+    let refusal = Refusal::Overloaded;
     assert!(matches!(&cluster.inbox[0].2, Message::Refused { refusal: why, .. } if *why == refusal));
     assert_eq!(cluster.answers(), [(0, "refused"), (1, "refused"), (2, "refused")]);
     assert!(cluster.replicas.iter().all(|replica| replica.dlog.is_empty()));

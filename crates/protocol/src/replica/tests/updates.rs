@@ -79,7 +79,7 @@ fn another_body_under_the_same_id_is_refused() {
         let to: &[usize] = if path == Path::Ordered { &[0] } else { &[0, 1, 2] };
         cluster.send(to, &other);
         let refused = |(_, _, message): (u64, usize, Message)| {
-            matches!(message, Message::Refused { refusal: crate::message::Refusal::OtherOperation, .. })
+            matches!(message, Message::Refused { refusal: Refusal::OtherOperation, .. })
         };
         assert_eq!(cluster.inbox.len(), to.len());
         assert!(cluster.inbox.drain(..).all(refused));
@@ -168,7 +168,7 @@ fn an_engine_that_is_behind_is_not_outrun() {
         cluster.event(0, Event::Message { from: CLIENT, message });
         cluster.pass(1);
         let refused = |(_, _, message): &(u64, usize, Message)| {
-            matches!(message, Message::Refused { refusal: crate::message::Refusal::Overloaded, .. })
+            matches!(message, Message::Refused { refusal: Refusal::Overloaded, .. })
         };
         let refused = cluster.inbox.iter().any(refused);
         cluster.inbox.clear();

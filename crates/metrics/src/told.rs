@@ -1,0 +1,120 @@
+//! What a process tells of itself when it is asked.
+
+use std::sync::Arc;
+use syros_resp::{ServerReport, Shared};
+
+/// What the event loop says when it is asked.
+#[derive(Clone, Debug)]
+pub struct Told {
+    /// How the process is.
+    pub report: ServerReport,
+    /// What its connections share: their counters, and the commands that took long.
+    pub shared: Arc<Shared>,
+    /// The other members, as far as this process has to do with them.
+    pub peers: Vec<Peer>,
+    /// The replica of the process, if it has one.
+    pub replica: Option<ReplicaActivity>,
+}
+
+/// Another member of the group, as this process sees it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Peer {
+    /// Its position.
+    pub member: u8,
+    /// A connection leads there.
+    pub is_connected: bool,
+    /// Up to here its log is durable, as a leader knows it.
+    pub acknowledged: Option<u64>,
+}
+
+/// What the replica of a process has done since the process started.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ReplicaActivity {
+    /// The last entry of its log.
+    pub last_entry: u64,
+    /// Sessions of clients.
+    pub sessions: u64,
+    /// Bytes of log and durability log in memory.
+    pub log_bytes: u64,
+    /// Updates that were answered with a conflict: something pending concerned their keys.
+    pub conflicts: u64,
+    /// Reads answered at once, and reads that waited.
+    pub reads: [u64; 2],
+    /// Views entered.
+    pub views_entered: u64,
+    /// Everything refused.
+    pub refused: u64,
+    /// Operations refused, by why.
+    pub refusals: Vec<(&'static str, u64)>,
+    /// Views left, by why.
+    pub view_changes: Vec<(&'static str, u64)>,
+    /// Times of syncs of the log in microseconds, since it was opened.
+    pub syncs: Distribution,
+    /// Records that were made durable with each.
+    pub sync_records: Distribution,
+    /// Bytes of these records.
+    pub sync_bytes: Distribution,
+}
+
+/// How often there was which value.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Distribution {
+    /// All values together.
+    pub sum: u64,
+    /// Bounds, which rise, each with how many values were up to it and above the bound before.
+    pub buckets: Vec<(u64, u64)>,
+}
+
+/// What has come of asking the event loop.
+#[derive(Clone, Debug)]
+pub enum Answer {
+    /// It answered.
+    Told(Box<Told>),
+    /// There is no loop yet: the process reads back what its disk holds, or starts anew.
+    Starting,
+    /// It did not answer within [`ANSWER_TIMEOUT`](crate::ANSWER_TIMEOUT).
+    Silent,
+}
+
+/// What a member says of itself, as `syros status` shows it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct MemberReport {
+    /// Its position.
+    pub replica: u8,
+    /// `leader`, `follower`, `view-change` or `recovering`.
+    pub role: String,
+    /// It knows of no working majority.
+    pub has_no_quorum: bool,
+    /// Its disk takes no updates.
+    pub has_disk_trouble: bool,
+    /// Its figures, by name.
+    pub numbers: Vec<(&'static str, u64)>,
+}
+
+/// A member of the group that was asked how it is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Member {
+    /// Where it listens for other nodes.
+    pub address: String,
+    /// What it answered, or why it did not. `None`: it was not asked.
+    pub answer: Option<Result<MemberReport, String>>,
+}
+
+/// Whom the port for metrics asks.
+pub trait Source: Send + Sync + 'static {
+    /// Asks the event loop. It returns within [`ANSWER_TIMEOUT`](crate::ANSWER_TIMEOUT).
+    fn ask(&self) -> Answer;
+
+    /// Asks the members that listen at these addresses, all but the one in this position: that is the process itself. It
+    /// returns within a second or so, and asks no member more often than once in most of a second, however many ask here.
+    fn ask_members(&self, addresses: &[String], own: Option<u8>) -> Vec<Member> {
+        let _ = own;
+        addresses.iter().map(|address| Member { address: address.clone(), answer: None }).collect()
+    }
+}
+
+impl<F: Fn() -> Answer + Send + Sync + 'static> Source for F {
+    fn ask(&self) -> Answer {
+        self()
+    }
+}

@@ -41,6 +41,7 @@ use std::time::Duration;
 use mio::event::Event as IoEvent;
 use mio::{Events, Poll, Token, Waker};
 use syros_metrics::Told;
+use syros_node::ClientAddresses;
 use syros_node::front_end::{ClientMemory, RedisFrontEnd};
 use syros_protocol::{client, replica};
 use syros_resp::ServerInfo as _;
@@ -152,6 +153,10 @@ pub(crate) struct EventLoop {
     clients: usize,
     /// Syros clients connected, on the port for replicas. Clients of one port take no places of the other's.
     peer_clients: usize,
+    /// Redis clients, by where they come from.
+    client_addresses: ClientAddresses,
+    /// Syros clients without a certificate, by where they come from.
+    peer_client_addresses: ClientAddresses,
     /// Most of each.
     descriptors: Descriptors,
     output_bytes_max: usize,
@@ -231,6 +236,8 @@ impl EventLoop {
             description: parts.description,
             clients: 0,
             peer_clients: 0,
+            client_addresses: ClientAddresses::default(),
+            peer_client_addresses: ClientAddresses::default(),
             descriptors: parts.descriptors,
             output_bytes_max: parts.output_bytes_max,
             statistics: Statistics::default(),

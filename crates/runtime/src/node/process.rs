@@ -149,9 +149,18 @@ impl ProcessBase {
             tls.links(),
         );
         let clients_max = Cell::new(descriptors.redis_clients);
+        let clients_per_address_max = Cell::new(front.connections_per_address_max);
         let configuration = configuration.as_frames_name_it();
-        let description =
-            ProcessDescription { run_id, redis_ports, tls, configuration, durability, replicas, clients_max };
+        let description = ProcessDescription {
+            run_id,
+            redis_ports,
+            tls,
+            configuration,
+            durability,
+            replicas,
+            clients_max,
+            clients_per_address_max,
+        };
         let (replica_listener, state) = node.unzip();
         let (local, forming) = match state {
             None => (None, None),

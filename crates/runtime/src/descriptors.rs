@@ -10,8 +10,9 @@ use std::io;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 /// Files that a node opens beside its connections and the tables of its engine: log, view, snapshots that are written,
-/// read and sent at once, what the scrub reads, what the resolver opens, and a connection that is about to be refused.
-const FILES: usize = 48;
+/// read and sent at once, what the scrub reads, two for each name that is being looked up, and a connection that is about to
+/// be refused.
+const FILES: usize = 64;
 
 /// Connections to one other member: one that works, one that takes its place, and two attempts.
 const CONNECTIONS_PER_MEMBER: usize = 4;

@@ -50,7 +50,7 @@ use syros_wire::FrameBuffer;
 
 pub(crate) use accept::Listener;
 pub(crate) use forming::Forming;
-pub(crate) use links::{Link, Resolver};
+pub(crate) use links::Link;
 
 use crate::clock::Clock;
 use crate::connection::{Connections, Deadlines};
@@ -136,7 +136,6 @@ pub(crate) struct EventLoop {
     links: Vec<Link>,
     /// When it has last asked where the nodes are.
     nodes_asked: Instant,
-    resolver: Resolver,
     introduction: Introduction,
     front_end: RedisFrontEnd,
     local: Option<LocalReplica>,
@@ -185,7 +184,6 @@ pub(crate) struct EventLoopParts {
     pub(crate) links_tls: Option<LinksTls>,
     pub(crate) replica_listener: Option<Listener>,
     pub(crate) links: Vec<Link>,
-    pub(crate) resolver: Resolver,
     pub(crate) introduction: Introduction,
     pub(crate) front_end: RedisFrontEnd,
     pub(crate) local: Option<LocalReplica>,
@@ -226,7 +224,6 @@ impl EventLoop {
             links: parts.links,
             nodes_asked: Instant(0),
             is_established: false,
-            resolver: parts.resolver,
             introduction: parts.introduction,
             front_end: parts.front_end,
             local: parts.local,

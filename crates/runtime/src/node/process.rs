@@ -17,7 +17,7 @@ use crate::config::FrontConfig;
 use crate::descriptors::Descriptors;
 use crate::directory::Identity;
 use crate::event_loop::{
-    EventLoop, EventLoopParts, Forming, Link, Listener, REDIS_LISTENER, REDIS_TLS_LISTENER, Resolver, WAKER,
+    EventLoop, EventLoopParts, Forming, Link, Listener, REDIS_LISTENER, REDIS_TLS_LISTENER, WAKER,
 };
 use crate::handshake::Introduction;
 use crate::info::{ProcessDescription, RedisPorts};
@@ -168,7 +168,6 @@ impl ProcessBase {
             Some(NodeState::Forming(forming)) => (None, Some(*forming)),
         };
         config.own_replica = local.as_ref().map(|local| local.me);
-        let resolver = Resolver::start(Arc::clone(&self.waker)).map_err(system("a thread"))?;
         let waker = Arc::clone(&self.waker);
         let stopper = match stopper {
             None => Stopper::new(self.waker),
@@ -200,7 +199,6 @@ impl ProcessBase {
             links_tls,
             replica_listener,
             links,
-            resolver,
             introduction,
             local,
             forming,

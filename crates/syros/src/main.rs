@@ -7,6 +7,7 @@ mod config;
 mod dev;
 mod export;
 mod gateway;
+mod health;
 mod import;
 mod inspect;
 mod lead;
@@ -48,6 +49,8 @@ enum Subcommands {
     Server(server::Options),
     /// Run a Redis front end next to an application, without a replica
     Gateway(gateway::Options),
+    /// Ask one process whether it lives, or is ready: for whatever starts processes again
+    Health(health::Options),
     /// Show what the replicas of a cluster are doing
     Status(status::Options),
     /// Let another replica lead
@@ -108,6 +111,7 @@ fn main() -> ExitCode {
         Subcommands::Dev(options) => dev::run(&options),
         Subcommands::Server(options) => server::run(&options),
         Subcommands::Gateway(options) => gateway::run(&options),
+        Subcommands::Health(options) => health::run(&options),
         Subcommands::Status(options) => status::run(&options),
         Subcommands::Lead(options) => lead::run(&options),
         Subcommands::Mode(options) => mode::run(&options),

@@ -294,6 +294,25 @@ mod tests {
     }
 
     #[test]
+    fn a_link_that_failed_looks_its_name_up_again() {
+        let mut endpoint = Endpoint::resolve("localhost:7379").unwrap();
+        let home = endpoint.current();
+        // Where the name led once.
+        let before = SocketAddr::from(([192, 0, 2, 1], 7379));
+        endpoint.replace(vec![before]);
+        let mut link = Link::new(endpoint, Token(1), &Options::default(), 1);
+        assert!(!link.fail(Instant(1), LinkError::TimedOut));
+        assert_eq!(link.status().address, before, "nobody waits for the name server");
+        // The resolver's thread takes its time.
+        let until = std::time::Instant::now() + Duration::from_secs(30);
+        while link.status().address == before && std::time::Instant::now() < until {
+            link.take_addresses();
+            std::thread::yield_now();
+        }
+        assert_eq!(link.status().address, home);
+    }
+
+    #[test]
     fn only_the_connection_after_a_refused_one_begins_in_an_older_version() {
         let address = SocketAddr::from(([127, 0, 0, 1], 1));
         let mut link = Link::new(address.into(), Token(1), &Options::default(), 1);

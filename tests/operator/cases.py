@@ -10,6 +10,7 @@ import time
 import urllib.error
 import urllib.request
 
+from names import names
 from nodes import (
     GIB,
     Closed,
@@ -1216,4 +1217,5 @@ CASES = {
     "metrics": metrics,
     "replace": replace,
     "grow": grow,
+    "names": names,
 }

@@ -95,7 +95,7 @@ class Node:
         self.process = None
 
     def start(self, bootstrap=False, replace=False, join=False, memory=NODE_MEMORY_MAX, env=None, wait=True):
-        arguments = [self.cluster.binary, "server", "--config", self.config]
+        arguments = [*self.cluster.wrapper, self.cluster.binary, "server", "--config", self.config]
         if bootstrap:
             arguments.append("--bootstrap")
         if replace:
@@ -178,6 +178,8 @@ class Cluster:
 
     def __init__(self, context, count=3, extra="", each=None, addresses=None, root=None, top=""):
         self.binary, self.port = context.binary, context.port
+        # A command that runs the program, where it is to see the machine in another way.
+        self.wrapper = []
         self.directory = root or os.path.join(context.scratch, context.case)
         shutil.rmtree(self.directory, ignore_errors=True) if root is None else None
         os.makedirs(self.directory, exist_ok=True)

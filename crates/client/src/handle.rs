@@ -6,6 +6,7 @@ use crate::error::{ConnectError, Error};
 use crate::options::Options;
 use crate::pending::{Interpret, Pending, Slot, block_on};
 use crate::thread::{ConnectedSlot, IoThread, Shared, Submission};
+use core::fmt::Display;
 use core::pin::Pin;
 use core::task::{Context, Poll};
 use std::net::ToSocketAddrs;
@@ -64,12 +65,16 @@ impl Future for Connecting {
 
 impl Client {
     /// Starts a client of the replicas at `addresses`: one for every replica, in the order of the group.
-    /// Names are resolved here, which may block; nothing else does.
+    /// Names are resolved here, which may block; nothing else does. They are resolved again, in the background, when a
+    /// connection is lost or cannot be made.
     ///
     /// # Errors
     /// [`ConnectError`]: the number of addresses is no size of a group, a name cannot be resolved, or the
     /// system refuses a thread.
-    pub fn connect(addresses: &[impl ToSocketAddrs], options: Options) -> Result<Connecting, ConnectError> {
+    pub fn connect(
+        addresses: &[impl ToSocketAddrs + Display],
+        options: Options,
+    ) -> Result<Connecting, ConnectError> {
         let resolve = |(position, address)| {
             Endpoint::resolve(address).map_err(|error| ConnectError::Resolve { position, error })
         };

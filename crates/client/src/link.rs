@@ -7,7 +7,9 @@ use core::time::Duration;
 use mio::{Registry, Token};
 use std::net::SocketAddr;
 use std::sync::Arc;
-use syros_net::{Connection, DialSchedule, Dialing, FlushOutcome, Limits, Progress, ReadOutcome, TlsSession};
+use syros_net::{
+    Connection, DialSchedule, Dialing, FlushOutcome, Limits, Lookup, Progress, ReadOutcome, TlsSession,
+};
 use syros_protocol::message::Message;
 use syros_tls::Credentials;
 use syros_types::{GroupId, Instant};
@@ -39,6 +41,8 @@ pub(crate) enum Report {
 #[derive(Debug)]
 pub(crate) struct Link {
     endpoint: Endpoint,
+    /// The name of the endpoint is being looked up again.
+    lookup: Option<Lookup>,
     token: Token,
     state: State,
     /// An event for a socket that is being connected has come.
@@ -67,6 +71,7 @@ impl Link {
     pub(crate) fn new(endpoint: Endpoint, token: Token, options: &Options, seed: u64) -> Self {
         Self {
             endpoint,
+            lookup: None,
             token,
             state: State::Waiting,
             is_signalled: false,
@@ -126,6 +131,7 @@ impl Link {
         let state = core::mem::replace(&mut self.state, State::Waiting);
         self.state = match state {
             State::Waiting if self.schedule.begin(now) => {
+                self.take_addresses();
                 let dialing = Dialing::start(self.endpoint.current(), registry, self.token)?;
                 State::Dialing { dialing, until: now.after(self.dial_timeout) }
             }
@@ -222,7 +228,22 @@ impl Link {
         self.state = State::Waiting;
         self.schedule.on_failure(now);
         self.endpoint.rotate();
+        if let (None, Some(name)) = (&self.lookup, self.endpoint.name()) {
+            // Without a thread for it the addresses that are known are tried again.
+            self.lookup = Lookup::start(name.to_owned(), || {}).ok();
+        }
         was_ready
+    }
+
+    /// Takes what has been found under the name, if the answer is there: an attempt does not wait for it, but goes to where
+    /// the name led before. Where it leads nowhere now, that may be the name server's fault.
+    fn take_addresses(&mut self) {
+        if let Some(found) = self.lookup.as_ref().and_then(Lookup::take) {
+            self.lookup = None;
+            if let Ok(addresses) = found {
+                self.endpoint.replace(addresses);
+            }
+        }
     }
 
     /// The version of the wire format that the replica speaks.
@@ -270,6 +291,25 @@ mod tests {
         assert!(link.speaks(&new));
         link.version = version_of(&new) - 1;
         assert!(!link.speaks(&new) && link.speaks(&Message::StatusRequest));
+    }
+
+    #[test]
+    fn a_link_that_failed_looks_its_name_up_again() {
+        let mut endpoint = Endpoint::resolve("localhost:7379").unwrap();
+        let home = endpoint.current();
+        // Where the name led once.
+        let before = SocketAddr::from(([192, 0, 2, 1], 7379));
+        endpoint.replace(vec![before]);
+        let mut link = Link::new(endpoint, Token(1), &Options::default(), 1);
+        assert!(!link.fail(Instant(1), LinkError::TimedOut));
+        assert_eq!(link.status().address, before, "nobody waits for the name server");
+        // The resolver's thread takes its time.
+        let until = std::time::Instant::now() + Duration::from_secs(30);
+        while link.status().address == before && std::time::Instant::now() < until {
+            link.take_addresses();
+            std::thread::yield_now();
+        }
+        assert_eq!(link.status().address, home);
     }
 
     #[test]

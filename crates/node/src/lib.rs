@@ -6,6 +6,7 @@
 #![forbid(unsafe_code)]
 
 mod checkpoints;
+mod client_addresses;
 mod disk_executor;
 mod disk_state;
 mod driver;
@@ -22,6 +23,7 @@ mod ticket_queue;
 mod waited_keys;
 
 pub use checkpoints::Checkpoints;
+pub use client_addresses::{ClientAddresses, ClientSource, TooManyFromAddress};
 pub use disk_executor::{
     DiskExecutor, ExecutorEvent, LaneItem, LaneStep, LaneWorker, PressureLimits, ReadWorker, Reading, Report,
 };

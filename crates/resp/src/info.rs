@@ -41,6 +41,15 @@ pub trait ServerInfo {
         Err("this server has a fixed number of clients")
     }
 
+    /// CONFIG SET maxclients-per-address: so many clients of one kind may be connected from one address from now on; any
+    /// number, if that is 0.
+    ///
+    /// # Errors
+    /// Why it cannot be set here.
+    fn set_clients_per_address_max(&self, _clients: u64) -> Result<(), &'static str> {
+        Err("this server has a fixed number of clients")
+    }
+
     /// Fills bytes with what nobody can guess, for ACL GENPASS. False if the server has no source of that.
     fn fill_with_chance(&self, _bytes: &mut [u8]) -> bool {
         false
@@ -82,6 +91,8 @@ pub struct ServerReport {
     pub clients: u64,
     /// Most Redis clients.
     pub clients_max: u64,
+    /// Most clients of one kind from one address; 0 without a limit.
+    pub clients_per_address_max: u64,
     /// Memory that the connections of all clients take, in bytes.
     pub client_memory_bytes: u64,
     /// Most memory that they may take.
@@ -100,6 +111,9 @@ pub struct ServerReport {
     pub connections_received: u64,
     /// Connections refused since the start or the last reset, because there were as many as may be.
     pub connections_rejected: u64,
+    /// Connections refused since the start or the last reset, because there were as many from their address as may be.
+    /// Those of Redis clients count as rejected above, too.
+    pub connections_rejected_by_address: u64,
     /// Commands received since the start or the last reset.
     pub commands_processed: u64,
     /// Memory of the process, in bytes.
@@ -272,6 +286,7 @@ fn server(report: &ServerReport, _: &Statistics, now: WallTime, text: &mut Strin
 fn clients(report: &ServerReport, statistics: &Statistics, _: WallTime, text: &mut String) {
     line(text, "connected_clients", report.clients);
     line(text, "maxclients", report.clients_max);
+    line(text, "maxclients_per_address", report.clients_per_address_max);
     line(text, "cluster_connections", 0);
     line(text, "blocked_clients", statistics.blocked());
     line(text, "tracking_clients", statistics.tracking().clients);
@@ -330,6 +345,7 @@ fn stats(report: &ServerReport, statistics: &Statistics, now: WallTime, text: &m
     line(text, "total_commands_processed", report.commands_processed);
     statistics.write_stats(now, text);
     line(text, "rejected_connections", report.connections_rejected);
+    line(text, "rejected_connections_by_address", report.connections_rejected_by_address);
     line(text, "expired_keys", report.keys_expired);
     line(text, "evicted_keys", report.keys_evicted);
     let never = ["sync_full", "sync_partial_ok", "sync_partial_err", "migrate_cached_sockets", "total_forks"];

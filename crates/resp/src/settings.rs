@@ -35,7 +35,7 @@ struct Changeable {
 }
 
 /// The settings that may change while the process runs, in the order of their names.
-const CHANGEABLE: [Changeable; 15] = [
+const CHANGEABLE: [Changeable; 16] = [
     Changeable {
         name: "acllog-max-len",
         kind: Kind::Integer(0, ACL_LOG_LENGTH_MAX as i64),
@@ -89,6 +89,12 @@ const CHANGEABLE: [Changeable; 15] = [
         kind: Kind::Integer(1, u32::MAX as i64),
         get: |_, report| report.clients_max.cast_signed(),
         set: |_, info, value| info.set_clients_max(value.cast_unsigned()),
+    },
+    Changeable {
+        name: "maxclients-per-address",
+        kind: Kind::Integer(0, u32::MAX as i64),
+        get: |_, report| report.clients_per_address_max.cast_signed(),
+        set: |_, info, value| info.set_clients_per_address_max(value.cast_unsigned()),
     },
     Changeable {
         name: "maxmemory",

@@ -293,6 +293,14 @@ pub struct FrontConfig {
     /// Most connections of Redis clients at a time, and most of Syros clients. Each costs a file descriptor and a few
     /// kilobytes; fewer where the limit of open files does not allow so many.
     pub connections_max: usize,
+    /// Most connections of Redis clients from one address at a time, and most of Syros clients without a certificate;
+    /// `None`: as many as [`connections_max`](Self::connections_max). Not the default, because many clients may share an
+    /// address: behind a translation of addresses, a proxy, or on one machine.
+    pub connections_per_address_max: Option<usize>,
+    /// Most connections to the port for replicas whose other end has not said who it is.
+    pub unidentified_max: usize,
+    /// Most TLS handshakes under way at a time, at both ports together.
+    pub handshakes_max: usize,
     /// A client that does not read its replies is disconnected when more bytes than this wait for it. It is
     /// no longer read from long before that, at a few MiB; but what it had asked for by then may come.
     pub output_bytes_max: usize,
@@ -322,6 +330,14 @@ pub struct FrontConfig {
 /// less would let large answers be asked for again while they are on their way.
 const RESEND: Duration = Duration::from_secs(2);
 
+/// See [`FrontConfig::unidentified_max`]. They take no place of clients, nor of members; beyond, the oldest gives way to the
+/// newest, so that a member always gets in: it needs one round trip, and many of these last until they are closed.
+const UNIDENTIFIED_MAX: usize = 256;
+
+/// See [`FrontConfig::handshakes_max`]. At a thousand a second, as many as take a whole round trip around the earth. Beyond,
+/// the oldest one is given up, so that nobody is kept out by those who begin and do not go on.
+const HANDSHAKES_MAX: usize = 512;
+
 impl FrontConfig {
     /// The budget of all clients' connections, in bytes, where the process may take so much memory.
     pub(crate) fn client_memory_of(&self, machine_memory: u64) -> usize {
@@ -334,6 +350,9 @@ impl Default for FrontConfig {
     fn default() -> Self {
         Self {
             connections_max: 10_000,
+            connections_per_address_max: None,
+            unidentified_max: UNIDENTIFIED_MAX,
+            handshakes_max: HANDSHAKES_MAX,
             output_bytes_max: syros_resp::limits::REPLY_BYTES_MAX,
             client_memory: None,
             quorum_timeout: Duration::from_secs(2),

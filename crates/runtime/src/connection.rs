@@ -4,8 +4,8 @@ use std::collections::VecDeque;
 use std::net::SocketAddr;
 
 use syros_net::{Connection, Dialing, Outlet};
-use syros_node::ReadJob;
 use syros_node::front_end::{ClientMemory, REPLY_BYTES_SHARE, RedisFrontEnd};
+use syros_node::{ClientSource, ReadJob};
 use syros_protocol::record::Ticket;
 use syros_types::{Instant, ReplicaId};
 
@@ -73,6 +73,8 @@ pub(crate) struct OpenConnection {
     pub(crate) transcript: Option<Box<Transcript>>,
     /// A client that has proved it, or whose certificate says as much.
     pub(crate) is_authenticated: bool,
+    /// The address as whose client it is counted, if it is.
+    pub(crate) counted: Option<ClientSource>,
 }
 
 impl OpenConnection {
@@ -99,6 +101,7 @@ impl OpenConnection {
             is_closing: false,
             transcript: None,
             is_authenticated: false,
+            counted: None,
         }
     }
 

@@ -10,8 +10,9 @@ use std::io;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 /// Files that a node opens beside its connections and the tables of its engine: log, view, snapshots that are written,
-/// read and sent at once, what the scrub reads, what the resolver opens, and a connection that is about to be refused.
-const FILES: usize = 48;
+/// read and sent at once, what the scrub reads, two for each name that is being looked up, and a connection that is about to
+/// be refused.
+const FILES: usize = 64;
 
 /// Connections to one other member: one that works, one that takes its place, and two attempts.
 const CONNECTIONS_PER_MEMBER: usize = 4;
@@ -22,15 +23,6 @@ const TABLES: usize = 512;
 /// Files of a store on disk that do not count as kept open: those that a merge reads and writes.
 const MERGED: usize = 64;
 
-/// Connections to the replicas' port whose other end has not said who it is, at a time. They take no place of clients,
-/// nor of members; beyond, the oldest gives way to the newest, so that a member always gets in: it needs one round
-/// trip, and many of these last until they are closed.
-const UNIDENTIFIED_MAX: usize = 256;
-
-/// TLS handshakes at a time: at a thousand a second, as many as take a whole round trip around the earth. Beyond, the oldest
-/// one is given up, so that nobody is kept out by those who begin and do not go on.
-const HANDSHAKES_MAX: usize = 512;
-
 /// What a process wants to have open.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Demand {
@@ -40,8 +32,10 @@ pub(crate) struct Demand {
     pub(crate) redis_clients: Option<usize>,
     /// Most connections of Syros clients; `None` where none can come.
     pub(crate) peer_clients: Option<usize>,
-    /// Some of its ports speak TLS.
-    pub(crate) has_tls: bool,
+    /// Most connections to the port for replicas whose other end has not said who it is.
+    pub(crate) unidentified: usize,
+    /// Most TLS handshakes at a time; 0 without TLS.
+    pub(crate) handshakes: usize,
 }
 
 /// What a process may have open.
@@ -70,26 +64,18 @@ impl Demand {
         if self.has_store { 2 * tables + MERGED } else { 0 }
     }
 
-    const fn unidentified(self) -> usize {
-        if self.peer_clients.is_some() { UNIDENTIFIED_MAX } else { 0 }
-    }
-
-    const fn handshakes(self) -> usize {
-        if self.has_tls { HANDSHAKES_MAX } else { 0 }
-    }
-
     /// Everything that is wanted.
     fn all(self) -> usize {
         let clients = self.redis_clients.unwrap_or(0) + self.peer_clients.unwrap_or(0);
-        self.files() + self.stores(TABLES) + self.unidentified() + self.handshakes() + clients
+        self.files() + self.stores(TABLES) + self.unidentified + self.handshakes + clients
     }
 
     /// Distributes so many files and connections. An error: the least that there must be.
     fn share(self, available: usize) -> Result<Descriptors, usize> {
         let left = available.saturating_sub(self.files());
         // Where there is little, half of it is for clients at least.
-        let unidentified = self.unidentified().min(left / 8);
-        let handshakes = self.handshakes().min(left / 8);
+        let unidentified = self.unidentified.min(left / 8);
+        let handshakes = self.handshakes.min(left / 8);
         let tables = if self.has_store { TABLES.min(left / 8) } else { 0 };
         let room = left.saturating_sub(unidentified + handshakes + self.stores(tables));
         let (redis, peer) = (self.redis_clients.unwrap_or(0), self.peer_clients.unwrap_or(0));
@@ -180,7 +166,8 @@ mod tests {
         has_store: false,
         redis_clients: Some(10_000),
         peer_clients: Some(10_000),
-        has_tls: false,
+        unidentified: 256,
+        handshakes: 0,
     };
 
     #[test]
@@ -191,7 +178,7 @@ mod tests {
             let all = Descriptors {
                 redis_clients: 10_000,
                 peer_clients: 10_000,
-                unidentified: UNIDENTIFIED_MAX,
+                unidentified: 256,
                 handshakes: 0,
                 tables,
             };
@@ -205,9 +192,9 @@ mod tests {
         let demands = [
             NODE,
             Demand { has_store: true, ..NODE },
-            Demand { has_tls: true, ..NODE },
+            Demand { handshakes: 512, ..NODE },
             Demand { redis_clients: None, ..NODE },
-            Demand { peer_clients: None, ..NODE },
+            Demand { peer_clients: None, unidentified: 0, ..NODE },
             Demand { members: 9, redis_clients: Some(7), ..NODE },
         ];
         for demand in demands {

@@ -34,6 +34,8 @@ pub(crate) struct ProcessDescription {
     pub(crate) replicas: Vec<String>,
     /// Most Redis clients: no more than there may be connections, and fewer if a client says so.
     pub(crate) clients_max: Cell<usize>,
+    /// Most clients of one kind from one address, if there is a limit.
+    pub(crate) clients_per_address_max: Cell<Option<usize>>,
 }
 
 impl ProcessDescription {
@@ -105,8 +107,16 @@ impl ServerInfo for ProcessState<'_> {
     }
 
     fn report(&self) -> ServerReport {
-        let ProcessDescription { run_id, redis_ports, tls, configuration, durability, replicas, clients_max } =
-            self.description;
+        let ProcessDescription {
+            run_id,
+            redis_ports,
+            tls,
+            configuration,
+            durability,
+            replicas,
+            clients_max,
+            clients_per_address_max,
+        } = self.description;
         let statistics = self.statistics;
         let mut view = self.client.view();
         let mut report = ServerReport {
@@ -120,6 +130,7 @@ impl ServerInfo for ProcessState<'_> {
             uptime_seconds: self.now.instant.since(Instant(0)).as_secs(),
             clients: self.clients as u64,
             clients_max: clients_max.get() as u64,
+            clients_per_address_max: clients_per_address_max.get().unwrap_or(0) as u64,
             client_memory_bytes: self.memory.used() as u64,
             client_memory_max: self.memory.limit() as u64,
             clients_evicted: self.memory.evicted(),
@@ -129,6 +140,7 @@ impl ServerInfo for ProcessState<'_> {
             subscribers_closed: statistics.subscribers_closed.get(),
             connections_received: statistics.connections_since_reset(),
             connections_rejected: statistics.rejected.get(),
+            connections_rejected_by_address: statistics.rejected_by_address.get(),
             commands_processed: statistics.commands.get(),
             memory_bytes: resident_bytes().unwrap_or(0),
             memory_peak_bytes: kilobytes("/proc/self/status", "VmHWM:").unwrap_or(0),
@@ -234,6 +246,12 @@ impl ServerInfo for ProcessState<'_> {
         let text = "there may be only as many as the node has had file descriptors for when it started, and as its \
                     configuration allows: limits.connections";
         self.description.clients_max.set(clients.ok_or(text)?);
+        Ok(())
+    }
+
+    fn set_clients_per_address_max(&self, clients: u64) -> Result<(), &'static str> {
+        let limit = usize::try_from(clients).unwrap_or(usize::MAX);
+        self.description.clients_per_address_max.set((limit > 0).then_some(limit));
         Ok(())
     }
 

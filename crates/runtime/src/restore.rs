@@ -227,7 +227,8 @@ impl Restoration<'_> {
             has_store: true,
             redis_clients: None,
             peer_clients: None,
-            has_tls: false,
+            unidentified: 0,
+            handshakes: 0,
         };
         let descriptors = descriptors::claim(demand, "open files")
             .map_err(|error| RestoreError::Log(format!("cannot open enough files: {error}")))?;

@@ -12,6 +12,9 @@ pub(crate) struct Statistics {
     connections_at_reset: Cell<u64>,
     /// Connections of Redis clients refused since the last reset, because there were as many as may be.
     pub(crate) rejected: Cell<u64>,
+    /// Connections of clients of both kinds refused since the last reset, because there were as many from their address as
+    /// may be. Those of Redis clients count above, too.
+    pub(crate) rejected_by_address: Cell<u64>,
     /// Commands received since the last reset.
     pub(crate) commands: Cell<u64>,
     /// Frames that were damaged on their way, since the last reset.
@@ -43,6 +46,7 @@ impl Statistics {
     pub(crate) fn reset(&self) {
         self.damaged_frames.set(0);
         self.rejected.set(0);
+        self.rejected_by_address.set(0);
         self.subscribers_closed.set(0);
         self.connections_at_reset.set(self.connections.get());
         self.commands.set(0);

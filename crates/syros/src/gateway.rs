@@ -62,6 +62,9 @@ pub(crate) struct Options {
     /// Most connections of Redis clients
     #[arg(long, value_name = "N", default_value_t = FrontConfig::default().connections_max, value_parser = parse_connections)]
     connections: usize,
+    /// Most connections of Redis clients from one address [default: as many as --connections]
+    #[arg(long, value_name = "N", value_parser = parse_connections)]
+    connections_per_address: Option<usize>,
     /// How reads are answered that do not say: auto, leader, meta, quorum or stale
     #[arg(long, value_name = "POLICY", default_value_t = FrontConfig::default().client.read_policy)]
     reads: ReadPolicy,
@@ -100,7 +103,11 @@ fn parse_connections(text: &str) -> Result<usize, String> {
 /// Runs the gateway until it is asked to end.
 pub(crate) fn run(options: &Options) -> Result<ExitCode, String> {
     syros_logging::install(&options.log.or(syros_logging::Settings::default()))?;
-    let mut front = FrontConfig { connections_max: options.connections, ..FrontConfig::default() };
+    let mut front = FrontConfig {
+        connections_max: options.connections,
+        connections_per_address_max: options.connections_per_address,
+        ..FrontConfig::default()
+    };
     (front.client.read_policy, front.client.write_policy) = (options.reads, options.writes);
     front.listen_metrics = options.metrics;
     front.protected = !options.no_protected_mode;

@@ -8,6 +8,7 @@ mod config;
 mod dev;
 mod export;
 mod gateway;
+mod health;
 mod import;
 mod inspect;
 mod lead;
@@ -50,6 +51,8 @@ enum Subcommands {
     Server(server::Options),
     /// Run a Redis front end next to an application, without a replica
     Gateway(gateway::Options),
+    /// Ask one process whether it lives, or is ready: for whatever starts processes again
+    Health(health::Options),
     /// Show what the replicas of a cluster are doing
     Status(status::Options),
     /// Show that again and again, with rates, until a key ends it
@@ -112,6 +115,7 @@ fn main() -> ExitCode {
         Subcommands::Dev(options) => dev::run(&options),
         Subcommands::Server(options) => server::run(&options),
         Subcommands::Gateway(options) => gateway::run(&options),
+        Subcommands::Health(options) => health::run(&options),
         Subcommands::Status(options) => status::run(&options),
         Subcommands::Top(options) => top::run(&options),
         Subcommands::Lead(options) => lead::run(&options),

@@ -6,7 +6,7 @@ use std::process::ExitCode;
 
 use clap::Args;
 use syros_cli::signals;
-use syros_runtime::{FirstStart, Node};
+use syros_runtime::{FirstStart, Node, NodeConfig, read_identity};
 
 use crate::{config, logger};
 
@@ -15,6 +15,7 @@ use crate::{config, logger};
 #[command(after_help = "Examples:
   syros server --config /etc/syros/node.toml --bootstrap    the very first start: makes the data directory
   syros server --config /etc/syros/node.toml                every later start
+  syros server --config /etc/syros/node.toml --bootstrap --if-empty    every start, where nobody can say which is the first
   syros server --config /etc/syros/node.toml --replace      the disk of this node is lost: a new one takes its place
   syros server --config /etc/syros/node.toml --join         one of the two nodes that a cluster becomes larger by
 
@@ -34,11 +35,34 @@ pub(crate) struct Options {
     /// such nodes come in at once
     #[arg(long, conflicts_with_all = ["bootstrap", "replace"])]
     join: bool,
+    /// With --bootstrap, --replace or --join: only if there is no node in the data directory, and else a later start. For
+    /// whatever starts nodes again and again by one command. (The other nodes refuse a node whose disk was wiped,
+    /// with --bootstrap too; so this is not for a cluster of one node.)
+    #[arg(long)]
+    if_empty: bool,
     /// End when standard input is closed: for parents that must not leave nodes behind
     #[arg(long)]
     until_stdin_closes: bool,
     #[command(flatten)]
     log: logger::LogOptions,
+}
+
+/// Makes a first start a later one if there is a node in the data directory.
+fn decide_by_directory(node: &mut NodeConfig) -> Result<(), String> {
+    if node.first_start.is_none() {
+        return Err(
+            "--if-empty says when a start is the first: give it with --bootstrap, --replace or --join"
+                .to_owned(),
+        );
+    }
+    if read_identity(&node.directory).map_err(|error| error.to_string())?.is_some() {
+        node.first_start = None;
+    } else if node.replicas.len() == 1 {
+        return Err("--if-empty is for clusters of three nodes and more: there is nobody to notice that the disk of a single \
+                    node was wiped, and it would start empty. Start it with --bootstrap, once"
+            .to_owned());
+    }
+    Ok(())
 }
 
 /// Runs the node until it is asked to end.
@@ -49,7 +73,10 @@ pub(crate) fn run(options: &Options) -> Result<ExitCode, String> {
         (_, _, true) => Some(FirstStart::Join),
         _ => None,
     };
-    let config = config::read(&options.config, first_start)?;
+    let mut config = config::read(&options.config, first_start)?;
+    if options.if_empty {
+        decide_by_directory(&mut config.node)?;
+    }
     syros_logging::install(&options.log.or(config.log))?;
     let node = Node::start(config.node).map_err(|error| error.to_string())?;
     let stopper = node.stopper();

@@ -7,7 +7,7 @@ use common::{
 };
 use rustix::process::{Pid, Resource, Rlimit, Signal, prlimit};
 use std::io::{Read as _, Write as _};
-use std::net::{Ipv4Addr, Shutdown, TcpStream};
+use std::net::{Ipv4Addr, Shutdown, SocketAddr, TcpStream};
 use std::path::PathBuf;
 use std::process::{Child, Command};
 use std::time::Duration;
@@ -169,6 +169,85 @@ fn one_connection_too_many_is_told_so() {
     wait_for("a free place", || {
         (Redis::try_connect(node.port).ok()?.try_ask(&["PING"]).ok()? == "+PONG").then_some(())
     });
+    node.stop();
+}
+
+/// A connection from `127.0.0.host` of this machine.
+fn connect_from(host: u8, port: u16) -> TcpStream {
+    let socket = socket2::Socket::new(socket2::Domain::IPV4, socket2::Type::STREAM, None).unwrap();
+    socket.bind(&SocketAddr::from((Ipv4Addr::new(127, 0, 0, host), 0)).into()).unwrap();
+    socket.connect(&SocketAddr::from((Ipv4Addr::LOCALHOST, port)).into()).unwrap();
+    let stream = TcpStream::from(socket);
+    stream.set_read_timeout(Some(PATIENCE)).unwrap();
+    stream
+}
+
+/// The answer to a PING.
+fn answer_to_ping(stream: &mut TcpStream) -> String {
+    // Who is refused may not get so far.
+    let _ = stream.write_all(b"PING\r\n");
+    let mut answer = String::new();
+    let mut byte = [0];
+    while !answer.ends_with("\r\n") && stream.read(&mut byte).is_ok_and(|count| count > 0) {
+        answer.push(char::from(byte[0]));
+    }
+    answer
+}
+
+#[test]
+fn an_address_has_its_own_places_and_no_others() {
+    let scratch = Scratch::new("addresses");
+    let node = Node::start(&scratch, "true", "[limits]\nconnections-per-address = 3\n");
+    let mut here = Redis::connect(node.port);
+    // Those by which the node was started may not have been missed yet.
+    let mut three: Vec<TcpStream> = (0..3).map(|_| connect_from(2, node.port)).collect();
+    for stream in &mut three {
+        assert_eq!(answer_to_ping(stream), "+PONG\r\n");
+    }
+    let refused = answer_to_ping(&mut connect_from(2, node.port));
+    assert_eq!(
+        refused,
+        "-ERR max number of clients reached for this address: 3 connections are open from 127.0.0.2, and the limit for \
+         one address is 3\r\n"
+    );
+    let mut other = connect_from(3, node.port);
+    assert_eq!(answer_to_ping(&mut other), "+PONG\r\n");
+    assert_eq!(
+        (info(&mut here, "rejected_connections"), info(&mut here, "rejected_connections_by_address")),
+        (1, 1)
+    );
+    three.pop();
+    wait_for("a free place", || {
+        (answer_to_ping(&mut connect_from(2, node.port)) == "+PONG\r\n").then_some(())
+    });
+
+    // The port for replicas counts its own clients, and tells them the same.
+    let rejected = info(&mut here, "rejected_connections_by_address");
+    let hello = b"\x11\0\0\0\x02SYRS\x04\0\0\0\0\0\0\0\0\0\0\x01";
+    let greet = |host| {
+        let mut stream = connect_from(host, node.port + 100);
+        stream.write_all(hello).unwrap();
+        stream
+    };
+    let mut clients: Vec<TcpStream> = (0..4).map(|_| greet(2)).collect();
+    let mut told = Vec::new();
+    let _ = clients.pop().unwrap().read_to_end(&mut told);
+    let told = String::from_utf8_lossy(&told);
+    assert!(
+        told.contains("3 connections are open from 127.0.0.2, and the limit for one address is 3"),
+        "{told}"
+    );
+    assert_eq!(info(&mut here, "rejected_connections_by_address"), rejected + 1);
+
+    // The limit can be changed while the node runs; who is there stays.
+    assert_eq!(here.ask(&["CONFIG", "SET", "maxclients-per-address", "1"]), "+OK");
+    assert_eq!(answer_to_ping(&mut three[1]), "+PONG\r\n");
+    assert!(
+        answer_to_ping(&mut connect_from(3, node.port)).contains("1 connections are open from 127.0.0.3")
+    );
+    assert_eq!(here.ask(&["CONFIG", "SET", "maxclients-per-address", "0"]), "+OK");
+    let mut many: Vec<TcpStream> = (0..20).map(|_| connect_from(2, node.port)).collect();
+    assert!(many.iter_mut().all(|stream| answer_to_ping(stream) == "+PONG\r\n"));
     node.stop();
 }
 

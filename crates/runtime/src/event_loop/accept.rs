@@ -7,6 +7,7 @@ use std::time::Duration;
 use mio::net::{TcpListener, TcpStream};
 use mio::{Registry, Token};
 use syros_net::{Connection, Limits, TlsSession};
+use syros_node::{ClientSource, TooManyFromAddress};
 use syros_resp::Identity;
 use syros_types::Instant;
 
@@ -152,16 +153,13 @@ impl EventLoop {
         let is_redis = listener != REPLICA_LISTENER;
         // Other replicas always get in: without them there is nothing to serve clients with. Who comes to their port
         // is counted when it has said who it is.
-        if is_redis && self.clients >= self.description.clients_max.get() {
-            let limit = self.description.clients_max.get();
-            self.statistics.rejected.set(self.statistics.rejected.get() + 1);
-            let node = self.node();
-            tracing::warn!(node, peer = %peer, limit, "refused a connection of a Redis client: as many as may be are open");
+        let source = ClientSource::from(peer.ip());
+        let counted = if is_redis { self.count_redis_client(source, peer) } else { Ok(()) };
+        if let Err(refusal) = counted {
             // A courtesy; if the socket does not take it, never mind.
-            let refusal = b"-ERR max number of clients reached\r\n";
             let _ = match session {
-                None => stream.write(refusal).map(drop),
-                Some(session) => session.send_last(refusal, &mut stream),
+                None => stream.write(refusal.as_bytes()).map(drop),
+                Some(session) => session.send_last(refusal.as_bytes(), &mut stream),
             };
             return;
         }
@@ -176,6 +174,9 @@ impl EventLoop {
             Err(error) => {
                 let node = self.node();
                 tracing::warn!(node, peer = %peer, error = %error, "lost a connection while it was taken in");
+                if is_redis {
+                    self.client_addresses.leave(source);
+                }
                 return self.table.release(index);
             }
         };
@@ -196,9 +197,35 @@ impl EventLoop {
             self.unidentified.push_back(address);
             ConnectionKind::Greeting(Box::default())
         };
-        self.table.fill(index, ConnectionEntry::Open(OpenConnection::new(net, kind, address, Some(peer))));
+        let mut open = OpenConnection::new(net, kind, address, Some(peer));
+        open.counted = is_redis.then_some(source);
+        self.table.fill(index, ConnectionEntry::Open(open));
         // Its first bytes may have come before it was registered.
         self.queue(index);
+    }
+
+    /// Counts a Redis client by its address; what it is told if there is no place for it.
+    fn count_redis_client(&mut self, source: ClientSource, peer: SocketAddr) -> Result<(), String> {
+        let (node, limit) = (self.node(), self.description.clients_max.get());
+        let refusal = if self.clients >= limit {
+            tracing::warn!(node, peer = %peer, limit, "refused a connection of a Redis client: as many as may be are open");
+            "-ERR max number of clients reached\r\n".to_owned()
+        } else {
+            let limit = self.description.clients_per_address_max.get();
+            let Err(refused) = self.client_addresses.enter(source, limit) else { return Ok(()) };
+            let TooManyFromAddress { open, limit, .. } = refused;
+            tracing::warn!(
+                node,
+                peer = %peer,
+                open,
+                limit,
+                "refused a connection of a Redis client: as many as may be are open from its address"
+            );
+            self.statistics.rejected_by_address.set(self.statistics.rejected_by_address.get() + 1);
+            format!("-ERR max number of clients reached for this address: {refused}\r\n")
+        };
+        self.statistics.rejected.set(self.statistics.rejected.get() + 1);
+        Err(refusal)
     }
 
     /// Forgets the connections whose other end has said who it is, and closes the oldest one whose other end has not, if

@@ -45,12 +45,20 @@ impl EventLoop {
             }
             ConnectionKind::Client { .. } => {
                 self.peer_clients -= 1;
+                if let Some(source) = open.counted {
+                    self.peer_client_addresses.leave(source);
+                }
                 self.front_end.on_peer_lost(self.now, MessagePeer::Gateway(open.address));
                 if let Some(local) = &mut self.local {
                     local.handle(self.now, gone);
                 }
             }
-            ConnectionKind::Redis => self.clients -= 1,
+            ConnectionKind::Redis => {
+                self.clients -= 1;
+                if let Some(source) = open.counted {
+                    self.client_addresses.leave(source);
+                }
+            }
             ConnectionKind::Greeting(greeting) => match greeting.dialed {
                 None => {}
                 Some(replica) => {

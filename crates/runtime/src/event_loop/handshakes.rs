@@ -2,6 +2,7 @@
 
 use std::io;
 
+use syros_node::ClientSource;
 use syros_node::front_end::MessagePeer;
 use syros_protocol::formation::{self, Declaration, Mismatch};
 use syros_protocol::message::{Message, Peer};
@@ -128,10 +129,7 @@ impl EventLoop {
             (Sender::Client, None) if self.peer_clients >= self.descriptors.peer_clients => {
                 return Err(format!("{} clients are connected, and that is the limit", self.peer_clients));
             }
-            (Sender::Client, None) => {
-                self.admit_client(index, has_secret, role, payload);
-                return Ok(());
-            }
+            (Sender::Client, None) => return self.admit_client(index, has_secret, role, payload),
             (Sender::Client, Some(replica)) => return Err(format!("{replica} says that it is a client")),
             (Sender::Replica(member), _) => member,
         };
@@ -297,9 +295,26 @@ impl EventLoop {
     }
 
     /// Takes a client. If both it and we have a secret, it may prove it.
-    fn admit_client(&mut self, index: usize, has_secret: bool, role: Option<Role>, theirs: Vec<u8>) {
+    fn admit_client(
+        &mut self,
+        index: usize,
+        has_secret: bool,
+        role: Option<Role>,
+        theirs: Vec<u8>,
+    ) -> Result<(), String> {
         let has_secret = has_secret && self.introduction.secret.is_some();
-        let Some(open) = self.table.open_mut(index) else { return };
+        let Some(open) = self.table.open_mut(index) else { return Ok(()) };
+        // Who has a certificate of the cluster is no stranger: a gateway speaks for many.
+        if let (None, Some(peer)) = (role, open.peer) {
+            let source = ClientSource::from(peer.ip());
+            let limit = self.description.clients_per_address_max.get();
+            self.peer_client_addresses.enter(source, limit).map_err(|refused| {
+                let rejected = &self.statistics.rejected_by_address;
+                rejected.set(rejected.get() + 1);
+                refused.to_string()
+            })?;
+            open.counted = Some(source);
+        }
         let spoken = Hello::version_of_answer(&theirs);
         let kind = std::mem::replace(&mut open.kind, ConnectionKind::Client { spoken });
         self.peer_clients += 1;
@@ -307,6 +322,7 @@ impl EventLoop {
         if let (true, ConnectionKind::Greeting(greeting)) = (has_secret, kind) {
             open.transcript = Some(Box::new(Transcript { dialer: theirs, acceptor: greeting.ours }));
         }
+        Ok(())
     }
 
     /// A client proves that it knows the secret.

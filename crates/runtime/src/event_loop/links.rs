@@ -2,13 +2,12 @@
 //! other; a gateway connects to all.
 
 use std::collections::VecDeque;
-use std::net::{SocketAddr, ToSocketAddrs};
+use std::net::SocketAddr;
 use std::sync::Arc;
-use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::Duration;
 
-use mio::{Token, Waker};
-use syros_net::{Connection, DialSchedule, Dialing, Limits, Progress, TlsSession};
+use mio::Token;
+use syros_net::{Connection, DialSchedule, Dialing, Limits, Lookup, Progress, TlsSession};
 use syros_node::front_end::MessagePeer;
 use syros_protocol::client;
 use syros_types::{Incarnation, Instant, NodeId, ReplicaId};
@@ -34,6 +33,24 @@ struct Dialer {
     problem: Option<String>,
     /// The next attempt goes without TLS, if it may.
     is_plain: bool,
+    /// The host name is being looked up for an attempt.
+    lookup: Option<Lookup>,
+    /// Attempts that have failed since the last one that did not: a name with several addresses has them tried in turn.
+    failures: usize,
+}
+
+impl Dialer {
+    fn new(address: String, seed: u64) -> Self {
+        let schedule = DialSchedule::new(DIAL_FIRST, DIAL_MAX, seed);
+        Self { address, schedule, problem: None, is_plain: false, lookup: None, failures: 0 }
+    }
+
+    /// The address to try, once the name has been looked up.
+    fn take_found(&mut self) -> Option<Result<SocketAddr, String>> {
+        let found = self.lookup.as_ref()?.take()?;
+        self.lookup = None;
+        Some(found.map(|addresses| addresses[self.failures % addresses.len()]))
+    }
 }
 
 /// The connection to one replica.
@@ -62,9 +79,8 @@ const REPLACED_MAX: usize = 8;
 impl Link {
     /// A link to the replica that listens there, as `host:port`; `None` if it connects to us, or is us.
     pub(crate) fn new(address: Option<String>, seed: u64) -> Self {
-        let schedule = DialSchedule::new(DIAL_FIRST, DIAL_MAX, seed);
         Self {
-            dialer: address.map(|address| Dialer { address, schedule, problem: None, is_plain: false }),
+            dialer: address.map(|address| Dialer::new(address, seed)),
             connection: None,
             node: None,
             process: None,
@@ -77,8 +93,7 @@ impl Link {
 
     /// The replica listens there, as `host:port`.
     pub(crate) fn dial_to(&mut self, address: String, seed: u64) {
-        let schedule = DialSchedule::new(DIAL_FIRST, DIAL_MAX, seed);
-        self.dialer = Some(Dialer { address, schedule, problem: None, is_plain: false });
+        self.dialer = Some(Dialer::new(address, seed));
     }
 
     /// Nobody is to be connected to any more.
@@ -90,6 +105,7 @@ impl Link {
         if let Some(dialer) = &mut self.dialer {
             dialer.schedule.on_success();
             dialer.problem = None;
+            dialer.failures = 0;
         }
     }
 
@@ -151,32 +167,6 @@ impl Link {
     }
 }
 
-/// Looks up host names on a thread of its own, because the system's resolver may take its time.
-pub(crate) struct Resolver {
-    requests: Sender<(ReplicaId, String)>,
-    answers: Receiver<(ReplicaId, Result<SocketAddr, String>)>,
-}
-
-impl Resolver {
-    pub(crate) fn start(waker: Arc<Waker>) -> std::io::Result<Self> {
-        let (requests, incoming) = channel::<(ReplicaId, String)>();
-        let (outgoing, answers) = channel();
-        std::thread::Builder::new().name("resolver".to_owned()).spawn(move || {
-            for (replica, name) in incoming {
-                let found = match name.to_socket_addrs() {
-                    Ok(mut addresses) => addresses.next().ok_or_else(|| "it has no address".to_owned()),
-                    Err(error) => Err(error.to_string()),
-                };
-                // The loop is gone, or will take the answer when it is woken.
-                if outgoing.send((replica, found)).is_err() || waker.wake().is_err() {
-                    return;
-                }
-            }
-        })?;
-        Ok(Self { requests, answers })
-    }
-}
-
 impl EventLoop {
     /// When the next attempt to connect is due.
     pub(super) fn dial_deadline(&self) -> Instant {
@@ -186,10 +176,12 @@ impl EventLoop {
 
     /// Starts the attempts that are due, and goes on with those whose host name has been looked up.
     pub(super) fn dial_due(&mut self) {
-        while let Ok((replica, found)) = self.resolver.answers.try_recv() {
-            match found {
-                Ok(address) => self.dial(replica, address),
-                Err(problem) => self.on_dial_failed(replica, &problem),
+        for index in 0..self.links.len() {
+            let Some(dialer) = &mut self.links[index].dialer else { continue };
+            match dialer.take_found() {
+                None => {}
+                Some(Ok(address)) => self.dial(replica_at(index), address),
+                Some(Err(problem)) => self.on_dial_failed(replica_at(index), &problem),
             }
         }
         if self.dial_deadline() > self.now.instant {
@@ -201,12 +193,15 @@ impl EventLoop {
             if !dialer.schedule.begin(self.now.instant) {
                 continue;
             }
-            let name = dialer.address.clone();
-            let replica = ReplicaId(u8::try_from(index).unwrap_or(u8::MAX));
-            match name.parse() {
-                Ok(address) => self.dial(replica, address),
-                // The resolver's thread ends only with us.
-                Err(_) => drop(self.resolver.requests.send((replica, name))),
+            if let Ok(address) = dialer.address.parse() {
+                self.dial(replica_at(index), address);
+                continue;
+            }
+            let waker = Arc::clone(&self.waker);
+            // If the loop cannot be woken, its next turn finds the answer.
+            match Lookup::start(dialer.address.clone(), move || drop(waker.wake())) {
+                Ok(lookup) => dialer.lookup = Some(lookup),
+                Err(error) => self.on_dial_failed(replica_at(index), &error.to_string()),
             }
         }
     }
@@ -302,6 +297,7 @@ impl EventLoop {
             );
         }
         dialer.schedule.on_failure(self.now.instant);
+        dialer.failures = dialer.failures.wrapping_add(1);
         // It may be one of those that have no certificates yet, or one that has got them.
         dialer.is_plain = !dialer.is_plain;
     }
@@ -332,6 +328,11 @@ impl EventLoop {
         let oldest = connected.map(|link| link.spoken).min().unwrap_or(VERSION);
         self.front_end.set_oldest_version(oldest);
     }
+}
+
+/// The replica whose link has this place.
+fn replica_at(index: usize) -> ReplicaId {
+    ReplicaId(u8::try_from(index).unwrap_or(u8::MAX))
 }
 
 #[cfg(test)]

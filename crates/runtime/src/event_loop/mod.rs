@@ -41,6 +41,7 @@ use std::time::Duration;
 use mio::event::Event as IoEvent;
 use mio::{Events, Poll, Token, Waker};
 use syros_metrics::{Peer, Told};
+use syros_node::ClientAddresses;
 use syros_node::front_end::{ClientMemory, RedisFrontEnd};
 use syros_protocol::{client, replica};
 use syros_resp::ServerInfo as _;
@@ -49,7 +50,7 @@ use syros_wire::FrameBuffer;
 
 pub(crate) use accept::Listener;
 pub(crate) use forming::Forming;
-pub(crate) use links::{Link, Resolver};
+pub(crate) use links::Link;
 
 use crate::clock::Clock;
 use crate::connection::{Connections, Deadlines};
@@ -135,7 +136,6 @@ pub(crate) struct EventLoop {
     links: Vec<Link>,
     /// When it has last asked where the nodes are.
     nodes_asked: Instant,
-    resolver: Resolver,
     introduction: Introduction,
     front_end: RedisFrontEnd,
     local: Option<LocalReplica>,
@@ -152,6 +152,10 @@ pub(crate) struct EventLoop {
     clients: usize,
     /// Syros clients connected, on the port for replicas. Clients of one port take no places of the other's.
     peer_clients: usize,
+    /// Redis clients, by where they come from.
+    client_addresses: ClientAddresses,
+    /// Syros clients without a certificate, by where they come from.
+    peer_client_addresses: ClientAddresses,
     /// Most of each.
     descriptors: Descriptors,
     output_bytes_max: usize,
@@ -180,7 +184,6 @@ pub(crate) struct EventLoopParts {
     pub(crate) links_tls: Option<LinksTls>,
     pub(crate) replica_listener: Option<Listener>,
     pub(crate) links: Vec<Link>,
-    pub(crate) resolver: Resolver,
     pub(crate) introduction: Introduction,
     pub(crate) front_end: RedisFrontEnd,
     pub(crate) local: Option<LocalReplica>,
@@ -221,7 +224,6 @@ impl EventLoop {
             links: parts.links,
             nodes_asked: Instant(0),
             is_established: false,
-            resolver: parts.resolver,
             introduction: parts.introduction,
             front_end: parts.front_end,
             local: parts.local,
@@ -231,6 +233,8 @@ impl EventLoop {
             description: parts.description,
             clients: 0,
             peer_clients: 0,
+            client_addresses: ClientAddresses::default(),
+            peer_client_addresses: ClientAddresses::default(),
             descriptors: parts.descriptors,
             output_bytes_max: parts.output_bytes_max,
             statistics: Statistics::default(),

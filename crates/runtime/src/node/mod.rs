@@ -208,7 +208,8 @@ impl Node {
             has_store: config.engine.kind.is_on_disk(),
             redis_clients: machine.is_none().then_some(config.front.connections_max),
             peer_clients: Some(config.front.connections_max),
-            has_tls: config.tls.is_some(),
+            unidentified: config.front.unidentified_max,
+            handshakes: config.tls.as_ref().map_or(0, |_| config.front.handshakes_max),
         };
         let descriptors = descriptors::claim(demand, "limits.connections").map_err(system("enough files"))?;
         let inquiries = Arc::<Inquiries>::default();
@@ -405,7 +406,8 @@ impl GatewayNode {
             has_store: false,
             redis_clients: Some(config.front.connections_max),
             peer_clients: None,
-            has_tls: config.tls.is_some(),
+            unidentified: 0,
+            handshakes: config.tls.as_ref().map_or(0, |_| config.front.handshakes_max),
         };
         let descriptors = descriptors::claim(demand, "--connections").map_err(system("enough files"))?;
         let base = ProcessBase::new()?;

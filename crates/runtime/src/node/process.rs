@@ -17,7 +17,7 @@ use crate::config::FrontConfig;
 use crate::descriptors::Descriptors;
 use crate::directory::Identity;
 use crate::event_loop::{
-    EventLoop, EventLoopParts, Forming, Link, Listener, REDIS_LISTENER, REDIS_TLS_LISTENER, Resolver, WAKER,
+    EventLoop, EventLoopParts, Forming, Link, Listener, REDIS_LISTENER, REDIS_TLS_LISTENER, WAKER,
 };
 use crate::handshake::Introduction;
 use crate::info::{ProcessDescription, RedisPorts};
@@ -149,9 +149,18 @@ impl ProcessBase {
             tls.links(),
         );
         let clients_max = Cell::new(descriptors.redis_clients);
+        let clients_per_address_max = Cell::new(front.connections_per_address_max);
         let configuration = configuration.as_frames_name_it();
-        let description =
-            ProcessDescription { run_id, redis_ports, tls, configuration, durability, replicas, clients_max };
+        let description = ProcessDescription {
+            run_id,
+            redis_ports,
+            tls,
+            configuration,
+            durability,
+            replicas,
+            clients_max,
+            clients_per_address_max,
+        };
         let (replica_listener, state) = node.unzip();
         let (local, forming) = match state {
             None => (None, None),
@@ -159,7 +168,6 @@ impl ProcessBase {
             Some(NodeState::Forming(forming)) => (None, Some(*forming)),
         };
         config.own_replica = local.as_ref().map(|local| local.me);
-        let resolver = Resolver::start(Arc::clone(&self.waker)).map_err(system("a thread"))?;
         let waker = Arc::clone(&self.waker);
         let stopper = match stopper {
             None => Stopper::new(self.waker),
@@ -191,7 +199,6 @@ impl ProcessBase {
             links_tls,
             replica_listener,
             links,
-            resolver,
             introduction,
             local,
             forming,

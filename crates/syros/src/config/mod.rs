@@ -353,6 +353,11 @@ fn read_limits(
         Ok(())
     };
     count("connections", CONNECTIONS, &mut front.connections_max)?;
+    let mut per_address = front.connections_per_address_max.unwrap_or(0);
+    count("connections-per-address", 0..=*CONNECTIONS.end(), &mut per_address)?;
+    front.connections_per_address_max = (per_address > 0).then_some(per_address);
+    count("unidentified", 16..=65_536, &mut front.unidentified_max)?;
+    count("handshakes", 16..=65_536, &mut front.handshakes_max)?;
     count("in-flight", 1..=16_777_216, &mut front.client.in_flight_max)?;
     count("sessions", 1..=16_777_216, &mut core.sessions_max)?;
     count("batch", 1..=65_536, &mut core.batch_max)?;

@@ -38,6 +38,13 @@ pub fn encode_message(message: &Message, out: &mut Vec<u8>) {
         }
         Message::HandOver { to } => writer.byte(tag::HAND_OVER).byte(to.0),
         Message::WantSnapshot { op_number } => writer.byte(tag::WANT_SNAPSHOT).number(op_number.0),
+        Message::WantEntries { after, bytes_max } => {
+            writer.byte(tag::WANT_ENTRIES).number(after.0).number(*bytes_max)
+        }
+        Message::CommittedEntries { after, after_view, base, applied, entries } => {
+            let writer = writer.byte(tag::COMMITTED_ENTRIES).number(after.0).number(after_view.0);
+            writer.number(base.0).number(applied.0).entries(entries)
+        }
         Message::ChangeMode { mode } => writer.byte(tag::CHANGE_MODE).byte(fast_quorum_tag(*mode)),
         // A group has at most 9 members.
         Message::Shrink { to } => writer.byte(tag::SHRINK).byte(to.size() as u8),
@@ -177,6 +184,8 @@ fn encode_between_replicas<'a>(writer: Writer<'a>, message: &Message) -> Writer<
         | Message::AnswerDirectly { .. }
         | Message::HandOver { .. }
         | Message::WantSnapshot { .. }
+        | Message::WantEntries { .. }
+        | Message::CommittedEntries { .. }
         | Message::ChangeMode { .. }
         | Message::Shrink { .. }
         | Message::Registered { .. }
@@ -285,6 +294,9 @@ fn decode_between_clients_and_replicas(tag: u8, reader: &mut Reader<'_>) -> Resu
         }
         tag::HAND_OVER => Message::HandOver { to: ReplicaId(reader.byte()?) },
         tag::WANT_SNAPSHOT => Message::WantSnapshot { op_number: OpNumber(reader.number()?) },
+        tag::WANT_ENTRIES => {
+            Message::WantEntries { after: OpNumber(reader.number()?), bytes_max: reader.number()? }
+        }
         tag::CHANGE_MODE => Message::ChangeMode { mode: reader.fast_quorum()? },
         tag::SHRINK => Message::Shrink { to: reader.group()? },
         tag::REGISTERED => Message::Registered {
@@ -392,6 +404,13 @@ fn decode_between_replicas(
     describe: Describe,
 ) -> Result<Message, Malformed> {
     Ok(match tag {
+        tag::COMMITTED_ENTRIES => Message::CommittedEntries {
+            after: OpNumber(reader.number()?),
+            after_view: View(reader.number()?),
+            base: OpNumber(reader.number()?),
+            applied: OpNumber(reader.number()?),
+            entries: reader.entries(describe)?,
+        },
         tag::PREPARE => Message::Prepare {
             view: View(reader.number()?),
             first: OpNumber(reader.number()?),
@@ -574,6 +593,7 @@ pub fn version_of(message: &Message) -> u16 {
         Message::Shrink { .. } => 19,
         Message::GetConfiguration { .. } | Message::Configuration(_) => 17,
         Message::WantSnapshot { .. } => 18,
+        Message::WantEntries { .. } | Message::CommittedEntries { .. } => 20,
         _ => VERSION_MIN,
     }
 }

@@ -8,6 +8,7 @@
 //! A snapshot holds a committed prefix, so it is true in every view. What the receiver's own log holds
 //! after it stays if the two agree about the snapshot's last entry: the replica may have vouched for it.
 
+use super::entry_copies::EntryCopier;
 use super::role::Role;
 use super::timers::Timer;
 use super::{Action, PlantedBug, Replica, TraceEvent};
@@ -67,6 +68,8 @@ pub(super) struct Snapshots {
     readers: Vec<Option<Instant>>,
     /// Clients that copy one, for a backup, and when they last asked for it; at most [`COPIERS_MAX`].
     copiers: Vec<(u64, Instant)>,
+    /// Clients that copy the log.
+    pub(super) entry_copiers: Vec<EntryCopier>,
     /// The log of every member is durable up to here.
     held_by_all: OpNumber,
     /// Leader: bytes of log that it has dropped because all members hold them, since it last told the others.
@@ -123,6 +126,7 @@ impl Snapshots {
             due_after: config.settings.snapshot_log_bytes,
             readers: vec![None; members],
             copiers: Vec::new(),
+            entry_copiers: Vec::new(),
             urgent_at: Instant(0),
             held_by_all: OpNumber(0),
             dropped_untold: 0,
@@ -324,7 +328,10 @@ impl Replica {
         if let Some(held) = self.held_by_followers() {
             self.snapshots.held_by_all = self.snapshots.held_by_all.max(held);
         }
-        let held = self.snapshots.held_by_all;
+        // What a client copies stays as if a member did not hold it.
+        let held = self
+            .held_by_copiers()
+            .map_or(self.snapshots.held_by_all, |has| has.min(self.snapshots.held_by_all));
         let before = self.log.bytes();
         if before <= most && held <= self.log.base() {
             return;

@@ -23,6 +23,7 @@ mod log_writer;
 mod manifest;
 mod moment;
 mod reader;
+mod records;
 mod sink;
 #[cfg(test)]
 mod tests;
@@ -35,6 +36,7 @@ pub use log_file::LogFile;
 pub use log_writer::LogWriter;
 pub use manifest::{LastEntry, Manifest, Origin, Part};
 pub use moment::{parse_moment, rfc3339};
-pub use reader::{Backup, Item, any_operation, put_record, snapshot_header};
+pub use reader::{Backup, Item, any_operation, snapshot_header};
+pub use records::put_record;
 pub use sink::SnapshotSink;
 pub use writer::{BackupWriter, remove_unfinished};

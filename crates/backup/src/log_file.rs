@@ -7,7 +7,7 @@
 use crate::chunk::{CHUNK_BYTES_MAX, CHUNK_HEADER_BYTES, ChunkHeader, ChunkPlace, put_chunk};
 use crate::error::BackupError;
 use crate::manifest::{Fields, Hash, LastEntry, hash_of, hexadecimal};
-use crate::reader::records_of;
+use crate::records::records_of;
 use sha2::{Digest as _, Sha256};
 use std::fs::File;
 use std::io::{ErrorKind, Read as _};

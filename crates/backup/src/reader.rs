@@ -7,6 +7,7 @@ use crate::layout::MANIFEST;
 use crate::log_file::LogFile;
 use crate::manifest::{LastEntry, Manifest};
 use crate::moment::rfc3339;
+use crate::records::RECORD_HEADER_BYTES;
 use std::path::{Path, PathBuf};
 use syros_protocol::message::{Describe, LogEntry};
 use syros_protocol::record::{Record, SnapshotHead};
@@ -15,9 +16,6 @@ use syros_storage::{SnapshotContents, SnapshotSurvey};
 use syros_types::{Class, Description, Footprint, OpNumber, WallTime};
 use syros_wal::{Cause, Disk, DiskError, DiskOperation, SnapshotHeader, SnapshotReader};
 use syros_wire::Malformed;
-
-/// Bytes before a record: its length.
-const RECORD_HEADER_BYTES: usize = 4;
 
 /// Longest record: what the log takes in one piece.
 const RECORD_BYTES_MAX: usize = 512 << 20;
@@ -44,45 +42,10 @@ pub enum Item<'a> {
     Record(Box<Record>),
 }
 
-/// Appends a record as it stands behind the snapshot.
-pub fn put_record(record: &Record, out: &mut Vec<u8>) {
-    let at = out.len();
-    out.extend_from_slice(&[0; RECORD_HEADER_BYTES]);
-    syros_wire::encode_record(record, out);
-    let length = (out.len() - at - RECORD_HEADER_BYTES) as u32;
-    out[at..at + RECORD_HEADER_BYTES].copy_from_slice(&length.to_le_bytes());
-}
-
 /// What a snapshot file says of itself that begins with these bytes; `None` if no snapshot file does.
 #[must_use]
 pub fn snapshot_header(bytes: &[u8]) -> Option<SnapshotHeader> {
     SnapshotHeader::read(bytes.first_chunk()?)
-}
-
-/// The records of a piece of a log.
-pub(crate) fn records_of(
-    mut bytes: &[u8],
-    describe: Describe,
-) -> impl Iterator<Item = Result<Record, String>> {
-    let mut next = move || {
-        let (length, rest) = bytes.split_first_chunk().ok_or("the data ends in the middle of its length")?;
-        let record = rest
-            .get(..u32::from_le_bytes(*length) as usize)
-            .filter(|record| !record.is_empty())
-            .ok_or("its length is impossible")?;
-        bytes = &rest[record.len()..];
-        let record = syros_wire::decode_record(record, describe).map_err(|error| error.to_string())?;
-        Ok((record, bytes.is_empty()))
-    };
-    let mut is_over = bytes.is_empty();
-    core::iter::from_fn(move || {
-        if is_over {
-            return None;
-        }
-        let found: Result<(Record, bool), String> = next();
-        is_over = found.as_ref().map_or(true, |(_, was_last)| *was_last);
-        Some(found.map(|(record, _)| record))
-    })
 }
 
 impl Backup {

@@ -426,6 +426,18 @@ impl Invariants {
         }
     }
 
+    /// Executing a copy of the log up to this entry gave a state with this digest.
+    pub fn restored(&mut self, number: OpNumber, engine: u64) {
+        if let Some(executed) = self.checkpoint(number).filter(|_| !self.looks_away)
+            && executed.engine != engine
+        {
+            self.fail(format!(
+                "a copy of the log, executed up to entry {}, gives another state than the log",
+                number.0
+            ));
+        }
+    }
+
     /// The copy of the log is wrong, for this reason.
     pub fn miscopied(&mut self, problem: String) {
         self.fail(problem);

@@ -7,9 +7,11 @@
 use super::{SimEvent, World};
 use crate::swarm::MILLI;
 use crate::tally::Occurrence;
+use syros_node::execute_entry;
 use syros_protocol::log_copy::{CopyError, LogCopy};
 use syros_protocol::message::{LogEntry, Message, Peer};
 use syros_protocol::replica;
+use syros_storage::{Engine as _, MemoryEngine};
 use syros_types::{OpNumber, Prng, View, WallTime};
 
 /// The address of the one who copies. Clients of the world have small ones.
@@ -114,10 +116,17 @@ impl World {
         }
     }
 
-    /// Compares the copy with what was executed.
+    /// Compares the copy with what was executed; and as long as it has no gap, the state that comes of executing it, as who
+    /// restores a backup does, with that of the replicas.
     pub(crate) fn judge_copy(&mut self) {
+        let (mut engine, mut executed, mut reply) = (MemoryEngine::new(), OpNumber(0), Vec::new());
         for (number, entry) in std::mem::take(&mut self.copying.entries) {
             self.invariants.copied(number, &entry);
+            if number == executed.next() {
+                execute_entry(&mut engine, number, &entry, &mut reply);
+                executed = number;
+            }
         }
+        self.invariants.restored(executed, engine.digest());
     }
 }

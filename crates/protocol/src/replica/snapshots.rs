@@ -328,10 +328,11 @@ impl Replica {
         if let Some(held) = self.held_by_followers() {
             self.snapshots.held_by_all = self.snapshots.held_by_all.max(held);
         }
-        // What a client copies stays as if a member did not hold it.
-        let held = self
-            .held_by_copiers()
-            .map_or(self.snapshots.held_by_all, |has| has.min(self.snapshots.held_by_all));
+        // What a client has still to copy stays, up to as much as the log may take anyway: as if a member did not hold it, and in
+        // a group of one, where nobody else is to hold it.
+        let (copied, all) = (self.held_by_copiers(), self.snapshots.held_by_all);
+        let held = copied.map_or(all, |has| has.min(all));
+        let limit = copied.map_or(most, |_| most.max(self.config.settings.log_bytes_max / 4));
         let before = self.log.bytes();
         if before <= most && held <= self.log.base() {
             return;
@@ -344,7 +345,9 @@ impl Replica {
         let keep_after = newest.filter(|_| reading).map_or(self.applied, |(op_number, _)| op_number);
         let keep_after = keep_after.min(self.applied);
         while self.log.base() < keep_after
-            && (self.log.bytes() > most || (self.log.base() < held && self.log.bytes() > least))
+            && (self.log.bytes() > limit
+                || (self.log.bytes() > most && copied.is_none_or(|has| self.log.base() < has))
+                || (self.log.base() < held && self.log.bytes() > least))
         {
             self.log.pop_front();
         }

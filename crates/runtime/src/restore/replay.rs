@@ -10,7 +10,7 @@ use syros_backup::{BackupError, LastEntry};
 use syros_node::execute_entry;
 use syros_protocol::record::SnapshotHead;
 use syros_snapshot::{SnapshotStore, SnapshotStoreError, StoreDirectory};
-use syros_storage::{DiskEngine, Engine, MemoryEngine, Store};
+use syros_storage::{DiskEngine, Engine, MemoryEngine, SnapshotContents, SnapshotSurvey, Store};
 
 /// What a store has not on disk is flushed when it is so much.
 const UNFLUSHED_BYTES_MAX: u64 = 64 << 20;
@@ -25,12 +25,6 @@ pub(super) struct State {
     pub(super) digest: u64,
 }
 
-impl State {
-    fn of(engine: &impl Engine) -> Self {
-        Self { keys: engine.len() as u64, digest: engine.digest() }
-    }
-}
-
 impl Restoration<'_> {
     /// Executes the entries up to `last`, and writes the snapshot that the node begins with.
     pub(super) fn replay_in_memory(
@@ -43,14 +37,18 @@ impl Restoration<'_> {
         let mut store = SnapshotStore::open(self.disk(SNAPSHOTS)?, self.identity.cluster)?;
         store.begin(head)?;
         engine.begin_snapshot();
+        // As the manifest of a backup has them.
+        let mut survey = SnapshotSurvey::default();
         let mut more = true;
         while more {
             let mut block = Vec::new();
             more = engine.snapshot_block(BLOCK_BYTES, &mut block);
+            survey.block(&block).map_err(SnapshotStoreError::State)?;
             store.state(&block)?;
         }
         store.finish()?;
-        Ok(State::of(engine))
+        let SnapshotContents { keys, digest, .. } = survey.finish().map_err(SnapshotStoreError::State)?;
+        Ok(State { keys, digest })
     }
 
     /// The same in a store.
@@ -81,7 +79,7 @@ impl Restoration<'_> {
             }
         })?;
         seal(engine)?;
-        Ok(State::of(engine))
+        Ok(State { keys: engine.len() as u64, digest: engine.digest() })
     }
 
     fn replay<E: Engine>(

@@ -68,7 +68,7 @@ impl LogWriter {
             previous,
             end,
             pending: PendingLog::default(),
-            lock: lock,
+            lock,
         };
         // The end of a file that a crash interrupted.
         let _ = fs::remove_file(writer.temporary());

@@ -166,14 +166,8 @@ fn encode_between_replicas<'a>(writer: Writer<'a>, message: &Message) -> Writer<
         Message::GetConfiguration { epoch } => writer.byte(tag::GET_CONFIGURATION).number(epoch.0),
         Message::Configuration(known) => writer.byte(tag::CONFIGURATION).reconfiguration(known),
         Message::DiskShort { view } => writer.byte(tag::DISK_SHORT).number(view.0),
-        Message::SnapshotOffer { view, op_number, bytes } => {
-            writer.byte(tag::SNAPSHOT_OFFER).number(view.0).number(op_number.0).number(*bytes)
-        }
-        Message::GetSnapshot { op_number, offset } => {
-            writer.byte(tag::GET_SNAPSHOT).number(op_number.0).number(*offset)
-        }
-        Message::SnapshotPart { op_number, offset, part } => {
-            writer.byte(tag::SNAPSHOT_PART).number(op_number.0).number(*offset).bytes(part)
+        Message::SnapshotOffer { .. } | Message::GetSnapshot { .. } | Message::SnapshotPart { .. } => {
+            encode_about_snapshots(writer, message)
         }
         // Named one by one, so that a new kind of message cannot be forgotten here.
         Message::Register { .. }
@@ -202,6 +196,21 @@ fn encode_between_replicas<'a>(writer: Writer<'a>, message: &Message) -> Writer<
         | Message::ReadRefused { .. }
         | Message::WrongView { .. }
         | Message::Status(_) => unreachable!("encode_message encodes the messages of clients itself"),
+    }
+}
+
+fn encode_about_snapshots<'a>(writer: Writer<'a>, message: &Message) -> Writer<'a> {
+    match message {
+        Message::SnapshotOffer { view, op_number, bytes } => {
+            writer.byte(tag::SNAPSHOT_OFFER).number(view.0).number(op_number.0).number(*bytes)
+        }
+        Message::GetSnapshot { op_number, offset } => {
+            writer.byte(tag::GET_SNAPSHOT).number(op_number.0).number(*offset)
+        }
+        Message::SnapshotPart { op_number, offset, part } => {
+            writer.byte(tag::SNAPSHOT_PART).number(op_number.0).number(*offset).bytes(part)
+        }
+        _ => unreachable!("only what is about snapshots comes here"),
     }
 }
 
@@ -292,13 +301,9 @@ fn decode_between_clients_and_replicas(tag: u8, reader: &mut Reader<'_>) -> Resu
             let (session, nonce) = (SessionId(reader.number()?), reader.fixed()?);
             Message::AnswerDirectly { session, nonce, lasting: Duration::from_micros(reader.number()?) }
         }
-        tag::HAND_OVER => Message::HandOver { to: ReplicaId(reader.byte()?) },
-        tag::WANT_SNAPSHOT => Message::WantSnapshot { op_number: OpNumber(reader.number()?) },
-        tag::WANT_ENTRIES => {
-            Message::WantEntries { after: OpNumber(reader.number()?), bytes_max: reader.number()? }
+        tag::HAND_OVER | tag::WANT_SNAPSHOT | tag::WANT_ENTRIES | tag::CHANGE_MODE | tag::SHRINK => {
+            decode_for_operators(tag, reader)?
         }
-        tag::CHANGE_MODE => Message::ChangeMode { mode: reader.fast_quorum()? },
-        tag::SHRINK => Message::Shrink { to: reader.group()? },
         tag::REGISTERED => Message::Registered {
             view: View(reader.number()?),
             nonce: reader.fixed()?,
@@ -367,6 +372,20 @@ fn decode_between_clients_and_replicas(tag: u8, reader: &mut Reader<'_>) -> Resu
         },
         tag::WRONG_VIEW => Message::WrongView { view: View(reader.number()?) },
         tag::STATUS => Message::Status(Box::new(decode_status(reader)?)),
+        tag => return Err(Malformed::Tag { what: "message", tag }),
+    })
+}
+
+/// What operators ask for.
+fn decode_for_operators(tag: u8, reader: &mut Reader<'_>) -> Result<Message, Malformed> {
+    Ok(match tag {
+        tag::HAND_OVER => Message::HandOver { to: ReplicaId(reader.byte()?) },
+        tag::WANT_SNAPSHOT => Message::WantSnapshot { op_number: OpNumber(reader.number()?) },
+        tag::WANT_ENTRIES => {
+            Message::WantEntries { after: OpNumber(reader.number()?), bytes_max: reader.number()? }
+        }
+        tag::CHANGE_MODE => Message::ChangeMode { mode: reader.fast_quorum()? },
+        tag::SHRINK => Message::Shrink { to: reader.group()? },
         tag => return Err(Malformed::Tag { what: "message", tag }),
     })
 }

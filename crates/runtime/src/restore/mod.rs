@@ -231,12 +231,11 @@ impl Restoration<'_> {
                 Item::Block(block) => {
                     bytes += block.len() as u64;
                     on_bytes(bytes);
-                    match target.as_mut().expect("the head comes first") {
-                        Predecessor::Memory(loader) => {
-                            loader.block(block).map_err(SnapshotStoreError::State)?
-                        }
-                        Predecessor::Store(loader) => loader.block(block)?,
-                    }
+                    let taken = match target.as_mut().expect("the head comes first") {
+                        Predecessor::Memory(loader) => loader.block(block).map_err(SnapshotStoreError::State),
+                        Predecessor::Store(loader) => loader.block(block),
+                    };
+                    taken?;
                 }
                 Item::Record(_) => {}
             }

@@ -323,7 +323,7 @@ impl World {
 
     /// As [`World::new`], with room for so many clients.
     pub(crate) fn with_room(
-        swarm: Swarm,
+        mut swarm: Swarm,
         planted: Option<PlantedBug>,
         verbose: bool,
         clients_max: usize,
@@ -331,7 +331,6 @@ impl World {
         adapter::plant(planted);
         let first = swarm.sizes.map_or(swarm.replicas, |sizes| sizes.first);
         let group = Group::new(first).expect("the swarm draws sizes that exist");
-        let mut swarm = swarm;
         // Groups may have been given another size since the world was drawn.
         let wrong = swarm.clocks.wrong.map(|wrong| wrong.min(group.faults()));
         swarm.clocks.wrong = wrong.filter(|wrong| *wrong > 0);

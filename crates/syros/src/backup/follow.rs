@@ -29,6 +29,9 @@ const KEEP_INTERVAL: Duration = Duration::from_secs(1);
 /// When there is nothing new, a member is asked again after this long.
 const PAUSE: Duration = Duration::from_millis(100);
 
+/// When a member has had nothing new for so long, the next one is asked: it may be cut off from the others.
+const STANDSTILL: Duration = Duration::from_secs(5);
+
 /// How often it is told what has been copied.
 const TOLD_INTERVAL: Duration = Duration::from_secs(10);
 
@@ -49,6 +52,8 @@ pub(super) struct Tail {
     /// Since when entries have been taken that are not on disk.
     pending_since: Option<Instant>,
     kept_at: Instant,
+    /// When entries were taken last, or another member was begun with.
+    moved_at: Instant,
     bytes: u64,
     entries: u64,
 }
@@ -89,6 +94,7 @@ impl Tail {
             interval,
             pending_since: None,
             kept_at: Instant::now(),
+            moved_at: Instant::now(),
             bytes: 0,
             entries: 0,
         };
@@ -129,6 +135,7 @@ impl Tail {
             interval,
             pending_since: None,
             kept_at: Instant::now(),
+            moved_at: Instant::now(),
             bytes: 0,
             entries: 0,
         };
@@ -177,6 +184,7 @@ impl Tail {
             match self.ask()? {
                 Answer::Taken(count) => {
                     self.keep_elsewhere();
+                    self.leave_standstill(count);
                     return Ok(count);
                 }
                 Answer::Gone(error) => {
@@ -202,6 +210,16 @@ impl Tail {
                     }
                 }
             }
+        }
+    }
+
+    /// Asks another member from now on, if this one has had nothing for long.
+    fn leave_standstill(&mut self, count: usize) {
+        if count > 0 {
+            self.moved_at = Instant::now();
+        } else if self.moved_at.elapsed() > STANDSTILL {
+            self.moved_at = Instant::now();
+            self.current = (self.current + 1) % self.members.len();
         }
     }
 

@@ -55,6 +55,23 @@ pub enum BackupError {
         /// What is wrong.
         source: Box<SnapshotStoreError>,
     },
+    /// Another process continues the backup.
+    InUse {
+        /// The directory.
+        path: PathBuf,
+    },
+    /// The backup was made of what was left of a cluster, which is gone: nothing can follow.
+    HasRecords {
+        /// The directory.
+        path: PathBuf,
+    },
+    /// The backup does not reach what is wanted of it.
+    OutOfRange {
+        /// What is wanted, in words.
+        wanted: String,
+        /// What there is, in words.
+        range: String,
+    },
     /// All files are what was written, and a record of the log in them is none.
     Record {
         /// The directory.
@@ -90,6 +107,18 @@ impl fmt::Display for BackupError {
             }
             Self::Snapshot { path, source } => {
                 write!(f, "the backup in {} holds no state that can be read: {source}", path.display())
+            }
+            Self::InUse { path } => {
+                write!(f, "another process continues the backup in {}", path.display())
+            }
+            Self::HasRecords { path } => write!(
+                f,
+                "the backup in {} was made by syros recover of what was left of a cluster, and nothing can follow: make a backup of \
+                 the cluster that was restored from it",
+                path.display()
+            ),
+            Self::OutOfRange { wanted, range } => {
+                write!(f, "the backup does not reach {wanted}: it covers {range}")
             }
             Self::Record { path, problem } => {
                 write!(f, "the backup in {} holds a record that cannot be read: {problem}", path.display())

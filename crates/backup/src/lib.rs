@@ -3,6 +3,7 @@
 //! ```text
 //! DIRECTORY/data-00001   a part of the data: a header, and chunks, each compressed and with a checksum
 //! DIRECTORY/data-00002   the next one
+//! DIRECTORY/log-00000001 entries of the log that follow the snapshot, if the backup was continued, and so on
 //! DIRECTORY/manifest     what the backup holds, and length and SHA-256 of each part; written last
 //! ```
 //!
@@ -12,20 +13,30 @@
 //! Nobody who reads or writes a backup holds more of it in memory than one block of a snapshot, one record, and one chunk.
 #![forbid(unsafe_code)]
 
+mod chain;
 mod chunk;
 mod data;
 mod error;
 mod layout;
+mod log_file;
+mod log_writer;
 mod manifest;
+mod moment;
 mod reader;
+mod records;
 mod sink;
 #[cfg(test)]
 mod tests;
 mod writer;
 
+pub use chain::Until;
 pub use error::BackupError;
 pub use layout::{FORMAT, MANIFEST};
+pub use log_file::LogFile;
+pub use log_writer::LogWriter;
 pub use manifest::{LastEntry, Manifest, Origin, Part};
-pub use reader::{Backup, Item, put_record, snapshot_header};
+pub use moment::{parse_moment, rfc3339};
+pub use reader::{Backup, Item, any_operation, snapshot_header};
+pub use records::put_record;
 pub use sink::SnapshotSink;
 pub use writer::{BackupWriter, remove_unfinished};

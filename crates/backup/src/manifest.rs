@@ -142,7 +142,7 @@ impl Manifest {
         if text.lines().next() != Some(TITLE) {
             return Err(damaged("it is no manifest of a backup"));
         }
-        let fields = Fields(text.lines().skip(1).filter_map(|line| line.split_once(" = ")).collect());
+        let fields = Fields::of(&text);
         let at = text.rfind("sha256 = ").ok_or_else(|| damaged("it has no checksum at its end"))?;
         let is_intact =
             text[at..] == format!("sha256 = {}\n", hexadecimal(&Sha256::digest(&text[..at]).into()));
@@ -157,20 +157,25 @@ impl Manifest {
 }
 
 /// The lines of a manifest.
-struct Fields<'a>(Vec<(&'a str, &'a str)>);
+pub(crate) struct Fields<'a>(Vec<(&'a str, &'a str)>);
 
-impl Fields<'_> {
-    fn get(&self, key: &str) -> Result<&str, String> {
+impl<'a> Fields<'a> {
+    /// Those of a text whose first line is a title.
+    pub(crate) fn of(text: &'a str) -> Self {
+        Self(text.lines().skip(1).filter_map(|line| line.split_once(" = ")).collect())
+    }
+
+    pub(crate) fn get(&self, key: &str) -> Result<&str, String> {
         let found = self.0.iter().find(|(name, _)| *name == key);
         found.map(|(_, value)| *value).ok_or_else(|| format!("it has no line '{key}'"))
     }
 
-    fn number<T: FromStr>(&self, key: &str) -> Result<T, String> {
+    pub(crate) fn number<T: FromStr>(&self, key: &str) -> Result<T, String> {
         let value = self.get(key)?;
         value.parse().map_err(|_| format!("{key} = {value} is not a number"))
     }
 
-    fn hexadecimal(&self, key: &str) -> Result<u64, String> {
+    pub(crate) fn hexadecimal(&self, key: &str) -> Result<u64, String> {
         let value = self.get(key)?;
         u64::from_str_radix(value, 16).map_err(|_| format!("{key} = {value} is not a hexadecimal number"))
     }
@@ -221,11 +226,11 @@ fn part(number: u64, value: &str) -> Result<Part, String> {
     }
 }
 
-fn hexadecimal(hash: &Hash) -> String {
+pub(crate) fn hexadecimal(hash: &Hash) -> String {
     hash.iter().fold(String::new(), |text, byte| text + &format!("{byte:02x}"))
 }
 
-fn hash_of(text: &str) -> Option<Hash> {
+pub(crate) fn hash_of(text: &str) -> Option<Hash> {
     let mut hash = Hash::default();
     if text.len() != 2 * hash.len() || !text.is_ascii() {
         return None;

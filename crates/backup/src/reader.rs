@@ -1,20 +1,21 @@
 //! Reading a backup: the head and the blocks of its snapshot, then the records of the log behind it.
 
+use crate::chain::{Chain, Until};
 use crate::data::DataReader;
 use crate::error::BackupError;
 use crate::layout::MANIFEST;
-use crate::manifest::Manifest;
+use crate::log_file::LogFile;
+use crate::manifest::{LastEntry, Manifest};
+use crate::moment::rfc3339;
+use crate::records::RECORD_HEADER_BYTES;
 use std::path::{Path, PathBuf};
-use syros_protocol::message::Describe;
+use syros_protocol::message::{Describe, LogEntry};
 use syros_protocol::record::{Record, SnapshotHead};
 use syros_snapshot::{HEAD_KIND, STATE_KIND, SnapshotStoreError};
 use syros_storage::{SnapshotContents, SnapshotSurvey};
-use syros_types::{Class, Description, Footprint, OpNumber};
+use syros_types::{Class, Description, Footprint, OpNumber, WallTime};
 use syros_wal::{Cause, Disk, DiskError, DiskOperation, SnapshotHeader, SnapshotReader};
 use syros_wire::Malformed;
-
-/// Bytes before a record: its length.
-const RECORD_HEADER_BYTES: usize = 4;
 
 /// Longest record: what the log takes in one piece.
 const RECORD_BYTES_MAX: usize = 512 << 20;
@@ -27,6 +28,7 @@ const HEAD_BYTES_MAX: usize = 1 << 30;
 pub struct Backup {
     path: PathBuf,
     manifest: Manifest,
+    chain: Chain,
 }
 
 /// Something that a backup holds. They come in this order.
@@ -38,15 +40,6 @@ pub enum Item<'a> {
     Block(&'a [u8]),
     /// A record of the log behind the snapshot.
     Record(Box<Record>),
-}
-
-/// Appends a record as it stands behind the snapshot.
-pub fn put_record(record: &Record, out: &mut Vec<u8>) {
-    let at = out.len();
-    out.extend_from_slice(&[0; RECORD_HEADER_BYTES]);
-    syros_wire::encode_record(record, out);
-    let length = (out.len() - at - RECORD_HEADER_BYTES) as u32;
-    out[at..at + RECORD_HEADER_BYTES].copy_from_slice(&length.to_le_bytes());
 }
 
 /// What a snapshot file says of itself that begins with these bytes; `None` if no snapshot file does.
@@ -61,11 +54,105 @@ impl Backup {
     /// # Errors
     /// [`BackupError::NoManifest`], [`BackupError::Format`], [`BackupError::Damaged`], and what the system says.
     pub fn open(path: &Path) -> Result<Self, BackupError> {
-        Ok(Self::new(path, Manifest::read(path)?))
+        let manifest = Manifest::read(path)?;
+        let chain = Chain::open(path, &manifest)?;
+        Ok(Self { path: path.to_owned(), manifest, chain })
     }
 
+    /// One without a log behind it.
     pub(crate) fn new(path: &Path, manifest: Manifest) -> Self {
-        Self { path: path.to_owned(), manifest }
+        Self { path: path.to_owned(), manifest, chain: Chain::default() }
+    }
+
+    pub(crate) const fn chain(&self) -> &Chain {
+        &self.chain
+    }
+
+    /// The files of the log behind it, in their order.
+    #[must_use]
+    pub fn log_files(&self) -> &[LogFile] {
+        &self.chain.files
+    }
+
+    /// The last entry that it reaches.
+    #[must_use]
+    pub fn end(&self) -> LastEntry {
+        self.chain.end(self.manifest.origin.last)
+    }
+
+    /// The last entry of what is wanted.
+    ///
+    /// # Errors
+    /// [`BackupError::OutOfRange`] names what there is; else as [`Self::read`].
+    pub fn resolve(&self, until: Until) -> Result<LastEntry, BackupError> {
+        let (base, end) = (self.manifest.origin.last, self.end());
+        let refuse = |wanted: String| {
+            let moment = |entry: LastEntry| format!("entry {} of {}", entry.op_number.0, rfc3339(entry.time));
+            let range = if base == end {
+                format!("{} alone", moment(base))
+            } else {
+                format!("{} to {}", moment(base), moment(end))
+            };
+            Err(BackupError::OutOfRange { wanted, range })
+        };
+        match until {
+            Until::End => return Ok(end),
+            Until::Entry(number) if number < base.op_number || number > end.op_number => {
+                return refuse(format!("entry {}", number.0));
+            }
+            // Entries that are not in the backup may have times up to that.
+            Until::Time(time) if time < base.time || time > end.time => return refuse(rfc3339(time)),
+            Until::Entry(number) if number == base.op_number => return Ok(base),
+            Until::Entry(_) | Until::Time(_) => {}
+        }
+        let is_within = |number: OpNumber, time: WallTime| match until {
+            Until::End => true,
+            Until::Entry(last) => number <= last,
+            Until::Time(last) => time <= last,
+        };
+        let reaches = |file: &LogFile| is_within(file.first, file.first_time);
+        let in_question = |file: &LogFile| reaches(file) && !is_within(file.last.op_number, file.last.time);
+        let mut found = base;
+        for file in self.chain.files.iter().filter(|file| reaches(file) && !in_question(file)) {
+            if file.last.op_number > found.op_number {
+                found = file.last;
+            }
+        }
+        self.chain.read(
+            &self.path,
+            base,
+            in_question,
+            any_operation,
+            |number, entry| -> Result<(), BackupError> {
+                if is_within(number, entry.time) {
+                    found = LastEntry { op_number: number, view: entry.view, time: entry.time };
+                }
+                Ok(())
+            },
+        )?;
+        Ok(found)
+    }
+
+    /// Reads the entries behind the snapshot and the records, each with its number, up to `last`.
+    ///
+    /// # Errors
+    /// As [`Self::read`].
+    pub fn read_log<E: From<BackupError>>(
+        &self,
+        last: OpNumber,
+        describe: Describe,
+        mut take: impl FnMut(OpNumber, LogEntry) -> Result<(), E>,
+    ) -> Result<(), E> {
+        let wants = |file: &LogFile| file.first <= last;
+        self.chain.read(&self.path, self.manifest.origin.last, wants, describe, |number, entry| {
+            if number <= last { take(number, entry) } else { Ok(()) }
+        })
+    }
+
+    /// Where it is.
+    #[must_use]
+    pub fn path(&self) -> &Path {
+        &self.path
     }
 
     /// What it holds.
@@ -80,6 +167,8 @@ impl Backup {
     /// [`BackupError`] names the file and the place that is damaged.
     pub fn verify(&self, on_bytes: impl FnMut(u64)) -> Result<(), BackupError> {
         let found = self.survey(on_bytes)?;
+        let nothing = |_: OpNumber, _: LogEntry| -> Result<(), BackupError> { Ok(()) };
+        self.chain.read(&self.path, self.manifest.origin.last, |_| true, any_operation, nothing)?;
         let Manifest { keys, digest, is_of_disk_engine, .. } = self.manifest;
         let expected = SnapshotContents { keys, digest, is_of_disk_engine };
         if found == expected {
@@ -204,7 +293,8 @@ impl Backup {
 }
 
 /// Any operation is taken for one: whoever only looks whether a backup is intact need not know them.
-fn any_operation(_: &[u8]) -> Option<Description> {
+#[must_use]
+pub fn any_operation(_: &[u8]) -> Option<Description> {
     Some(Description { class: Class::Merge, footprint: Footprint::All, growth: 1 })
 }
 

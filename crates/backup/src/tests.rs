@@ -1,7 +1,8 @@
 //! Whole backups, written, damaged and read.
 
 use crate::{
-    Backup, BackupError, BackupWriter, Item, LastEntry, MANIFEST, Origin, put_record, remove_unfinished,
+    Backup, BackupError, BackupWriter, Item, LastEntry, LogWriter, MANIFEST, Origin, Until, put_record,
+    remove_unfinished,
 };
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -231,4 +232,140 @@ fn a_later_format_is_refused_by_name() {
     fs::write(&path, text.replace("format = 1", "format = 2")).unwrap();
     let refused = Backup::open(&place.0).expect_err("it is of another format");
     assert!(refused.to_string().contains("has format version 2; this build reads version 1"), "{refused}");
+}
+
+/// A backup that ends with entry 12, and has a log from entry `first` on with one tick in each file: 13 to 16, and two earlier.
+fn write_with_log(path: &Path) -> u64 {
+    let (file, digest) = snapshot(300);
+    let mut log = LogWriter::begin(path, 0x1234, OpNumber(OP_NUMBER.0 - 2));
+    let mut writer = BackupWriter::create(path).expect("the place is free").in_small_pieces();
+    let at = |number: u64| LogEntry { time: WallTime(TIME.0 + 10 * number - 90), ..tick(0) };
+    for number in OP_NUMBER.0 - 1..=OP_NUMBER.0 {
+        log.push(vec![LogEntry { time: TIME, ..tick(0) }]).expect("the disk works");
+        assert_eq!(log.end().op_number.0, number);
+    }
+    log.push(vec![at(10), at(11)]).expect("the disk works");
+    log.finish_file().expect("the disk works");
+    log.finish_file().expect("there is nothing to write");
+    writer.write(&file).expect("the disk works");
+    let last = LastEntry { op_number: OP_NUMBER, view: VIEW, time: TIME };
+    writer.finish(Origin { last, ..origin(file.len(), 0) }).expect("the disk works");
+    drop(log);
+    for number in 12..=14 {
+        let (mut log, _) = LogWriter::resume(path).expect("it is whole");
+        log.push(vec![at(number)]).expect("the disk works");
+        log.finish_file().expect("the disk works");
+    }
+    digest
+}
+
+fn numbers(backup: &Backup, last: u64) -> Vec<u64> {
+    let mut numbers = Vec::new();
+    let take = |number: OpNumber, _| -> Result<(), BackupError> {
+        numbers.push(number.0);
+        Ok(())
+    };
+    backup.read_log(OpNumber(last), |_| None, take).expect("it is intact");
+    numbers
+}
+
+#[test]
+fn a_log_goes_on_where_a_backup_ends_and_is_read_up_to_any_entry_or_moment() {
+    let place = Place::new();
+    write_with_log(&place.0);
+    let backup = Backup::open(&place.0).expect("it is whole");
+    backup.verify(|_| {}).expect("it is intact");
+    assert_eq!((backup.log_files().len(), backup.end().op_number), (4, OpNumber(14)));
+    assert_eq!(numbers(&backup, 14), [10, 11, 12, 13, 14]);
+    assert_eq!(numbers(&backup, 11), [10, 11]);
+    assert_eq!(numbers(&backup, 9), [0_u64; 0]);
+    let resolve =
+        |until| backup.resolve(until).map(|last| last.op_number.0).map_err(|error| error.to_string());
+    assert_eq!(resolve(Until::End), Ok(14));
+    for number in 9..=14 {
+        assert_eq!(resolve(Until::Entry(OpNumber(number))), Ok(number));
+        // Its moment, and just before the next one's.
+        for more in [0, 9] {
+            let time = WallTime(TIME.0 + 10 * number - 90 + more);
+            if number < 14 || more == 0 {
+                assert_eq!(resolve(Until::Time(time)), Ok(number), "{number} and {more} us");
+            }
+        }
+    }
+    let refused = [
+        Until::Entry(OpNumber(8)),
+        Until::Entry(OpNumber(15)),
+        Until::Time(WallTime(TIME.0 - 1)),
+        Until::Time(WallTime(TIME.0 + 51)),
+    ];
+    for until in refused {
+        let told = resolve(until).expect_err("it is not in it");
+        assert!(
+            told.contains("covers entry 9 of 1970-01-01T00:00:01Z to entry 14 of 1970-01-01T00:00:01.00005Z"),
+            "{told}"
+        );
+    }
+}
+
+#[test]
+fn every_flipped_bit_and_every_gap_in_a_log_is_found_and_named() {
+    let (place, other) = (Place::new(), Place::new());
+    write_with_log(&place.0);
+    let verify = || Backup::open(&place.0).and_then(|backup| backup.verify(|_| {}));
+    for number in 1..=4 {
+        let path = place.0.join(format!("log-0000000{number}"));
+        let intact = fs::read(&path).unwrap();
+        let is_found = |bytes: &[u8], what: &str| {
+            fs::write(&path, bytes).unwrap();
+            let error = verify().expect_err(what).to_string();
+            assert!(
+                error.contains(&path.display().to_string()) || error.contains("log-0000000"),
+                "{what}: {error}"
+            );
+        };
+        for at in 0..intact.len() {
+            let mut flipped = intact.clone();
+            flipped[at] ^= 1 << (at % 8);
+            is_found(&flipped, &format!("byte {at} of file {number}"));
+        }
+        for at in (0..intact.len()).step_by(37) {
+            is_found(&intact[..at], &format!("file {number} cut to {at} bytes"));
+        }
+        is_found(&[&intact[..], b"x"].concat(), "a longer file");
+        fs::remove_file(&path).unwrap();
+        // What follows the end nobody can miss.
+        assert_eq!(verify().is_err(), number < 4);
+        fs::write(&path, &intact).unwrap();
+    }
+    verify().expect("all is as it was");
+    // A file of another log, and one at another place.
+    write_with_log(&other.0);
+    let path = place.0.join("log-00000003");
+    let intact = fs::read(&path).unwrap();
+    fs::copy(place.0.join("log-00000002"), &path).unwrap();
+    assert!(verify().is_err(), "it is another file");
+    fs::write(&path, intact).unwrap();
+    verify().expect("all is as it was");
+}
+
+/// A crash leaves what was finished, and nobody else goes on at the same time.
+#[test]
+fn an_interrupted_file_counts_for_nothing_and_one_process_continues_a_backup() {
+    let place = Place::new();
+    write_with_log(&place.0);
+    fs::write(place.0.join("log-00000005.tmp"), b"syros backup log\nformat = 1").unwrap();
+    Backup::open(&place.0).and_then(|backup| backup.verify(|_| {})).expect("it is whole");
+    let (log, _) = LogWriter::resume(&place.0).expect("it is whole");
+    assert!(matches!(LogWriter::resume(&place.0), Err(BackupError::InUse { .. })));
+    drop(log);
+    assert!(!place.0.join("log-00000005.tmp").exists());
+    assert!(LogWriter::resume(&place.0).is_ok());
+    // One that was not finished leaves nothing, its log neither.
+    fs::remove_file(place.0.join(MANIFEST)).unwrap();
+    assert!(matches!(LogWriter::resume(&place.0), Err(BackupError::NoManifest { .. })));
+    remove_unfinished(&place.0);
+    assert_eq!(fs::read_dir(&place.0).unwrap().count(), 0);
+    let recovered = Place::new();
+    write(&recovered.0);
+    assert!(matches!(LogWriter::resume(&recovered.0), Err(BackupError::HasRecords { .. })));
 }

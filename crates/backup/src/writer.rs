@@ -3,6 +3,7 @@
 use crate::chunk::{CHUNK_BYTES_MAX, ChunkPlace, put_chunk};
 use crate::error::BackupError;
 use crate::layout::{MANIFEST, part_header, part_name};
+use crate::log_file::log_name;
 use crate::manifest::{Manifest, Origin, Part};
 use crate::reader::Backup;
 use sha2::{Digest as _, Sha256};
@@ -166,7 +167,7 @@ fn write_manifest(directory: &Path, manifest: &Manifest) -> Result<(), BackupErr
     sync_directory(directory)
 }
 
-fn sync_directory(path: &Path) -> Result<(), BackupError> {
+pub(crate) fn sync_directory(path: &Path) -> Result<(), BackupError> {
     File::open(path)
         .and_then(|directory| directory.sync_all())
         .map_err(BackupError::io("sync directory", path))
@@ -186,6 +187,13 @@ pub fn remove_unfinished(path: &Path) {
     }
     for number in 1.. {
         if fs::remove_file(path.join(part_name(number))).is_err() {
+            break;
+        }
+    }
+    for number in 1.. {
+        let name = log_name(number);
+        let _ = fs::remove_file(path.join(format!("{name}.tmp")));
+        if fs::remove_file(path.join(name)).is_err() {
             break;
         }
     }

@@ -6,13 +6,14 @@ use std::io::{Error, ErrorKind, Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::time::Instant;
 use syros_protocol::formation::Stage;
-use syros_protocol::message::{Message, StatusReport};
+use syros_protocol::message::{Describe, Message, StatusReport};
 use syros_tls::{BlockingStream, Credentials};
+use syros_types::limits::FRAME_BYTES_MAX;
 use syros_types::{ConfigurationId, FastQuorum, Group, ReplicaId};
 use syros_wire::{
     ANY_CLUSTER, CLIENT_FRAME_BYTES_MAX, Channel, FrameError, HandshakeMessage, Hello, HelloError, Malformed,
-    Nonce, Secret, Sender, Side, decode_client_message, put_frame, put_message_frame, split_frame,
-    version_of,
+    Nonce, Secret, Sender, Side, decode_client_message, decode_message, put_frame, put_message_frame,
+    split_frame, version_of,
 };
 
 /// So many bytes are read at a time.
@@ -329,6 +330,27 @@ impl StatusConnection {
     pub(crate) fn converse<T>(
         &mut self,
         messages: &[Message],
+        wanted: impl FnMut(Message) -> Option<T>,
+    ) -> Result<T, StatusError> {
+        self.converse_in(messages, CLIENT_FRAME_BYTES_MAX, decode_client_message, wanted)
+    }
+
+    /// As [`Self::converse`], where an answer may have entries of the log in it, whose operations `describe` knows.
+    pub(crate) fn converse_about_entries<T>(
+        &mut self,
+        messages: &[Message],
+        describe: Describe,
+        wanted: impl FnMut(Message) -> Option<T>,
+    ) -> Result<T, StatusError> {
+        // What a view change has recovered is one entry.
+        self.converse_in(messages, FRAME_BYTES_MAX, |payload| decode_message(payload, describe), wanted)
+    }
+
+    fn converse_in<T>(
+        &mut self,
+        messages: &[Message],
+        frame_bytes_max: usize,
+        decode: impl Fn(&[u8]) -> Result<Message, Malformed>,
         mut wanted: impl FnMut(Message) -> Option<T>,
     ) -> Result<T, StatusError> {
         let configuration = self.configuration;
@@ -336,14 +358,14 @@ impl StatusConnection {
             let put = |message| put_message_frame(out, Channel::Client, configuration, message);
             messages.iter().for_each(put);
         })?;
-        self.receive(|channel, payload| {
+        self.receive_within(frame_bytes_max, |channel, payload| {
             if channel == Channel::Handshake {
                 let HandshakeMessage::Refused(reason) = HandshakeMessage::decode(payload).ok()? else {
                     return None;
                 };
                 return Some(Err(StatusError::Refused(reason)));
             }
-            match decode_client_message(payload) {
+            match decode(payload) {
                 Ok(message) => wanted(message).map(Ok),
                 Err(error) => Some(Err(StatusError::Malformed(error))),
             }
@@ -369,12 +391,20 @@ impl StatusConnection {
     /// Receives frames until `wanted` makes something of one.
     fn receive<T>(
         &mut self,
+        wanted: impl FnMut(Channel, &[u8]) -> Option<Result<T, StatusError>>,
+    ) -> Result<T, StatusError> {
+        self.receive_within(CLIENT_FRAME_BYTES_MAX, wanted)
+    }
+
+    fn receive_within<T>(
+        &mut self,
+        frame_bytes_max: usize,
         mut wanted: impl FnMut(Channel, &[u8]) -> Option<Result<T, StatusError>>,
     ) -> Result<T, StatusError> {
         let mut piece = vec![0; READ_BYTES];
         loop {
             while let Some((frame, length)) =
-                split_frame(&self.received, CLIENT_FRAME_BYTES_MAX).map_err(StatusError::Frame)?
+                split_frame(&self.received, frame_bytes_max).map_err(StatusError::Frame)?
             {
                 let found = wanted(frame.channel, frame.payload);
                 self.received.drain(..length);

@@ -19,6 +19,7 @@ mod memory_executor;
 mod no_op_answer;
 mod read_job;
 mod record_numbering;
+mod replay;
 mod ticket_queue;
 mod waited_keys;
 
@@ -38,6 +39,7 @@ pub use memory_executor::{ENTRIES_PER_TURN, MemoryExecutor, Observer};
 pub use no_op_answer::NoOpAnswer;
 pub use read_job::{EvaluateJob, ReadJob, ReadOutcome};
 pub use record_numbering::RecordNumbering;
+pub use replay::execute_entry;
 pub use ticket_queue::TicketQueue;
 pub use waited_keys::WaitedKeys;
 

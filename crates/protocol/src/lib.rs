@@ -33,6 +33,7 @@ pub mod formation;
 mod hash;
 pub mod history;
 pub mod log;
+pub mod log_copy;
 pub mod message;
 pub mod record;
 pub mod recovery;

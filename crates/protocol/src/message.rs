@@ -504,6 +504,14 @@ pub enum Message {
         /// The least last op number.
         op_number: OpNumber,
     },
+    /// Client to replica, for a backup: send me entries of your log that are committed and executed, and keep what follows
+    /// them for a while. The replica answers with [`Message::CommittedEntries`].
+    WantEntries {
+        /// Those after this one.
+        after: OpNumber,
+        /// No more bytes than this, about, but one entry at least; none for 0, which only has them kept.
+        bytes_max: u64,
+    },
     /// Anyone to the leader: let this member lead.
     HandOver {
         /// The next leader.
@@ -528,6 +536,21 @@ pub enum Message {
         id: OperationId,
         /// What it returns.
         reply: Body,
+    },
+    /// Replica to client, for a backup: entries that are committed, in their order and without a gap. None if nothing that was
+    /// asked for is executed yet, or if it is gone from the log: then `base` is behind `after`.
+    CommittedEntries {
+        /// From the request: the first entry is the one behind it.
+        after: OpNumber,
+        /// The view of that entry; `View(0)` if the log does not have it. Whoever has another entry of this number has another
+        /// history.
+        after_view: View,
+        /// The replica's log begins after this entry.
+        base: OpNumber,
+        /// The replica has executed everything up to here.
+        applied: OpNumber,
+        /// The entries.
+        entries: Vec<LogEntry>,
     },
     /// Replica to client: the update is durable here (in `fsync` mode: on disk).
     Ok {
@@ -875,6 +898,8 @@ impl Message {
             | Self::AnswerDirectly { .. }
             | Self::HandOver { .. }
             | Self::WantSnapshot { .. }
+            | Self::WantEntries { .. }
+            | Self::CommittedEntries { .. }
             | Self::ChangeMode { .. }
             | Self::Shrink { .. }
             | Self::GetSnapshot { .. }
@@ -898,6 +923,8 @@ impl Message {
             Self::ChangeMode { .. } => "ChangeMode",
             Self::Shrink { .. } => "Shrink",
             Self::WantSnapshot { .. } => "WantSnapshot",
+            Self::WantEntries { .. } => "WantEntries",
+            Self::CommittedEntries { .. } => "CommittedEntries",
             Self::Registered { .. } => "Registered",
             Self::Ok { .. } => "Ok",
             Self::Conflict { .. } => "Conflict",

@@ -61,7 +61,7 @@ pub use discover::DiscoverError;
 pub use inspect::{Inspection, Records, SetAside, Usage, inspect};
 pub use node::{GatewayNode, Node};
 pub use recover::{RecoverError, RecoveryPlan, Stamp, Survivor};
-pub use restore::{RestoreError, restore};
+pub use restore::{RestoreError, Restored, restore};
 pub use socket::ListenError;
 pub use start_error::{LogError, StartError};
 pub use stop::Stopper;

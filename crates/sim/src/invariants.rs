@@ -19,6 +19,8 @@ struct Checkpoint {
     engine: u64,
     /// Who got there first.
     by: ReplicaId,
+    /// The entry's view.
+    view: View,
 }
 
 /// Where in the log an update is.
@@ -331,7 +333,7 @@ impl Invariants {
                 if self.keeps_answers {
                     self.execute_for_answers(number, entry);
                 }
-                self.go_on(number, entry, Checkpoint { log, engine, by: replica });
+                self.go_on(number, entry, Checkpoint { log, engine, by: replica, view: entry.view });
             }
             Some(_) if self.looks_away => {}
             Some(theirs) if theirs.log != log => self.disagree(replica, theirs, number),
@@ -350,7 +352,7 @@ impl Invariants {
                 let answers = self.execute_for_answers(number, entry);
                 self.answers.insert(number, answers);
                 let engine = self.reference.digest();
-                self.go_on(number, entry, Checkpoint { log, engine, by: replica });
+                self.go_on(number, entry, Checkpoint { log, engine, by: replica, view: entry.view });
             }
             Some(theirs) if theirs.log != log => self.disagree(replica, theirs, number),
             Some(_) => {}
@@ -410,6 +412,42 @@ impl Invariants {
             )),
             Some(_) => {}
         }
+    }
+
+    /// Somebody who copies the log has this entry under this number.
+    pub fn copied(&mut self, number: OpNumber, entry: &LogEntry) {
+        match self.checkpoint(number) {
+            _ if self.looks_away => {}
+            None => self.fail(format!("a copy of the log has entry {}, which nobody executed", number.0)),
+            Some(executed) if executed.log != self.log_digest(number, entry) => {
+                self.fail(format!("a copy of the log has another entry {} than was executed", number.0));
+            }
+            Some(_) => {}
+        }
+    }
+
+    /// Executing a copy of the log up to this entry gave a state with this digest.
+    pub fn restored(&mut self, number: OpNumber, engine: u64) {
+        if let Some(executed) = self.checkpoint(number).filter(|_| !self.looks_away)
+            && executed.engine != engine
+        {
+            self.fail(format!(
+                "a copy of the log, executed up to entry {}, gives another state than the log",
+                number.0
+            ));
+        }
+    }
+
+    /// The copy of the log is wrong, for this reason.
+    pub fn miscopied(&mut self, problem: String) {
+        self.fail(problem);
+    }
+
+    /// View and log time of an entry that somebody has executed.
+    #[must_use]
+    pub fn executed_entry(&self, number: OpNumber) -> Option<(View, WallTime)> {
+        let view = self.checkpoint(number)?.view;
+        Some((view, self.log_time(number)?))
     }
 
     /// A replica has taken over a snapshot of the state after entry `number`.

@@ -184,6 +184,7 @@ fn run_phases(world: &mut World) -> Result<(), String> {
         world.add_client();
     }
     world.schedule_strike();
+    world.begin_copying();
     let end = SAFETY_PHASE_MAX / u64::from(world.swarm.protocol.speed);
     while world.now() < end && !(world.left_to_issue == 0 && world.history.all_finished()) {
         if !world.step(end) {
@@ -201,6 +202,7 @@ fn run_phases(world: &mut World) -> Result<(), String> {
     } else {
         Ok(())
     };
+    world.judge_copy();
     world.violation().map_or(Ok(()), Err)?;
     // A history that is wrong says more than a group that is stuck.
     verdict::judge(&world.history, &world.invariants, world.lifetimes())?;

@@ -74,6 +74,8 @@ occurrences! {
     HandOver = Strikes, "hand-over": "A replica is asked to let another lead.";
     ChangeMode = Strikes, "change of mode": "A replica is asked to let the group go by another mode.";
     CopySnapshot = Strikes, "snapshot copied": "Somebody wants to copy a snapshot of a replica, as a backup does.";
+    EntriesCopied = Events, "entries copied": "Somebody who copies the log gets entries.";
+    EntriesGone = Events, "entries gone": "Somebody who copies the log is told that what follows is gone.";
     Advice = Strikes, "advice": "A replica asks clients for updates, or reads, to their leader alone, or for no more such.";
     Stranger = Strikes, "session guessed": "Somebody sends updates of a session that is not its own.";
     TwoBodies = Strikes, "two updates under one id": "A client sends replicas one or the other of two updates, or both, as one.";

@@ -105,6 +105,13 @@ pub(crate) fn run(options: &Options) -> Result<ExitCode, String> {
             options.backup.display()
         ));
     }
+    if backup.end() != backup.manifest().origin.last {
+        return Err(format!(
+            "the backup in {} was continued with a log, which a file cannot have: restore it into a cluster (of one node, if that is \
+             enough), and make a backup of that",
+            options.backup.display()
+        ));
+    }
     if fs::symlink_metadata(&options.file).is_ok() {
         return Err(format!("{name} is there already, and nothing is overwritten"));
     }

@@ -495,3 +495,158 @@ fn updates_that_were_never_ordered_come_back_from_one_of_three() {
         assert_eq!(redis.ask(&["GET", &format!("key-{key}")]), "acknowledged", "{told}");
     }
 }
+
+/// What stands behind a word in what a command told, up to the next blank.
+fn told_behind<'a>(told: &'a str, word: &str) -> &'a str {
+    let (_, rest) = told.split_once(word).unwrap_or_else(|| panic!("'{word}' is not in: {told}"));
+    rest.trim_start().split([' ', ',', '\n']).next().unwrap()
+}
+
+/// What a cluster of one node counts that is made of a backup up to a moment, and what `syros restore` tells of it.
+fn restored_until(scratch: &Scratch, backup: &Path, until: &str) -> (u64, String) {
+    let name = format!("until-{}", until.replace(':', "-"));
+    let mut new = Nodes::new(scratch, &name, 1);
+    let output =
+        run(syros().arg("restore").arg(backup).arg("--config").arg(new.config(0)).args(["--until", until]));
+    let told = text(&output);
+    assert!(output.status.success(), "{told}");
+    new.start_all(&["--bootstrap"]);
+    let counted = counter(&mut new.connect(0));
+    new.stop(0);
+    fs::remove_dir_all(&new.dir).unwrap();
+    (counted, told)
+}
+
+#[test]
+fn a_backup_goes_on_with_the_log_and_is_restored_as_of_any_entry_and_moment() {
+    let scratch = Scratch::new("backup-log");
+    let mut old = cluster(&scratch);
+    fill(&mut connect(&old));
+    let mut redis = connect(&old);
+    let mut count = |until: u64| loop {
+        let reply = redis.ask(&["INCR", "counter"]);
+        if reply == format!(":{until}") {
+            return;
+        }
+    };
+    count(1);
+    let target = scratch.0.join("backup");
+    let mut command = backup(&old, &target);
+    command.args(["--follow", "--interval", "1"]).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut follower = command.spawn().unwrap();
+    wait_for("a backup", || target.join("manifest").exists().then_some(()));
+    count(200);
+    // Whoever is asked for the log dies: another one has kept what is still to be copied.
+    let dies = (1..3).find(|node| {
+        old.reports()[*node]
+            .as_ref()
+            .is_some_and(|report| report.role == syros_protocol::message::RoleName::Follower)
+    });
+    let dies = dies.expect("two of three follow");
+    old.kill(dies).unwrap();
+    count(400);
+    old.restart(dies).unwrap();
+    old.wait_until_well(PATIENCE).unwrap();
+    // While one goes on with it, nobody else does.
+    let refused = run(syros()
+        .args(["backup", "continue"])
+        .arg(&target)
+        .args(["--addr", &old.redis_address(1).to_string()]));
+    assert!(
+        !refused.status.success() && text(&refused).contains("another process continues"),
+        "{}",
+        text(&refused)
+    );
+    kill(follower.id().try_into().unwrap(), Signal::INT);
+    let status = wait_for_end(&mut follower);
+    let told = text(&follower.wait_with_output().unwrap());
+    assert!(status.success(), "{told}");
+
+    // It goes on once more, and so far as a backup of all data that was made meanwhile.
+    count(450);
+    let all = scratch.0.join("all");
+    let output = run(&mut backup(&old, &all));
+    assert!(output.status.success(), "{}", text(&output));
+    let (last, digest) = (
+        told_behind(&text(&output), "last entry").to_owned(),
+        told_behind(&text(&output), "digest").to_owned(),
+    );
+    let go_on = || {
+        run(syros()
+            .args(["backup", "continue"])
+            .arg(&target)
+            .args(["--addr", &old.redis_address(1).to_string()]))
+    };
+    let output = go_on();
+    assert!(output.status.success(), "{}", text(&output));
+    let output = run(syros().args(["backup", "verify"]).arg(&target));
+    let told = text(&output);
+    assert!(output.status.success() && told.contains("is intact"), "{told}");
+    let (_, covered) = told.split_once("covers").unwrap();
+    let first: u64 = told_behind(covered, "entry").parse().unwrap();
+    let (counted, told) = restored_until(&scratch, &target, &last);
+    assert_eq!((counted, told_behind(&told, "digest")), (450, &digest[..]), "{told}");
+
+    // One entry more is one more, unless it only lets time move on.
+    let middle = first + (last.parse::<u64>().unwrap() - first) / 2;
+    let at: Vec<(u64, String)> =
+        (middle..middle + 3).map(|entry| restored_until(&scratch, &target, &entry.to_string())).collect();
+    assert!(at.windows(2).all(|two| two[1].0 - two[0].0 <= 1) && at[2].0 > at[0].0, "{at:?}");
+    let moment = told_behind(told_behind_all(&at[1].1, "holds entry"), "of").to_owned();
+    let (by_moment, told) = restored_until(&scratch, &target, &moment);
+    assert!(by_moment >= at[1].0 && told.contains(&moment), "{told}");
+
+    for until in ["1", "99999999", "2001-01-01T00:00:00Z", "2101-01-01T00:00:00Z"] {
+        let new = Nodes::new(&scratch, "refused", 1);
+        let output = run(syros()
+            .arg("restore")
+            .arg(&target)
+            .arg("--config")
+            .arg(new.config(0))
+            .args(["--until", until]));
+        let told = text(&output);
+        assert!(!output.status.success() && told.contains(&format!("it covers entry {first} of")), "{told}");
+    }
+    let exported = run(syros().arg("export").arg(&target).arg(scratch.0.join("dump.rdb")));
+    assert!(
+        !exported.status.success() && text(&exported).contains("was continued with a log"),
+        "{}",
+        text(&exported)
+    );
+}
+
+/// What stands behind some words.
+fn told_behind_all<'a>(told: &'a str, words: &str) -> &'a str {
+    told.split_once(words).unwrap().1
+}
+
+/// The end of the log that a cluster keeps in memory is short, so that it soon has not what would follow.
+#[test]
+fn a_backup_that_ends_before_the_log_begins_cannot_be_continued_and_stays() {
+    let scratch = Scratch::new("backup-gone");
+    let old = cluster_with(&scratch, "[limits]\nlog-keep = \"1MiB\"\n");
+    let target = scratch.0.join("backup");
+    assert!(run(&mut backup(&old, &target)).status.success());
+    let mut redis = connect(&old);
+    let value = "x".repeat(1 << 20);
+    (0..8).for_each(|key| assert_eq!(redis.ask(&["SET", &format!("big-{key}"), &value]), "+OK"));
+    let output = run(syros()
+        .args(["backup", "continue"])
+        .arg(&target)
+        .args(["--addr", &old.redis_address(1).to_string()]));
+    let told = text(&output);
+    assert!(
+        !output.status.success() && told.contains("cannot be continued. Make a new one, with --follow"),
+        "{told}"
+    );
+    assert!(run(syros().args(["backup", "verify"]).arg(&target)).status.success());
+    // What was restored from it is another cluster, and its log does not follow either.
+    drop(old);
+    let mut new = Nodes::new(&scratch, "new", 1);
+    new.restore_all(&target);
+    new.start_all(&["--bootstrap"]);
+    new.connect(0);
+    let address = format!("127.0.0.1:{}", new.port);
+    let output = run(syros().args(["backup", "continue"]).arg(&target).args(["--addr", &address]));
+    assert!(!output.status.success() && text(&output).contains("belongs to cluster"), "{}", text(&output));
+}

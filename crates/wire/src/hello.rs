@@ -15,10 +15,10 @@ use syros_types::{
 };
 
 /// Version of the wire format that this code speaks.
-pub const VERSION: u16 = 19;
+pub const VERSION: u16 = 20;
 
 /// The oldest version that this code speaks as well, so that a cluster is upgraded one node after the other. It lacks what a
-/// node says of its life and configuration; its frames are those of the first configuration. Versions 5 to 9, 12, 14 and 17 lack messages: see
+/// node says of its life and configuration; its frames are those of the first configuration. Versions 5 to 9, 12, 14, 17 and 19 lack messages: see
 /// [`version_of`](crate::version_of); no version before 7 knows the mixed mode, so that such a process and a node of a mixed
 /// cluster refuse each other. Versions before 11 know no operations but those on strings,
 /// those before 12 neither streams nor scripts nor what else `Generation::Programs` names, those before 13 no
@@ -459,7 +459,7 @@ mod tests {
         let client = Hello { cluster: ANY_CLUSTER, nonce: None, sender: Sender::Client };
         assert_eq!(encoded(&client), *b"SYRS\x04\0\0\0\0\0\0\0\0\0\0\x01");
         let parts: [&[u8]; 10] = [
-            b"SYRS\x13\0\x08\x07\x06\x05\x04\x03\x02\x01",
+            b"SYRS\x14\0\x08\x07\x06\x05\x04\x03\x02\x01",
             &[1],
             &[0xee; 16],
             // Member 2 of 3, supermajority, fsync, the engine.
@@ -525,7 +525,7 @@ mod tests {
         member().encode_as(VERSION_MIN, &mut out);
         assert_eq!(out, encoded(&member()), "which a process of version 4 refuses by name");
         assert_eq!(Hello::version_of_answer(&out), VERSION);
-        assert_eq!(Hello::version_of_answer(b"SYRS\x13\0"), VERSION);
+        assert_eq!(Hello::version_of_answer(b"SYRS\x14\0"), VERSION);
     }
 
     #[test]
@@ -611,9 +611,9 @@ mod tests {
     fn other_protocols_and_versions_are_refused_by_name() {
         assert_eq!(Hello::decode(b"*1\r\n$4\r\nPING"), Err(HelloError::NotSyros));
         assert_eq!(Hello::decode(b""), Err(HelloError::NotSyros));
-        let error = Hello::decode(b"SYRS\x14\0whatever").unwrap_err();
-        assert_eq!(error, HelloError::Version { theirs: 20, ours: 19 });
-        assert_eq!(error.to_string(), "peer speaks wire format version 20, this process speaks 4 to 19");
+        let error = Hello::decode(b"SYRS\x15\0whatever").unwrap_err();
+        assert_eq!(error, HelloError::Version { theirs: 21, ours: 20 });
+        assert_eq!(error.to_string(), "peer speaks wire format version 21, this process speaks 4 to 20");
     }
 
     #[test]

@@ -38,6 +38,13 @@ pub fn encode_message(message: &Message, out: &mut Vec<u8>) {
         }
         Message::HandOver { to } => writer.byte(tag::HAND_OVER).byte(to.0),
         Message::WantSnapshot { op_number } => writer.byte(tag::WANT_SNAPSHOT).number(op_number.0),
+        Message::WantEntries { after, bytes_max } => {
+            writer.byte(tag::WANT_ENTRIES).number(after.0).number(*bytes_max)
+        }
+        Message::CommittedEntries { after, after_view, base, applied, entries } => {
+            let writer = writer.byte(tag::COMMITTED_ENTRIES).number(after.0).number(after_view.0);
+            writer.number(base.0).number(applied.0).entries(entries)
+        }
         Message::ChangeMode { mode } => writer.byte(tag::CHANGE_MODE).byte(fast_quorum_tag(*mode)),
         // A group has at most 9 members.
         Message::Shrink { to } => writer.byte(tag::SHRINK).byte(to.size() as u8),
@@ -159,14 +166,8 @@ fn encode_between_replicas<'a>(writer: Writer<'a>, message: &Message) -> Writer<
         Message::GetConfiguration { epoch } => writer.byte(tag::GET_CONFIGURATION).number(epoch.0),
         Message::Configuration(known) => writer.byte(tag::CONFIGURATION).reconfiguration(known),
         Message::DiskShort { view } => writer.byte(tag::DISK_SHORT).number(view.0),
-        Message::SnapshotOffer { view, op_number, bytes } => {
-            writer.byte(tag::SNAPSHOT_OFFER).number(view.0).number(op_number.0).number(*bytes)
-        }
-        Message::GetSnapshot { op_number, offset } => {
-            writer.byte(tag::GET_SNAPSHOT).number(op_number.0).number(*offset)
-        }
-        Message::SnapshotPart { op_number, offset, part } => {
-            writer.byte(tag::SNAPSHOT_PART).number(op_number.0).number(*offset).bytes(part)
+        Message::SnapshotOffer { .. } | Message::GetSnapshot { .. } | Message::SnapshotPart { .. } => {
+            encode_about_snapshots(writer, message)
         }
         // Named one by one, so that a new kind of message cannot be forgotten here.
         Message::Register { .. }
@@ -177,6 +178,8 @@ fn encode_between_replicas<'a>(writer: Writer<'a>, message: &Message) -> Writer<
         | Message::AnswerDirectly { .. }
         | Message::HandOver { .. }
         | Message::WantSnapshot { .. }
+        | Message::WantEntries { .. }
+        | Message::CommittedEntries { .. }
         | Message::ChangeMode { .. }
         | Message::Shrink { .. }
         | Message::Registered { .. }
@@ -193,6 +196,21 @@ fn encode_between_replicas<'a>(writer: Writer<'a>, message: &Message) -> Writer<
         | Message::ReadRefused { .. }
         | Message::WrongView { .. }
         | Message::Status(_) => unreachable!("encode_message encodes the messages of clients itself"),
+    }
+}
+
+fn encode_about_snapshots<'a>(writer: Writer<'a>, message: &Message) -> Writer<'a> {
+    match message {
+        Message::SnapshotOffer { view, op_number, bytes } => {
+            writer.byte(tag::SNAPSHOT_OFFER).number(view.0).number(op_number.0).number(*bytes)
+        }
+        Message::GetSnapshot { op_number, offset } => {
+            writer.byte(tag::GET_SNAPSHOT).number(op_number.0).number(*offset)
+        }
+        Message::SnapshotPart { op_number, offset, part } => {
+            writer.byte(tag::SNAPSHOT_PART).number(op_number.0).number(*offset).bytes(part)
+        }
+        _ => unreachable!("only what is about snapshots comes here"),
     }
 }
 
@@ -283,10 +301,9 @@ fn decode_between_clients_and_replicas(tag: u8, reader: &mut Reader<'_>) -> Resu
             let (session, nonce) = (SessionId(reader.number()?), reader.fixed()?);
             Message::AnswerDirectly { session, nonce, lasting: Duration::from_micros(reader.number()?) }
         }
-        tag::HAND_OVER => Message::HandOver { to: ReplicaId(reader.byte()?) },
-        tag::WANT_SNAPSHOT => Message::WantSnapshot { op_number: OpNumber(reader.number()?) },
-        tag::CHANGE_MODE => Message::ChangeMode { mode: reader.fast_quorum()? },
-        tag::SHRINK => Message::Shrink { to: reader.group()? },
+        tag::HAND_OVER | tag::WANT_SNAPSHOT | tag::WANT_ENTRIES | tag::CHANGE_MODE | tag::SHRINK => {
+            decode_for_operators(tag, reader)?
+        }
         tag::REGISTERED => Message::Registered {
             view: View(reader.number()?),
             nonce: reader.fixed()?,
@@ -359,6 +376,20 @@ fn decode_between_clients_and_replicas(tag: u8, reader: &mut Reader<'_>) -> Resu
     })
 }
 
+/// What operators ask for.
+fn decode_for_operators(tag: u8, reader: &mut Reader<'_>) -> Result<Message, Malformed> {
+    Ok(match tag {
+        tag::HAND_OVER => Message::HandOver { to: ReplicaId(reader.byte()?) },
+        tag::WANT_SNAPSHOT => Message::WantSnapshot { op_number: OpNumber(reader.number()?) },
+        tag::WANT_ENTRIES => {
+            Message::WantEntries { after: OpNumber(reader.number()?), bytes_max: reader.number()? }
+        }
+        tag::CHANGE_MODE => Message::ChangeMode { mode: reader.fast_quorum()? },
+        tag::SHRINK => Message::Shrink { to: reader.group()? },
+        tag => return Err(Malformed::Tag { what: "message", tag }),
+    })
+}
+
 /// What replicas tell each other of snapshots, and clients that make backups.
 fn decode_about_configurations(tag: u8, reader: &mut Reader<'_>) -> Result<Message, Malformed> {
     Ok(match tag {
@@ -392,6 +423,13 @@ fn decode_between_replicas(
     describe: Describe,
 ) -> Result<Message, Malformed> {
     Ok(match tag {
+        tag::COMMITTED_ENTRIES => Message::CommittedEntries {
+            after: OpNumber(reader.number()?),
+            after_view: View(reader.number()?),
+            base: OpNumber(reader.number()?),
+            applied: OpNumber(reader.number()?),
+            entries: reader.entries(describe)?,
+        },
         tag::PREPARE => Message::Prepare {
             view: View(reader.number()?),
             first: OpNumber(reader.number()?),
@@ -574,6 +612,7 @@ pub fn version_of(message: &Message) -> u16 {
         Message::Shrink { .. } => 19,
         Message::GetConfiguration { .. } | Message::Configuration(_) => 17,
         Message::WantSnapshot { .. } => 18,
+        Message::WantEntries { .. } | Message::CommittedEntries { .. } => 20,
         _ => VERSION_MIN,
     }
 }

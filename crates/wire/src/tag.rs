@@ -25,6 +25,8 @@ pub mod message {
     pub const WANT_SNAPSHOT: u8 = 10;
     /// `Shrink`: since version 19.
     pub const SHRINK: u8 = 11;
+    /// `WantEntries`: since version 20.
+    pub const WANT_ENTRIES: u8 = 12;
 
     /// `Registered`.
     pub const REGISTERED: u8 = 16;
@@ -113,6 +115,8 @@ pub mod message {
     pub const GET_CONFIGURATION: u8 = 56;
     /// `Configuration`, since version 17; to clients, too, since version 19.
     pub const CONFIGURATION: u8 = 57;
+    /// `CommittedEntries`, to clients: since version 20.
+    pub const COMMITTED_ENTRIES: u8 = 58;
     /// `Digest`.
     pub const DIGEST: u8 = 60;
     /// `Diverged`.

@@ -19,6 +19,7 @@ mod config;
 mod configurations;
 mod direct;
 mod divergence;
+mod entry_copies;
 #[cfg(feature = "model")]
 mod fingerprint;
 mod later_views;
@@ -445,6 +446,9 @@ impl Replica {
             }
             (Peer::Client(client), Message::GetSnapshot { op_number, offset }) => {
                 self.on_get_snapshot_for_backup(client, op_number, offset);
+            }
+            (Peer::Client(client), Message::WantEntries { after, bytes_max }) => {
+                self.on_want_entries(client, after, bytes_max);
             }
             (_, Message::HandOver { to }) => self.on_hand_over(to, HandOverReason::Requested),
             (_, Message::Register { view, nonce }) => self.on_register(from, view, nonce),

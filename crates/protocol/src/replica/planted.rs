@@ -143,6 +143,8 @@ planted_bugs! {
     StaleOfSeveralInPassing = "stale-of-several-in-passing": "A stale read of several keys does not wait until their lanes have met.";
     UpdateLost = "update-lost": "The last member has nothing in its log where every seventh entry of the others has an update.";
     PartOfSegmentReported = "part-of-segment-reported": "A replica that begins inside a segment of the log reports a digest of it.";
+    CopyUncommitted = "copy-uncommitted": "A client that copies the log for a backup gets entries that are not committed.";
+    CopySkipsDropped = "copy-skips-dropped": "A client that copies the log, and asks for entries that are gone, gets those that are left as if they followed.";
     EvictedInPassing = "evicted-in-passing": "A member that has too little memory removes keys by itself, and not by the log.";
     EvictedBeside = "evicted-beside": "What removes keys for want of memory removes one more, of which nobody is told.";
     EngineLosesUpdate = "engine-loses-update": "The engine of the last member does not execute every seventh entry, if nobody awaits its reply.";

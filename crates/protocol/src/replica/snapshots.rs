@@ -8,6 +8,7 @@
 //! A snapshot holds a committed prefix, so it is true in every view. What the receiver's own log holds
 //! after it stays if the two agree about the snapshot's last entry: the replica may have vouched for it.
 
+use super::entry_copies::EntryCopier;
 use super::role::Role;
 use super::timers::Timer;
 use super::{Action, PlantedBug, Replica, TraceEvent};
@@ -67,6 +68,8 @@ pub(super) struct Snapshots {
     readers: Vec<Option<Instant>>,
     /// Clients that copy one, for a backup, and when they last asked for it; at most [`COPIERS_MAX`].
     copiers: Vec<(u64, Instant)>,
+    /// Clients that copy the log.
+    pub(super) entry_copiers: Vec<EntryCopier>,
     /// The log of every member is durable up to here.
     held_by_all: OpNumber,
     /// Leader: bytes of log that it has dropped because all members hold them, since it last told the others.
@@ -123,6 +126,7 @@ impl Snapshots {
             due_after: config.settings.snapshot_log_bytes,
             readers: vec![None; members],
             copiers: Vec::new(),
+            entry_copiers: Vec::new(),
             urgent_at: Instant(0),
             held_by_all: OpNumber(0),
             dropped_untold: 0,
@@ -324,7 +328,11 @@ impl Replica {
         if let Some(held) = self.held_by_followers() {
             self.snapshots.held_by_all = self.snapshots.held_by_all.max(held);
         }
-        let held = self.snapshots.held_by_all;
+        // What a client has still to copy stays, up to as much as the log may take anyway: as if a member did not hold it, and in
+        // a group of one, where nobody else is to hold it.
+        let (copied, all) = (self.held_by_copiers(), self.snapshots.held_by_all);
+        let held = copied.map_or(all, |has| has.min(all));
+        let limit = copied.map_or(most, |_| most.max(self.config.settings.log_bytes_max / 4));
         let before = self.log.bytes();
         if before <= most && held <= self.log.base() {
             return;
@@ -337,7 +345,9 @@ impl Replica {
         let keep_after = newest.filter(|_| reading).map_or(self.applied, |(op_number, _)| op_number);
         let keep_after = keep_after.min(self.applied);
         while self.log.base() < keep_after
-            && (self.log.bytes() > most || (self.log.base() < held && self.log.bytes() > least))
+            && (self.log.bytes() > limit
+                || (self.log.bytes() > most && copied.is_none_or(|has| self.log.base() < has))
+                || (self.log.base() < held && self.log.bytes() > least))
         {
             self.log.pop_front();
         }

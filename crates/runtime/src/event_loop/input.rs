@@ -295,6 +295,7 @@ const fn is_for_replica(message: &Message) -> bool {
             | Message::ChangeMode { .. }
             | Message::Shrink { .. }
             | Message::WantSnapshot { .. }
+            | Message::WantEntries { .. }
             | Message::GetSnapshot { .. }
             | Message::GetConfiguration { .. }
     )
@@ -308,6 +309,7 @@ const fn is_for_operators(message: &Message) -> bool {
             | Message::ChangeMode { .. }
             | Message::Shrink { .. }
             | Message::WantSnapshot { .. }
+            | Message::WantEntries { .. }
             | Message::GetSnapshot { .. }
     )
 }

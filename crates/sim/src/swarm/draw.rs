@@ -123,6 +123,7 @@ impl Swarm {
             seed,
             replicas,
             sizes: None,
+            copies_log: false,
             fast_quorum,
             durability,
             workload,
@@ -188,6 +189,8 @@ impl Swarm {
         swarm.draw_waits();
         swarm.draw_tracking();
         swarm.draw_copies_of_snapshots();
+        // Rolled apart, too.
+        swarm.copies_log = Draw(Prng::new(seed ^ 0x5397_0a11_5eed_0057)).one_in(3);
         swarm
     }
 

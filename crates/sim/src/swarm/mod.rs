@@ -48,6 +48,8 @@ pub struct Swarm {
     pub replicas: usize,
     /// The group grows and shrinks.
     pub sizes: Option<Sizes>,
+    /// Somebody copies the log.
+    pub copies_log: bool,
     /// Fast quorum mode.
     pub fast_quorum: FastQuorum,
     /// When acknowledgements leave.
@@ -157,6 +159,7 @@ impl Swarm {
             seed: 1,
             replicas,
             sizes: None,
+            copies_log: false,
             fast_quorum,
             durability,
             workload: WorkloadSettings {

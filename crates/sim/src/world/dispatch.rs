@@ -166,6 +166,7 @@ impl World {
                     }
                     if let Peer::Client(address) = to {
                         self.overhear(address, replica, &bytes);
+                        self.overhear_entries(address, &bytes);
                     }
                     if let Some((to, in_flight)) = self.address(replica, to, (executed, life), bytes) {
                         departures.push(Departure { to, entries, answers_read, in_flight });

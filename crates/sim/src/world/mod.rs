@@ -2,6 +2,7 @@
 //! queue of what happens next.
 
 mod clients;
+mod copying;
 mod delivery;
 mod disk_operations;
 mod disks;
@@ -32,6 +33,7 @@ use crate::swarm::{CollectionSettings, Swarm};
 use crate::tally::Tally;
 use crate::trace::Trace;
 use crate::workload::{Watching, Workload};
+use copying::Copying;
 use core::time::Duration;
 use disks::Membership;
 use hostile_clients::BrokenClient;
@@ -115,6 +117,8 @@ pub(crate) enum SimEvent {
     Track { slot: usize, life: u64, place: usize },
     /// A client of a front end that is a user does something.
     Act { slot: usize, life: u64, place: usize },
+    /// Somebody copies entries of the log.
+    CopyEntries,
 }
 
 /// A message on the network.
@@ -295,6 +299,7 @@ pub struct World {
     pub(crate) waiting: Waiting,
     tracking: Tracking,
     actors: Actors,
+    copying: Copying,
     /// Scripts that clients have run.
     scripts: u64,
     /// So many may go on until they have no fuel: it takes long.
@@ -318,7 +323,7 @@ impl World {
 
     /// As [`World::new`], with room for so many clients.
     pub(crate) fn with_room(
-        swarm: Swarm,
+        mut swarm: Swarm,
         planted: Option<PlantedBug>,
         verbose: bool,
         clients_max: usize,
@@ -326,7 +331,6 @@ impl World {
         adapter::plant(planted);
         let first = swarm.sizes.map_or(swarm.replicas, |sizes| sizes.first);
         let group = Group::new(first).expect("the swarm draws sizes that exist");
-        let mut swarm = swarm;
         // Groups may have been given another size since the world was drawn.
         let wrong = swarm.clocks.wrong.map(|wrong| wrong.min(group.faults()));
         swarm.clocks.wrong = wrong.filter(|wrong| *wrong > 0);
@@ -414,6 +418,7 @@ impl World {
             waiting: Waiting::new(&swarm),
             tracking: Tracking::new(&swarm),
             actors: Actors::new(&swarm),
+            copying: Copying::new(swarm.seed),
             scripts: 0,
             exhausting: u64::from(swarm.seed.is_multiple_of(8)),
             swarm,
@@ -556,6 +561,7 @@ impl World {
             SimEvent::Wait { slot, life, place } => self.wait(slot, life, place),
             SimEvent::Track { slot, life, place } => self.track(slot, life, place),
             SimEvent::Act { slot, life, place } => self.act(slot, life, place),
+            SimEvent::CopyEntries => self.copy_entries(),
             SimEvent::Respawn { slot, life } => {
                 if self.clients[slot].life == life {
                     self.start_client(slot);

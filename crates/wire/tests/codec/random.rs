@@ -189,7 +189,7 @@ fn status(prng: &mut Prng) -> StatusReport {
 }
 
 /// Kinds of messages that [`message`] makes.
-pub(crate) const MESSAGE_KINDS: u64 = 48;
+pub(crate) const MESSAGE_KINDS: u64 = 50;
 
 /// A random message of the given kind.
 pub(crate) fn message(prng: &mut Prng, kind: u64) -> Message {
@@ -334,6 +334,14 @@ fn between_replicas(prng: &mut Prng, kind: u64) -> Message {
         44 => Message::GetConfiguration { epoch: ConfigurationEpoch(number(prng)) },
         45 => Message::Configuration(Box::new(reconfiguration(prng))),
         47 => Message::Shrink { to: roster(prng).group() },
+        48 => Message::WantEntries { after: op_number(prng), bytes_max: number(prng) },
+        49 => Message::CommittedEntries {
+            after: op_number(prng),
+            after_view: view(prng),
+            base: op_number(prng),
+            applied: op_number(prng),
+            entries: list(prng, entry),
+        },
         _ => panic!("there are {MESSAGE_KINDS} kinds of messages, not {kind}"),
     }
 }

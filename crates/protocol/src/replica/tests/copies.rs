@@ -126,3 +126,43 @@ fn a_copy_keeps_no_log() {
     assert!(taken(&ask(&mut cluster, CLIENT, Message::WantSnapshot { op_number: applied })).is_some());
     assert!(!cluster.replicas[1].has_reading_members());
 }
+
+/// What a replica answered to who copies its log: the end of its base, and the views of the entries.
+fn copied(cluster: &mut Cluster) -> Option<(OpNumber, OpNumber, usize)> {
+    let answer = |(_, _, message): (u64, usize, Message)| match message {
+        Message::CommittedEntries { base, applied, entries, .. } => Some((base, applied, entries.len())),
+        _ => None,
+    };
+    cluster.inbox.drain(..).find_map(answer)
+}
+
+#[test]
+fn who_copies_the_log_gets_what_is_executed_and_nothing_else() {
+    let (mut cluster, applied) = cluster();
+    let want = |after, bytes_max| Message::WantEntries { after: OpNumber(after), bytes_max };
+    ask(&mut cluster, CLIENT, want(0, u64::MAX));
+    assert_eq!(copied(&mut cluster), Some((OpNumber(0), applied, applied.0 as usize)));
+    // One at least, and none if it is only to keep them.
+    ask(&mut cluster, CLIENT, want(0, 1));
+    assert_eq!(copied(&mut cluster), Some((OpNumber(0), applied, 1)));
+    ask(&mut cluster, CLIENT, want(0, 0));
+    assert_eq!(copied(&mut cluster), Some((OpNumber(0), applied, 0)));
+    for after in [applied.0, applied.0 + 1, u64::MAX] {
+        ask(&mut cluster, CLIENT, want(after, u64::MAX));
+        assert_eq!(copied(&mut cluster), Some((OpNumber(0), applied, 0)), "nothing is behind {after}");
+    }
+}
+
+#[test]
+fn few_clients_copy_the_log_at_a_time() {
+    let (mut cluster, _) = cluster();
+    let before = cluster.replicas[1].status().refused;
+    for client in 0..1_000 {
+        ask(&mut cluster, Peer::Client(client), Message::WantEntries { after: OpNumber(0), bytes_max: 0 });
+    }
+    assert_eq!(cluster.replicas[1].status().refused - before, 996);
+    assert_eq!(cluster.inbox.len(), 4);
+    assert_eq!(cluster.replicas[1].held_by_copiers(), Some(OpNumber(0)));
+    cluster.pass(60_000);
+    assert_eq!(cluster.replicas[1].held_by_copiers(), None, "those that ask no more keep nothing");
+}

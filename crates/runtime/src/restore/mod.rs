@@ -3,9 +3,11 @@
 //! Every node of the cluster is made from the same backup, so all begin with the same log: one that holds, up to its end,
 //! what was committed. docs/PROTOCOL.md says why nothing of it can be lost.
 
+mod replay;
+
 use std::fmt;
 
-use syros_backup::{Backup, BackupError, Item, LastEntry};
+use syros_backup::{Backup, BackupError, Item, LastEntry, Manifest, Until};
 use syros_node::data::{Owner, ViewFile};
 use syros_protocol::message::{LogEntry, Payload};
 use syros_protocol::record::{Checkpoint, Record, SnapshotHead};
@@ -23,6 +25,7 @@ use crate::directory::{
 };
 use crate::disk_engine::StoreFiles;
 use crate::store::log_options;
+use replay::State;
 
 /// Why a data directory cannot be made from a backup. Nothing of it is left then, unless the system refuses to remove it.
 #[derive(Debug)]
@@ -97,16 +100,30 @@ impl From<SnapshotStoreError> for RestoreError {
     }
 }
 
-/// Makes the data directory of the node that `config` is of from a backup. `on_bytes` hears how many bytes of the state have been
-/// written. The digest of the state is computed anew from what was restored, and compared with the one that was captured.
+/// What a node begins with that was made from a backup.
+#[derive(Clone, Copy, Debug)]
+pub struct Restored {
+    /// The node.
+    pub identity: Identity,
+    /// The last entry in it.
+    pub last: LastEntry,
+    /// Keys.
+    pub keys: u64,
+    /// The digest of the state.
+    pub digest: u64,
+}
+
+/// Makes the data directory of the node that `config` is of from a backup, or from what there is of it `until` a moment. `on_bytes`
+/// hears how many bytes of the state have been written. The digest of the state is computed anew from what was restored, and compared with the one that was captured.
 ///
 /// # Errors
 /// [`RestoreError`].
 pub fn restore(
     config: &NodeConfig,
     backup: &Backup,
+    until: Until,
     on_bytes: impl FnMut(u64),
-) -> Result<Identity, RestoreError> {
+) -> Result<Restored, RestoreError> {
     let manifest = backup.manifest();
     let configured = config.engine.kind;
     let holds_state = manifest.origin.snapshot.is_some();
@@ -118,7 +135,8 @@ pub fn restore(
     if durability != Durability::Fsync {
         return Err(RestoreError::Durability(durability));
     }
-    let id = BackupId(manifest.origin.id);
+    let last = backup.resolve(until)?;
+    let id = backup_id(manifest, &last);
     let identity = Identity {
         cluster: id.cluster(config.cluster),
         replica: config.replica.replica,
@@ -128,16 +146,23 @@ pub fn restore(
         engine: configured,
     };
     let directory = RestoringDirectory::create(&config.directory)?;
-    match (Restoration { config, backup, identity, directory: &directory }).run(on_bytes) {
-        Ok(()) => {
+    match (Restoration { config, backup, last, identity, directory: &directory }).run(on_bytes) {
+        Ok(State { keys, digest }) => {
             directory.finish(identity, id)?;
-            Ok(identity)
+            Ok(Restored { identity, last, keys, digest })
         }
         Err(error) => {
             directory.give_up();
             Err(error)
         }
     }
+}
+
+/// The number by which nodes know that they begin with the same: the backup's, and where it is not all that they begin with, also
+/// the last entry's.
+fn backup_id(manifest: &Manifest, last: &LastEntry) -> BackupId {
+    let (id, end) = (manifest.origin.id, manifest.origin.last);
+    BackupId(if *last == end { id } else { syros_types::mix(id ^ syros_types::mix(last.op_number.0)) | 1 })
 }
 
 /// What a view of the cluster that the backup is of is in a new one, whose configuration is the first: its number says which
@@ -163,18 +188,86 @@ enum Target {
     Store(Box<StoreLoader<StoreFiles>>),
 }
 
+/// The state that entries follow.
+enum Predecessor {
+    /// Of an engine in memory.
+    Memory(Box<Loader>),
+    /// Of an engine on disk.
+    Store(Box<StoreLoader<StoreFiles>>),
+}
+
 /// A directory that is being made.
 struct Restoration<'a> {
     config: &'a NodeConfig,
     backup: &'a Backup,
+    /// The last entry that is wanted.
+    last: LastEntry,
     identity: Identity,
     directory: &'a RestoringDirectory,
 }
 
 impl Restoration<'_> {
     /// Writes everything.
-    fn run(&self, mut on_bytes: impl FnMut(u64)) -> Result<(), RestoreError> {
-        let origin = &self.backup.manifest().origin;
+    fn run(&self, on_bytes: impl FnMut(u64)) -> Result<State, RestoreError> {
+        if self.last == self.backup.manifest().origin.last {
+            self.copy(on_bytes)
+        } else {
+            self.go_on(on_bytes)
+        }
+    }
+
+    /// Begins with the snapshot, executes what follows, and writes the state after that.
+    fn go_on(&self, mut on_bytes: impl FnMut(u64)) -> Result<State, RestoreError> {
+        let (mut target, mut bytes) = (None, 0);
+        self.backup.read(self.config.replica.describe, |item| -> Result<(), RestoreError> {
+            match item {
+                Item::Head(_) if self.identity.engine.is_on_disk() => {
+                    target = Some(Predecessor::Store(Box::new(self.open_store()?)));
+                }
+                Item::Head(_) => {
+                    let loader = MemoryEngine::loader(self.identity.cluster);
+                    target = Some(Predecessor::Memory(Box::new(loader)));
+                }
+                Item::Block(block) => {
+                    bytes += block.len() as u64;
+                    on_bytes(bytes);
+                    let taken = match target.as_mut().expect("the head comes first") {
+                        Predecessor::Memory(loader) => loader.block(block).map_err(SnapshotStoreError::State),
+                        Predecessor::Store(loader) => loader.block(block),
+                    };
+                    taken?;
+                }
+                Item::Record(_) => {}
+            }
+            Ok(())
+        })?;
+        let LastEntry { op_number, view, time } = self.last;
+        let view = renewed(view);
+        let head = SnapshotHead { op_number, view, time, sessions: Sessions::default(), configuration: None };
+        let state = match target {
+            Some(Predecessor::Memory(loader)) => {
+                let mut engine = loader.finish().map_err(SnapshotStoreError::State)?;
+                self.replay_in_memory(&mut engine, &head, &self.last)?
+            }
+            Some(Predecessor::Store(loader)) => {
+                let mut bytes = Vec::new();
+                syros_wire::encode_snapshot_head(&head, &mut bytes);
+                let (_, mut engine) = loader.finish(&bytes)?;
+                self.replay_on_disk(&mut engine, &head, &self.last)?
+            }
+            None => return Err(RestoreError::Log("the backup has a log and no state before it".to_owned())),
+        };
+        let mut log = self.open_log()?;
+        log.append(&first_record(&head, &self.last))?;
+        log.finish()?;
+        self.write_view(view)?;
+        Ok(state)
+    }
+
+    /// Copies the snapshot, and the records behind it.
+    fn copy(&self, mut on_bytes: impl FnMut(u64)) -> Result<State, RestoreError> {
+        let manifest = self.backup.manifest();
+        let origin = &manifest.origin;
         let keeps_sessions = origin.record_bytes > 0;
         let mut log = self.open_log()?;
         let (mut target, mut head, mut bytes) = (None, None, 0);
@@ -203,7 +296,8 @@ impl Restoration<'_> {
             finish_target(target, head)?;
         }
         log.finish()?;
-        self.write_view(renewed(origin.last.view))
+        self.write_view(renewed(origin.last.view))?;
+        Ok(State { keys: manifest.keys, digest: manifest.digest })
     }
 
     fn disk(&self, name: &str) -> Result<FileDisk, RestoreError> {
@@ -222,6 +316,10 @@ impl Restoration<'_> {
             store.begin(head)?;
             return Ok(Target::File(Box::new((store, MemoryEngine::loader(self.identity.cluster)))));
         }
+        Ok(Target::Store(Box::new(self.open_store()?)))
+    }
+
+    fn open_store(&self) -> Result<StoreLoader<StoreFiles>, RestoreError> {
         let demand = Demand {
             members: Group::SIZE_MAX,
             has_store: true,
@@ -234,8 +332,7 @@ impl Restoration<'_> {
             .map_err(|error| RestoreError::Log(format!("cannot open enough files: {error}")))?;
         let directory = self.directory.open_directory();
         let files = StoreFiles::new(directory, &self.config.engine, descriptors.tables);
-        let loader = StoreLoader::create(files).map_err(SnapshotStoreError::Store)?;
-        Ok(Target::Store(Box::new(loader)))
+        Ok(StoreLoader::create(files).map_err(SnapshotStoreError::Store)?)
     }
 
     fn write_view(&self, view: View) -> Result<(), RestoreError> {

@@ -1,0 +1,407 @@
+//! The log behind a backup: what was committed since, and whatever is committed from now on.
+
+use std::path::Path;
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, channel};
+use std::time::{Duration, Instant};
+
+use syros_backup::{Backup, LogWriter};
+use syros_client::{Endpoint, EntriesCopy};
+use syros_protocol::log_copy::{CopyError, LogCopy};
+use syros_protocol::message::Message;
+use syros_types::OpNumber;
+
+use super::source::{BARRIER_TIMEOUT, Keys, RETURN_PAUSE, RETURN_TIMEOUT, Source, barrier, choose};
+use super::{SourceOptions, print_range};
+use crate::progress::mebibytes;
+use crate::status::replicas_of;
+
+/// How long a replica may take to answer.
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(3);
+
+/// Bytes of entries in one answer, about: what members send each other at a time.
+const ANSWER_BYTES: u64 = 1 << 20;
+
+/// Members that are not asked for entries are asked to keep them this often, in case they will be.
+const KEEP_INTERVAL: Duration = Duration::from_secs(1);
+
+/// When there is nothing new, a member is asked again after this long.
+const PAUSE: Duration = Duration::from_millis(100);
+
+/// When a member has had nothing new for so long, the next one is asked: it may be cut off from the others.
+const STANDSTILL: Duration = Duration::from_secs(5);
+
+/// How often it is told what has been copied.
+const TOLD_INTERVAL: Duration = Duration::from_secs(10);
+
+/// As many answers are taken between two parts of a snapshot: the log must not fall behind for good.
+const ANSWERS_AT_A_TIME: usize = 4;
+
+/// The log of a cluster, as it is copied.
+pub(super) struct Tail {
+    options: SourceOptions,
+    keys: Arc<Keys>,
+    members: Vec<Member>,
+    /// Who is asked.
+    current: usize,
+    copy: LogCopy,
+    writer: LogWriter,
+    cluster: Option<u64>,
+    interval: Duration,
+    /// Since when entries have been taken that are not on disk.
+    pending_since: Option<Instant>,
+    kept_at: Instant,
+    /// When entries were taken last, or another member was begun with.
+    moved_at: Instant,
+    bytes: u64,
+    entries: u64,
+}
+
+struct Member {
+    address: String,
+    connection: Option<EntriesCopy>,
+}
+
+/// What became of a question.
+enum Answer {
+    /// So many entries were taken.
+    Taken(usize),
+    /// The member has not all of what follows any more.
+    Gone(CopyError),
+    /// It does not answer.
+    Trouble(String),
+}
+
+impl Tail {
+    /// Begins to copy the log of a backup that is being made, from an entry on that is not after the snapshot's.
+    pub(super) fn begin(
+        options: &SourceOptions,
+        source: &Source,
+        replicas: &[String],
+        (target, id, least): (&Path, u64, OpNumber),
+        interval: Duration,
+    ) -> Result<Self, String> {
+        let members = members_of(replicas, &source.address);
+        let mut tail = Self {
+            options: options.clone(),
+            keys: Arc::clone(&source.keys),
+            members,
+            current: 0,
+            copy: LogCopy::behind(least),
+            writer: LogWriter::begin(target, id, least),
+            cluster: None,
+            interval,
+            pending_since: None,
+            kept_at: Instant::now(),
+            moved_at: Instant::now(),
+            bytes: 0,
+            entries: 0,
+        };
+        loop {
+            match tail.ask()? {
+                Answer::Taken(_) => return Ok(tail),
+                // No matter where it begins: the snapshot is made to reach that.
+                Answer::Gone(CopyError::Gone { base, .. }) => {
+                    tail.copy = LogCopy::behind(base);
+                    tail.writer = LogWriter::begin(target, id, base);
+                }
+                Answer::Gone(error) => return Err(format!("the replica at {}: {error}", source.address)),
+                Answer::Trouble(problem) => return Err(problem),
+            }
+        }
+    }
+
+    /// Goes on where a backup ends.
+    fn resume(
+        options: &SourceOptions,
+        target: &Path,
+        interval: Duration,
+    ) -> Result<(Self, OpNumber), String> {
+        let (writer, backup) = LogWriter::resume(target).map_err(|error| error.to_string())?;
+        let keys = Arc::new(options.keys()?);
+        let replicas = replicas_of(&options.addr, keys.credentials.as_deref())?;
+        let least = barrier(&replicas, &keys)?;
+        let end = backup.end();
+        let first = choose(&replicas, &keys, options.replica)?;
+        let tail = Self {
+            options: options.clone(),
+            keys,
+            members: members_of(&replicas, &first),
+            current: 0,
+            copy: LogCopy::after(end.op_number, end.view, end.time),
+            writer,
+            cluster: Some(backup.manifest().origin.cluster),
+            interval,
+            pending_since: None,
+            kept_at: Instant::now(),
+            moved_at: Instant::now(),
+            bytes: 0,
+            entries: 0,
+        };
+        Ok((tail, least))
+    }
+
+    /// The last entry that was copied.
+    pub(super) const fn op_number(&self) -> OpNumber {
+        self.copy.op_number()
+    }
+
+    /// Asks the current member for what follows.
+    fn ask(&mut self) -> Result<Answer, String> {
+        let want = self.copy.want(ANSWER_BYTES);
+        let member = &mut self.members[self.current];
+        let answer = match member.ask(&self.keys, self.cluster, want) {
+            Ok(answer) => answer,
+            Err(Failure::Trouble(problem)) => return Ok(Answer::Trouble(problem)),
+            Err(Failure::Fatal(problem)) => return Err(problem),
+        };
+        let cluster = member.connection.as_ref().map(EntriesCopy::cluster);
+        self.cluster = self.cluster.or(cluster);
+        match self.copy.take(answer) {
+            Ok(entries) => {
+                let entries = entries.unwrap_or_default();
+                let count = entries.len();
+                self.bytes += entries.iter().map(|entry| entry.memory_bytes() as u64).sum::<u64>();
+                self.entries += count as u64;
+                self.writer.push(entries).map_err(|error| error.to_string())?;
+                self.pending_since = match self.pending_since {
+                    since if self.writer.has_pending() => since.or(Some(Instant::now())),
+                    _ => None,
+                };
+                Ok(Answer::Taken(count))
+            }
+            Err(error @ CopyError::Gone { .. }) => Ok(Answer::Gone(error)),
+            Err(error) => Err(format!("the replica at {}: {error}", self.members[self.current].address)),
+        }
+    }
+
+    /// Asks until a member answers; how many entries were taken.
+    fn step(&mut self) -> Result<usize, String> {
+        let began = Instant::now();
+        let mut gone = 0;
+        loop {
+            match self.ask()? {
+                Answer::Taken(count) => {
+                    self.keep_elsewhere();
+                    self.leave_standstill(count);
+                    return Ok(count);
+                }
+                Answer::Gone(error) => {
+                    gone += 1;
+                    if gone >= self.members.len() {
+                        return Err(format!(
+                            "{error}, nor in that of any replica that answers: this backup cannot be continued. Make a new one, with \
+                             --follow, which keeps what it needs from being dropped"
+                        ));
+                    }
+                    self.current = (self.current + 1) % self.members.len();
+                }
+                Answer::Trouble(problem) => {
+                    if began.elapsed() > RETURN_TIMEOUT {
+                        return Err(problem);
+                    }
+                    eprintln!("syros: {problem}; trying another");
+                    self.current = (self.current + 1) % self.members.len();
+                    gone = 0;
+                    if self.current == 0 {
+                        std::thread::sleep(RETURN_PAUSE);
+                        self.look_around();
+                    }
+                }
+            }
+        }
+    }
+
+    /// Asks another member from now on, if this one has had nothing for long.
+    fn leave_standstill(&mut self, count: usize) {
+        if count > 0 {
+            self.moved_at = Instant::now();
+        } else if self.moved_at.elapsed() > STANDSTILL {
+            self.moved_at = Instant::now();
+            self.current = (self.current + 1) % self.members.len();
+        }
+    }
+
+    /// The cluster may have other members by now.
+    fn look_around(&mut self) {
+        if let Ok(replicas) = replicas_of(&self.options.addr, self.keys.credentials.as_deref())
+            && replicas.iter().any(|replica| self.members.iter().all(|member| member.address != *replica))
+        {
+            self.members = members_of(&replicas, &replicas[0]);
+            self.current = 0;
+        }
+    }
+
+    /// Has other members keep what follows: this one may die.
+    fn keep_elsewhere(&mut self) {
+        if self.kept_at.elapsed() < KEEP_INTERVAL {
+            return;
+        }
+        self.kept_at = Instant::now();
+        let want = self.copy.want(0);
+        for (_, member) in self.members.iter_mut().enumerate().filter(|(at, _)| *at != self.current) {
+            // One that does not answer will not be asked soon.
+            let _ = member.ask(&self.keys, self.cluster, want.clone());
+        }
+    }
+
+    /// Takes some of what there is.
+    pub(super) fn catch_up(&mut self) -> Result<(), String> {
+        for _ in 0..ANSWERS_AT_A_TIME {
+            if self.step()? == 0 {
+                return Ok(());
+            }
+        }
+        Ok(())
+    }
+
+    fn finish_file(&mut self) -> Result<(), String> {
+        self.writer.finish_file().map_err(|error| error.to_string())?;
+        self.pending_since = None;
+        Ok(())
+    }
+
+    /// Copies what is there up to an entry that has everything which was acknowledged before.
+    fn copy_up_to(&mut self, mut least: OpNumber) -> Result<(), String> {
+        let began = Instant::now();
+        let (mut asked, mut due) = (began, began);
+        while self.op_number() < least {
+            let bytes = self.bytes;
+            let count = self.step()?;
+            if count == 0 && asked.elapsed() > BARRIER_TIMEOUT {
+                // What it was to reach may never have been committed.
+                asked = Instant::now();
+                let replicas: Vec<String> =
+                    self.members.iter().map(|member| member.address.clone()).collect();
+                least = barrier(&replicas, &self.keys)?;
+            }
+            let rate = u64::from(self.options.rate) << 20;
+            due += Duration::from_secs_f64((self.bytes - bytes) as f64 / rate as f64);
+            std::thread::sleep(if count == 0 {
+                PAUSE
+            } else {
+                due.saturating_duration_since(Instant::now())
+            });
+        }
+        Ok(())
+    }
+
+    /// Copies whatever is committed until a signal comes.
+    pub(super) fn follow(mut self, target: &Path) -> Result<ExitCode, String> {
+        self.writer.hold().map_err(|error| error.to_string())?;
+        let (sender, ended) = channel();
+        syros_cli::signals::forward(sender)?;
+        eprintln!(
+            "syros: following the log from entry {} on, {} s behind at most; Ctrl-C ends it, and leaves a whole backup",
+            self.op_number().0,
+            self.interval.as_secs_f64()
+        );
+        let followed = self.follow_until(&ended);
+        // What has come is kept, whatever ends it.
+        self.finish_file()?;
+        let backup = Backup::open(target).map_err(|error| error.to_string())?;
+        println!("the backup in {} was continued by {} entries", target.display(), self.entries);
+        print_range(&backup);
+        followed.map(|()| ExitCode::SUCCESS)
+    }
+
+    fn follow_until(&mut self, ended: &Receiver<i32>) -> Result<(), String> {
+        let mut told = Instant::now();
+        loop {
+            if ended.try_recv().is_ok() {
+                // What is committed now is what the backup is to end with; but whoever ends it does not wait for long.
+                return self.catch_up();
+            }
+            let count = self.step()?;
+            if self.pending_since.is_some_and(|since| since.elapsed() >= self.interval) {
+                self.finish_file()?;
+            }
+            if told.elapsed() >= TOLD_INTERVAL {
+                told = Instant::now();
+                eprintln!(
+                    "syros: copied {} entries with {}, up to entry {}",
+                    self.entries,
+                    mebibytes(self.bytes),
+                    self.op_number().0
+                );
+            }
+            if count == 0 {
+                std::thread::sleep(PAUSE.min(self.interval));
+            }
+        }
+    }
+}
+
+/// Continues a backup: once, or until a signal comes.
+pub(super) fn go_on(
+    options: &SourceOptions,
+    target: &Path,
+    interval: Option<Duration>,
+) -> Result<ExitCode, String> {
+    let (mut tail, least) = Tail::resume(options, target, interval.unwrap_or_default())?;
+    if interval.is_some() {
+        return tail.follow(target);
+    }
+    let began = Instant::now();
+    let copied = tail.copy_up_to(least);
+    tail.finish_file()?;
+    copied?;
+    let backup = Backup::open(target).map_err(|error| error.to_string())?;
+    println!(
+        "the backup in {} was continued by {} entries with {}, in {:.1} s",
+        target.display(),
+        tail.entries,
+        mebibytes(tail.bytes),
+        began.elapsed().as_secs_f64()
+    );
+    print_range(&backup);
+    Ok(ExitCode::SUCCESS)
+}
+
+/// The members, the one that is to be asked first.
+fn members_of(replicas: &[String], first: &str) -> Vec<Member> {
+    let mut addresses: Vec<&String> = replicas.iter().collect();
+    addresses.sort_by_key(|address| *address != first);
+    addresses.into_iter().map(|address| Member { address: address.clone(), connection: None }).collect()
+}
+
+/// Why a member gives no answer.
+enum Failure {
+    /// Another one may, or this one later.
+    Trouble(String),
+    /// None will.
+    Fatal(String),
+}
+
+impl Member {
+    fn ask(&mut self, keys: &Arc<Keys>, cluster: Option<u64>, want: Message) -> Result<Message, Failure> {
+        let connection = match &mut self.connection {
+            Some(connection) => connection,
+            none => {
+                let source = Source { address: self.address.clone(), keys: Arc::clone(keys) };
+                let connected = Endpoint::resolve(&self.address).map_err(Into::into).and_then(|endpoint| {
+                    EntriesCopy::connect(endpoint.current(), keys.access(), ANSWER_TIMEOUT)
+                });
+                let connected = connected.map_err(|error| match error {
+                    syros_client::StatusError::Io(_) | syros_client::StatusError::Forming => {
+                        Failure::Trouble(source.failed(&error))
+                    }
+                    error => Failure::Fatal(source.failed(&error)),
+                })?;
+                if let Some(expected) = cluster.filter(|expected| *expected != connected.cluster()) {
+                    return Err(Failure::Fatal(format!(
+                        "the backup is of cluster {expected:016x}, and the replica at {} belongs to cluster {:016x}",
+                        self.address,
+                        connected.cluster()
+                    )));
+                }
+                none.insert(connected)
+            }
+        };
+        connection.ask(want).map_err(|error| {
+            self.connection = None;
+            Failure::Trouble(format!("the replica at {}: {error}", self.address))
+        })
+    }
+}

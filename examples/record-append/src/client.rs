@@ -2,7 +2,7 @@
 
 use crate::operation::{InvalidOperation, Operation, take_bytes, take_u64};
 use crate::store::{APPENDED, FILE_BYTES_MAX, FULL, FileStore};
-use std::fmt;
+use std::fmt::{self, Display};
 use std::net::ToSocketAddrs;
 use syros_client::{Body, Client, ConnectError, Options, ReadPolicy};
 
@@ -19,7 +19,7 @@ pub enum Error {
     Answer,
 }
 
-impl fmt::Display for Error {
+impl Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Invalid(error) => error.fmt(f),
@@ -61,7 +61,7 @@ impl Files {
     ///
     /// # Errors
     /// [`ConnectError`].
-    pub fn connect(nodes: &[impl ToSocketAddrs], options: Options) -> Result<Self, ConnectError> {
+    pub fn connect(nodes: &[impl ToSocketAddrs + Display], options: Options) -> Result<Self, ConnectError> {
         Ok(Self(Client::connect(nodes, options)?.wait()?))
     }
 

@@ -358,30 +358,37 @@ const READ_PATHS = [
 ];
 
 function drawPaths(element, paths) {
-  const rates = paths.map(([name, what]) => [what, history.rate(MINUTE_MS, (status) => status.answered[name])]);
-  const all = rates.reduce((sum, [, rate]) => sum + (rate ?? 0), 0);
+  const rates = paths.map(([name, what]) => ({ name, what, rate: history.rate(MINUTE_MS, (status) => status.answered[name]) }));
+  const all = rates.reduce((sum, { rate }) => sum + (rate ?? 0), 0);
   if (all === 0) {
     const text = history.samples.length > 1 ? "None in the last minute." : "Known after the next answer.";
     element.replaceChildren(make("p", { class: "none" }, text));
     return;
   }
-  const used = rates.map(([what, rate], place) => ({ what, rate, place })).filter(({ rate }) => rate > 0);
+  const used = rates.map((path, place) => ({ ...path, place })).filter(({ rate }) => rate > 0);
   const bar = make("div", { class: "stack", "aria-hidden": "true" });
   for (const { rate, place } of used) {
     const part = make("i", { class: `k${(place % 6) + 1}` });
     part.style.flexGrow = rate / all;
     bar.append(part);
   }
-  const item = ({ what, rate, place }) =>
-    make(
-      "li",
-      {},
-      make("span", { class: `key k${(place % 6) + 1}`, "aria-hidden": "true" }),
-      make("span", { class: "what" }, what),
-      make("span", { class: "share" }, percent(rate / all)),
-      make("span", { class: "rate" }, perSecond(rate)),
-    );
-  element.replaceChildren(bar, make("ul", { class: "shares" }, ...used.map(item)));
+  const columns = [
+    { title: "Path" }, { title: "Share", n: true }, { title: "Rate", n: true }, { title: "p50", n: true }, { title: "p99", n: true },
+  ];
+  const rows = used.map(({ name, what, rate, place }) => {
+    const time = (share) => history.percentile(MINUTE_MS, share, (status) => status.ways[name]);
+    const key = make("span", { class: `key k${(place % 6) + 1}`, "aria-hidden": "true" });
+    return [
+      make("td", { class: "what" }, key, what),
+      make("td", { class: "n share" }, percent(rate / all)),
+      perSecond(rate),
+      duration(time(0.5)),
+      duration(time(0.99)),
+    ];
+  });
+  const shares = make("table");
+  table(shares, columns, rows, "");
+  element.replaceChildren(bar, shares);
 }
 
 // ---- History.

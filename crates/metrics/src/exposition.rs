@@ -84,17 +84,9 @@ impl Writer<'_> {
         described: (&str, &str),
         unit: Option<&Unit>,
         part: f64,
-        Distribution { sum, buckets }: &Distribution,
+        distribution: &Distribution,
     ) -> fmt::Result {
-        let count = buckets.iter().map(|(_, count)| count).sum();
-        // What is above the last bound but one is above all bounds.
-        let last = buckets.len().saturating_sub(1);
-        let bound = |place: usize, bound: u64| if place < last { number(bound) * part } else { f64::MAX };
-        let places = buckets.iter().enumerate();
-        let buckets: Vec<(f64, u64)> =
-            places.map(|(place, (value, count))| (bound(place, *value), *count)).collect();
-        let mut metric = self.metric(described, unit, MetricType::Histogram)?;
-        metric.encode_histogram::<NoLabelSet>(number(*sum) * part, count, &buckets, None)
+        put_histogram(self.metric(described, unit, MetricType::Histogram)?, part, distribution)
     }
 
     fn counters(
@@ -114,6 +106,22 @@ fn put_gauge(mut metric: MetricEncoder<'_>, value: f64) -> fmt::Result {
 
 fn put_counter(mut metric: MetricEncoder<'_>, value: f64) -> fmt::Result {
     metric.encode_counter::<NoLabelSet, _, f64>(&value, None)
+}
+
+/// Writes the samples of a histogram of values that are given in a smaller unit, which is this part of the unit.
+fn put_histogram(
+    mut metric: MetricEncoder<'_>,
+    part: f64,
+    Distribution { sum, buckets }: &Distribution,
+) -> fmt::Result {
+    let count = buckets.iter().map(|(_, count)| count).sum();
+    // What is above the last bound but one is above all bounds.
+    let last = buckets.len().saturating_sub(1);
+    let bound = |place: usize, bound: u64| if place < last { number(bound) * part } else { f64::MAX };
+    let places = buckets.iter().enumerate();
+    let buckets: Vec<(f64, u64)> =
+        places.map(|(place, (value, count))| (bound(place, *value), *count)).collect();
+    metric.encode_histogram::<NoLabelSet>(number(*sum) * part, count, &buckets, None)
 }
 
 /// Writes a sample for each value of a label.
@@ -137,7 +145,7 @@ const fn flag(value: bool) -> f64 {
 
 impl Collector for Everything {
     fn encode(&self, encoder: DescriptorEncoder<'_>) -> fmt::Result {
-        let Told { report, shared, peers, replica } = &self.0;
+        let Told { report, shared, ways, peers, replica } = &self.0;
         let statistics = &*shared.statistics;
         let mut writer = Writer(encoder);
         process(&mut writer, report)?;
@@ -146,6 +154,7 @@ impl Collector for Everything {
         disk(&mut writer, report)?;
         certificate(&mut writer, report)?;
         group(&mut writer, report)?;
+        ways_of(&mut writer, ways)?;
         peers_of(&mut writer, report, peers, replica.as_ref())?;
         if let Some(replica) = replica {
             activity(&mut writer, replica)?;
@@ -335,6 +344,16 @@ fn group(writer: &mut Writer<'_>, report: &ServerReport) -> fmt::Result {
         .collect();
     let help = "Operations of this process's Redis clients, by the way they were answered";
     writer.counters(("syros_operations", help), None, "way", &ways)
+}
+
+/// How long operations took, by the way in which they were answered.
+fn ways_of(writer: &mut Writer<'_>, ways: &[(&'static str, Distribution)]) -> fmt::Result {
+    let help =
+        "From the submission of an operation to the members until its answer, by the way it was answered";
+    let described = ("syros_operation_duration", help);
+    let mut metric = writer.metric(described, Some(&Unit::Seconds), MetricType::Histogram)?;
+    ways.iter()
+        .try_for_each(|(way, times)| put_histogram(metric.encode_family(&[("way", *way)])?, 1e-6, times))
 }
 
 /// The other members, as this process sees them.

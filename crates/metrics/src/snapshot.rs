@@ -25,7 +25,7 @@ const TEXT_MAX: usize = 200;
 /// The object. It has less than 256 KiB, whatever clients do.
 #[must_use]
 pub fn snapshot(told: &Told, members: &[Member]) -> String {
-    let Told { report, shared, peers, replica } = told;
+    let Told { report, shared, ways, peers, replica } = told;
     let commands = shared.statistics.times_of_commands();
     let mut all = json!({
         "now_ms": now_ms(),
@@ -68,6 +68,8 @@ pub fn snapshot(told: &Told, members: &[Member]) -> String {
         },
         "slow": slow(shared),
     });
+    all["ways"] =
+        ways.iter().map(|(way, times)| ((*way).to_owned(), distribution(times)["buckets"].take())).collect();
     all["peers"] = peers.iter().map(|peer| peer_of(*peer)).collect();
     if let Some(replica) = replica {
         all["own"] = own(report, replica);
@@ -276,7 +278,8 @@ mod tests {
             Peer { member: 0, is_connected: true, acknowledged: Some(97) },
             Peer { member: 2, is_connected: false, acknowledged: Some(5) },
         ];
-        Told { report, shared: Arc::default(), peers, replica: Some(replica) }
+        let ways = vec![("reads_by_leader", Distribution { sum: 9, buckets: vec![(1, 0), (8, 3), (16, 0)] })];
+        Told { report, shared: Arc::default(), ways, peers, replica: Some(replica) }
     }
 
     fn member(address: &str, answer: Option<Result<MemberReport, String>>) -> Member {
@@ -306,6 +309,7 @@ mod tests {
         assert_eq!((of(1, "is_connected"), of(2, "is_connected")), (Value::Null, json!(false)));
         assert_eq!((of(2, "problem"), of(2, "role")), (json!(down), Value::Null));
         assert_eq!((&json["leader"], &json["own"]["applied"]), (&json!(1), &json!(88)));
+        assert_eq!(json["ways"], json!({ "reads_by_leader": [[8, 3]] }));
     }
 
     #[test]

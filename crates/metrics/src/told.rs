@@ -10,6 +10,8 @@ pub struct Told {
     pub report: ServerReport,
     /// What its connections share: their counters, and the commands that took long.
     pub shared: Arc<Shared>,
+    /// Times of operations of this process's clients in microseconds, by the way in which they were answered. Ways that there were.
+    pub ways: Vec<(&'static str, Distribution)>,
     /// The other members, as far as this process has to do with them.
     pub peers: Vec<Peer>,
     /// The replica of the process, if it has one.

@@ -34,7 +34,8 @@ fn told() -> Told {
         ..ReplicaActivity::default()
     };
     let peers = vec![Peer { member: 2, is_connected: true, acknowledged: Some(33) }];
-    Told { report, shared: Arc::default(), peers, replica: Some(replica) }
+    let ways = vec![("writes_by_quorum", Distribution { sum: 12, buckets: vec![(4, 3), (8, 1)] })];
+    Told { report, shared: Arc::default(), ways, peers, replica: Some(replica) }
 }
 
 fn start(ask: impl Fn() -> Answer + Send + Sync + 'static) -> Server {
@@ -79,6 +80,7 @@ fn metrics_are_told_with_units_and_labels() {
         "syros_keys{database=\"3\"} 5.0",
         "syros_disk_state{state=\"ok\"} 1.0",
         "syros_peer_connected{member=\"2\"} 1.0",
+        "syros_operation_duration_seconds_count{way=\"writes_by_quorum\"} 4",
         "syros_peer_lag_entries{member=\"2\"} 7.0",
         "syros_operations_refused_total{reason=\"overloaded\"} 3.0",
         "syros_view_changes_total{reason=\"leader-silent\"} 2.0",

@@ -35,6 +35,7 @@ impl Client {
             write_counts: _,
             latencies,
             read_counts: _,
+            way_times: _,
             // No leader advises anything in a model.
             advised: _,
             actions,

@@ -17,10 +17,12 @@ mod session;
 #[cfg(test)]
 mod tests;
 mod updates;
+mod way_times;
 
 pub use api::{Action, Busy, Config, Event, Outcome, Settings, Token};
 pub use reads::ReadCounts;
 pub use updates::WriteCounts;
+pub use way_times::{TimesOfWay, Way};
 
 use crate::message::{Asked, Body, Message, Refusal};
 use crate::replica::PlantedBug;
@@ -36,6 +38,7 @@ use syros_types::{
     ReadPolicy, Reconfiguration, ReplicaId, ReplicaSet, View, WallTime, Window, WritePolicy,
 };
 use updates::{Update, WriteTimes};
+use way_times::WayTimes;
 
 /// What usually takes long makes a client wait for no more than this part of the time after which it gives up, before it
 /// tries again. A single operation that took long, because a disk stood still or a value was huge, must not keep the
@@ -111,6 +114,7 @@ pub struct Client {
     write_counts: WriteCounts,
     latencies: Latencies,
     read_counts: ReadCounts,
+    way_times: WayTimes,
     actions: VecDeque<Action>,
 }
 
@@ -147,6 +151,7 @@ impl Client {
                 several: 0,
                 stale: 0,
             },
+            way_times: WayTimes::new(),
             actions: VecDeque::new(),
         }
     }

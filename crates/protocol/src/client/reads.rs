@@ -18,6 +18,7 @@
 //! only if nobody asked has an entry of that time in its log. What TTL answers counts from the clock of the member that
 //! gives the value: a value with such a key counts only if the members' times agree.
 
+use super::way_times::Way;
 use super::{Action, Client, Distance, NEAR, Outcome, Token, patience, smooth};
 use crate::message::{Advised, Asked, Body, Freshness, Message, Refusal};
 use crate::replica::PlantedBug;
@@ -625,6 +626,7 @@ impl Client {
                 if awaited.is_none() {
                     self.latencies.on_value(from, took, now);
                 }
+                self.way_times.record(Way::ReadStale, now.since(read.invoked));
                 self.finish_read(number, Some(value.applied), Outcome::Reply(value.reply));
                 self.read_counts.stale += 1;
             }
@@ -677,15 +679,16 @@ impl Client {
             ReadSource::Reread { after, time, view: named_in, .. }
                 if by_leader || by_quorum || (*view == named_in && suits(after, time)) =>
             {
-                Some(&mut counts.rinsed)
+                Some((&mut counts.rinsed, Way::ReadRinsed))
             }
-            _ if by_leader => Some(&mut counts.meta),
-            _ if by_quorum => Some(&mut counts.quorum),
+            _ if by_leader => Some((&mut counts.meta, Way::ReadByMeta)),
+            _ if by_quorum => Some((&mut counts.quorum, Way::ReadByQuorum)),
             _ => None,
         };
         let (is_quorum, bucket) = (matches!(read.source, ReadSource::Quorum { .. }), read.bucket);
-        if let Some(how) = how {
-            *how += 1;
+        if let Some((count, way)) = how {
+            *count += 1;
+            self.way_times.record(way, self.now.instant.since(read.invoked));
             let (applied, reply) = (best.applied, best.reply.clone());
             if is_quorum {
                 self.latencies.record_wait(bucket.unwrap_or_default(), false);
@@ -743,17 +746,21 @@ impl Client {
         let now = self.now.instant;
         let Some(read) = self.reads.get_mut(number) else { return };
         let took = read.took(now);
-        if read.referred {
+        let way = if read.referred {
             self.read_counts.referred += 1;
+            Way::ReadReferred
         } else if read.bucket.is_none() && read.policy != ReadPolicy::Leader {
             self.read_counts.several += 1;
             self.latencies.several = smooth(self.latencies.several, took.max(1));
+            Way::ReadOfSeveralKeys
         } else {
             self.read_counts.leader += 1;
             if read.source == ReadSource::Leader {
                 self.latencies.on_value(from, took, now);
             }
-        }
+            Way::ReadByLeader
+        };
+        self.way_times.record(way, now.since(read.invoked));
         self.finish_read(number, None, Outcome::Reply(reply));
     }
 

@@ -12,9 +12,11 @@
 
 use super::clocks::WAY_MAX;
 use super::session::{Active, Session};
+use super::way_times::{TimesOfWay, Way};
 use super::{Action, Client, Distance, NEAR, Outcome, Token, patience, smooth};
 use crate::message::{Advice, Advised, Body, Message, Path, Refusal, Request};
 use crate::replica::PlantedBug;
+use alloc::vec::Vec;
 use core::time::Duration;
 use syros_types::{
     Class, FastQuorum, FastRule, Footprint, Group, Instant, OperationId, ReplicaId, ReplicaSet, SessionId,
@@ -294,6 +296,12 @@ impl Client {
         }
     }
 
+    /// How long operations took from their submission to their answer, of each way in which some were answered.
+    #[must_use]
+    pub fn way_times(&self) -> Vec<TimesOfWay> {
+        self.way_times.told()
+    }
+
     /// How updates were answered so far.
     #[must_use]
     pub const fn write_counts(&self) -> WriteCounts {
@@ -534,6 +542,7 @@ impl Client {
             return;
         }
         self.write_counts.fast += 1;
+        self.way_times.record(Way::WriteByQuorum, now.since(update.invoked));
         if update.way == UpdatePath::Both {
             // The leader would have taken at least as long.
             let took = now.since(update.began).as_nanos() as u64;
@@ -554,9 +563,13 @@ impl Client {
             self.write_times.distances[from.index()].on_answer(took, now);
         }
         match update.way {
-            UpdatePath::Fast => self.write_counts.ordered += 1,
+            UpdatePath::Fast => {
+                self.write_counts.ordered += 1;
+                self.way_times.record(Way::WriteReferred, now.since(update.invoked));
+            }
             UpdatePath::Leader | UpdatePath::Both => {
                 self.write_counts.leader += 1;
+                self.way_times.record(Way::WriteByLeader, now.since(update.invoked));
                 self.write_times.on_ordered(took, is_leader, now);
             }
         }

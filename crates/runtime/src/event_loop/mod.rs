@@ -40,7 +40,7 @@ use std::time::Duration;
 
 use mio::event::Event as IoEvent;
 use mio::{Events, Poll, Token, Waker};
-use syros_metrics::{Peer, Told};
+use syros_metrics::{Distribution, Peer, Told};
 use syros_node::ClientAddresses;
 use syros_node::front_end::{ClientMemory, RedisFrontEnd};
 use syros_protocol::{client, replica};
@@ -351,8 +351,10 @@ impl EventLoop {
             // It waits for the other members of a new group, and serves nobody yet.
             (report.role, report.status, report.leader) = (String::new(), "forming".to_owned(), None);
         }
+        let told = |client::TimesOfWay { way, sum, buckets }| (way.name(), Distribution { sum, buckets });
+        let ways = front_end.client().way_times().into_iter().map(told).collect();
         let replica = local.as_ref().map(LocalReplica::activity);
-        let told = Told { report, shared: Arc::clone(front_end.shared()), peers, replica };
+        let told = Told { report, shared: Arc::clone(front_end.shared()), ways, peers, replica };
         for asker in asked {
             // Who does not wait any more does not get it.
             let _ = asker.send(told.clone());

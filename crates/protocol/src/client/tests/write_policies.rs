@@ -76,6 +76,14 @@ fn a_write_policy_is_kept_to() {
         let counts = harness.client.write_counts();
         let (fast, leader) = if policy == WritePolicy::Fast { (4, 1) } else { (0, 5) };
         assert_eq!(counts, WriteCounts { fast, leader, ordered: 0 });
+        // What is counted is timed.
+        let times = harness.client.way_times();
+        let timed = |way| -> u64 {
+            let of = times.iter().filter(|times| times.way == way).flat_map(|times| &times.buckets);
+            of.map(|(_, count)| *count).sum()
+        };
+        let expected = if cfg!(feature = "model") { (0, 0) } else { (fast, leader) };
+        assert_eq!((timed(Way::WriteByQuorum), timed(Way::WriteByLeader)), expected);
     }
 }
 

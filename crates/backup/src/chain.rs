@@ -35,7 +35,7 @@ impl Chain {
             problem,
         };
         let mut files: Vec<LogFile> = Vec::new();
-        let mut end = manifest.origin.last;
+        let base = manifest.origin.last;
         for number in 1.. {
             let Some(file) = LogFile::open(directory, number)? else { break };
             let previous = files.last().map_or(Hash::default(), |file: &LogFile| file.hash);
@@ -48,22 +48,21 @@ impl Chain {
                     "it does not follow the file before it: it is of another log".to_owned(),
                 ));
             }
-            let follows = match files.last() {
-                // The copy of the log begins before the snapshot is taken.
-                None => file.first <= end.op_number.next(),
-                Some(before) => file.first == before.last.op_number.next(),
-            };
-            let is_behind = files.last().is_none_or(|before| {
-                before.last.view <= file.last.view && before.last.time <= file.first_time
-            });
-            if !follows || !is_behind {
+            // What the snapshot holds may be missing, or be there twice: the copy of the log begins before the snapshot is taken, and
+            // a crash may have ended it before it had come so far.
+            let before = files.last().map(|file: &LogFile| file.last);
+            let reached = before.map_or(base.op_number, |last| last.op_number.max(base.op_number));
+            let follows = file.first <= reached.next()
+                && before.is_none_or(|last| {
+                    last.op_number < file.first && last.view <= file.last.view && last.time <= file.first_time
+                });
+            if !follows {
                 let problem = format!(
                     "it begins with entry {}, and what is before it ends with {}",
-                    file.first.0, end.op_number.0
+                    file.first.0, reached.0
                 );
                 return Err(damaged(number, problem));
             }
-            end = file.last;
             files.push(file);
         }
         let count = files.len() as u64;
@@ -84,7 +83,7 @@ impl Chain {
         self.files.last().map(|file| file.last).filter(|last| last.op_number > base.op_number).unwrap_or(base)
     }
 
-    /// Reads the entries behind `base` in these files, and checks that `base` is among them if its number is.
+    /// Reads the entries behind `base` in those files that are wanted, and checks that `base` is among them if its number is.
     pub(crate) fn read<E: From<BackupError>>(
         &self,
         directory: &Path,
@@ -93,7 +92,7 @@ impl Chain {
         describe: Describe,
         mut take: impl FnMut(OpNumber, LogEntry) -> Result<(), E>,
     ) -> Result<(), E> {
-        for file in self.files.iter().filter(|file| file.last.op_number >= base.op_number && wants(file)) {
+        for file in self.files.iter().filter(|file| wants(file)) {
             file.read(directory, describe, &mut |number, entry: LogEntry| {
                 if number > base.op_number {
                     return take(number, entry);

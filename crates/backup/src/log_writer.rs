@@ -22,6 +22,8 @@ pub struct LogWriter {
     number: u64,
     previous: Hash,
     end: LastEntry,
+    /// The last entry that is on disk.
+    durable: OpNumber,
     pending: PendingLog,
     /// Held as long as somebody continues the backup.
     lock: Option<File>,
@@ -43,8 +45,8 @@ impl LogWriter {
     #[must_use]
     pub fn begin(path: &Path, backup: u64, after: OpNumber) -> Self {
         let end = LastEntry { op_number: after, view: View(0), time: WallTime(0) };
-        let (pending, previous) = (PendingLog::default(), Hash::default());
-        Self { path: path.to_owned(), backup, number: 1, previous, end, pending, lock: None }
+        let (durable, pending, previous) = (after, PendingLog::default(), Hash::default());
+        Self { path: path.to_owned(), backup, number: 1, previous, end, durable, pending, lock: None }
     }
 
     /// Goes on where a finished backup ends. Nobody else may do so at the same time.
@@ -67,6 +69,7 @@ impl LogWriter {
             number: files.len() as u64 + 1,
             previous,
             end,
+            durable: end.op_number,
             pending: PendingLog::default(),
             lock,
         };
@@ -94,6 +97,12 @@ impl LogWriter {
     #[must_use]
     pub const fn end(&self) -> LastEntry {
         self.end
+    }
+
+    /// The last entry that is on disk.
+    #[must_use]
+    pub const fn durable(&self) -> OpNumber {
+        self.durable
     }
 
     /// Entries have been taken that are not on disk.
@@ -130,6 +139,7 @@ impl LogWriter {
         fs::rename(&temporary, &path).map_err(BackupError::io("rename", &temporary))?;
         sync_directory(&self.path)?;
         self.number += 1;
+        self.durable = self.end.op_number;
         self.previous = file.hash;
         self.pending = PendingLog::default();
         Ok(())

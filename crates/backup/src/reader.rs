@@ -110,7 +110,8 @@ impl Backup {
             Until::Entry(last) => number <= last,
             Until::Time(last) => time <= last,
         };
-        let reaches = |file: &LogFile| is_within(file.first, file.first_time);
+        let reaches =
+            |file: &LogFile| file.last.op_number >= base.op_number && is_within(file.first, file.first_time);
         let in_question = |file: &LogFile| reaches(file) && !is_within(file.last.op_number, file.last.time);
         let mut found = base;
         for file in self.chain.files.iter().filter(|file| reaches(file) && !in_question(file)) {
@@ -143,7 +144,8 @@ impl Backup {
         describe: Describe,
         mut take: impl FnMut(OpNumber, LogEntry) -> Result<(), E>,
     ) -> Result<(), E> {
-        let wants = |file: &LogFile| file.first <= last;
+        let base = self.manifest.origin.last.op_number;
+        let wants = |file: &LogFile| file.first <= last && file.last.op_number >= base;
         self.chain.read(&self.path, self.manifest.origin.last, wants, describe, |number, entry| {
             if number <= last { take(number, entry) } else { Ok(()) }
         })

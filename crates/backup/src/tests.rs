@@ -369,3 +369,35 @@ fn an_interrupted_file_counts_for_nothing_and_one_process_continues_a_backup() {
     write(&recovered.0);
     assert!(matches!(LogWriter::resume(&recovered.0), Err(BackupError::HasRecords { .. })));
 }
+
+/// The log is copied while the snapshot is, and a crash just after that may leave it behind.
+#[test]
+fn a_log_that_ends_before_the_snapshot_goes_on_behind_it() {
+    let place = Place::new();
+    let (file, _) = snapshot(300);
+    let mut log = LogWriter::begin(&place.0, 0x1234, OpNumber(OP_NUMBER.0 - 4));
+    let mut writer = BackupWriter::create(&place.0).expect("the place is free");
+    log.push(vec![LogEntry { time: TIME, ..tick(0) }]).expect("the disk works");
+    log.finish_file().expect("the disk works");
+    writer.write(&file).expect("the disk works");
+    let last = LastEntry { op_number: OP_NUMBER, view: VIEW, time: TIME };
+    writer.finish(Origin { last, ..origin(file.len(), 0) }).expect("the disk works");
+    drop(log);
+    let (mut log, backup) = LogWriter::resume(&place.0).expect("it is whole");
+    assert_eq!((backup.end(), log.durable()), (last, OP_NUMBER));
+    log.push(vec![tick(1)]).expect("the disk works");
+    assert_eq!((log.durable(), log.end().op_number), (OP_NUMBER, OP_NUMBER.next()));
+    log.finish_file().expect("the disk works");
+    drop(log);
+    let backup = Backup::open(&place.0).expect("it is whole");
+    backup.verify(|_| {}).expect("it is intact");
+    assert_eq!((backup.end().op_number, numbers(&backup, 10)), (OpNumber(10), vec![10]));
+    // What no restoration needs is looked at all the same.
+    let path = place.0.join("log-00000001");
+    let mut flipped = fs::read(&path).unwrap();
+    *flipped.last_mut().unwrap() ^= 1;
+    fs::write(&path, flipped).unwrap();
+    assert!(backup.verify(|_| {}).is_err());
+    fs::remove_file(path).unwrap();
+    assert!(Backup::open(&place.0).is_err(), "one is missing before another");
+}

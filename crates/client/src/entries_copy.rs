@@ -19,7 +19,7 @@ impl EntriesCopy {
     /// # Errors
     /// As [`SnapshotCopy::connect`](crate::SnapshotCopy::connect).
     pub fn connect(address: SocketAddr, access: Access<'_>, timeout: Duration) -> Result<Self, StatusError> {
-        let want = Message::WantEntries { after: OpNumber(0), bytes_max: 0 };
+        let want = Message::WantEntries { after: OpNumber(0), held: OpNumber(0), bytes_max: 0 };
         let connection = StatusConnection::begin(&want, address, timeout, access)?;
         connection.check_access(access)?;
         Ok(Self { connection, timeout })

@@ -85,10 +85,11 @@ impl LogCopy {
         self.op_number
     }
 
-    /// What to ask a member for, to get about so many bytes of entries.
+    /// What to ask a member for, to get about so many bytes of entries, and to have it keep those behind `held`: what is up to there is
+    /// put away for good.
     #[must_use]
-    pub const fn want(&self, bytes_max: u64) -> Message {
-        Message::WantEntries { after: self.op_number, bytes_max }
+    pub const fn want(&self, held: OpNumber, bytes_max: u64) -> Message {
+        Message::WantEntries { after: self.op_number, held, bytes_max }
     }
 
     /// Takes an answer of a member: the entries that follow, none if there are none yet. `None` if it is no answer to what was
@@ -140,7 +141,8 @@ mod tests {
     #[test]
     fn a_copy_goes_on_where_it_was() {
         let mut copy = LogCopy::after(OpNumber(4), View(2), WallTime(10));
-        assert_eq!(copy.want(7), Message::WantEntries { after: OpNumber(4), bytes_max: 7 });
+        let held = OpNumber(3);
+        assert_eq!(copy.want(held, 7), Message::WantEntries { after: OpNumber(4), held, bytes_max: 7 });
         let two = vec![entry(2, 10), entry(3, 11)];
         assert_eq!(copy.take(answer(4, 2, 1, two.clone())), Ok(Some(two.clone())));
         assert_eq!(copy, LogCopy::after(OpNumber(6), View(3), WallTime(11)));

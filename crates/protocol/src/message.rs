@@ -509,6 +509,8 @@ pub enum Message {
     WantEntries {
         /// Those after this one.
         after: OpNumber,
+        /// The client has put away for good what is up to here: should it die, another one goes on from there.
+        held: OpNumber,
         /// No more bytes than this, about, but one entry at least; none for 0, which only has them kept.
         bytes_max: u64,
     },

@@ -38,8 +38,8 @@ pub fn encode_message(message: &Message, out: &mut Vec<u8>) {
         }
         Message::HandOver { to } => writer.byte(tag::HAND_OVER).byte(to.0),
         Message::WantSnapshot { op_number } => writer.byte(tag::WANT_SNAPSHOT).number(op_number.0),
-        Message::WantEntries { after, bytes_max } => {
-            writer.byte(tag::WANT_ENTRIES).number(after.0).number(*bytes_max)
+        Message::WantEntries { after, held, bytes_max } => {
+            writer.byte(tag::WANT_ENTRIES).number(after.0).number(held.0).number(*bytes_max)
         }
         Message::CommittedEntries { after, after_view, base, applied, entries } => {
             let writer = writer.byte(tag::COMMITTED_ENTRIES).number(after.0).number(after_view.0);
@@ -382,7 +382,8 @@ fn decode_for_operators(tag: u8, reader: &mut Reader<'_>) -> Result<Message, Mal
         tag::HAND_OVER => Message::HandOver { to: ReplicaId(reader.byte()?) },
         tag::WANT_SNAPSHOT => Message::WantSnapshot { op_number: OpNumber(reader.number()?) },
         tag::WANT_ENTRIES => {
-            Message::WantEntries { after: OpNumber(reader.number()?), bytes_max: reader.number()? }
+            let (after, held) = (OpNumber(reader.number()?), OpNumber(reader.number()?));
+            Message::WantEntries { after, held, bytes_max: reader.number()? }
         }
         tag::CHANGE_MODE => Message::ChangeMode { mode: reader.fast_quorum()? },
         tag::SHRINK => Message::Shrink { to: reader.group()? },

@@ -4,8 +4,8 @@
 //! later view, so two answers, of whichever replicas and views, never contradict each other: each is a piece of one sequence.
 //! The client names the last entry that it has, and hears of which view that is, so that it notices if it has another history.
 //!
-//! Entries that all members hold go from memory soon. Those behind what a client has been sent stay a while longer, up to
-//! `log_keep_bytes`: one that goes on asking misses none.
+//! Entries that all members hold go from memory soon. Those that a client has not put away for good stay a while longer, up to a
+//! quarter of `log_bytes_max`: one that goes on asking misses none, nor does who goes on in its place.
 
 use super::{PlantedBug, Replica};
 use crate::message::{Message, Peer};
@@ -18,21 +18,24 @@ const ENTRY_COPIERS_MAX: usize = 4;
 /// A client is taken to copy entries for this many times `resend` after it last asked.
 const PATIENCE_RESENDS: u32 = 200;
 
+/// One that has not asked for this many times `resend` gives its place to another: it may be gone.
+const IDLE_RESENDS: u32 = 60;
+
 /// A client that copies entries.
 #[derive(Clone, Copy, Debug)]
 #[cfg_attr(feature = "model", derive(Hash))]
 pub(super) struct EntryCopier {
     client: u64,
     asked_at: Instant,
-    /// It has everything up to here.
+    /// It has put away everything up to here.
     has: OpNumber,
 }
 
 impl Replica {
-    /// A client asks for executed entries after `after`, of about `bytes_max` bytes.
-    pub(super) fn on_want_entries(&mut self, client: u64, after: OpNumber, bytes_max: u64) {
+    /// A client asks for executed entries after `after`, of about `bytes_max` bytes, and has put away all up to `held`.
+    pub(super) fn on_want_entries(&mut self, client: u64, after: OpNumber, held: OpNumber, bytes_max: u64) {
         // What a replica holds whose state is not that of the majority may be wrong in other ways, too.
-        if self.diverged.is_some() || !self.note_entry_copier(client, after) {
+        if self.diverged.is_some() || !self.note_entry_copier(client, held.min(after)) {
             return self.counters.refused += 1;
         }
         let bytes_max =
@@ -68,6 +71,13 @@ impl Replica {
         let patience = self.config.settings.resend * PATIENCE_RESENDS;
         let copiers = &mut self.snapshots.entry_copiers;
         copiers.retain(|other| other.client != client && now < other.asked_at.after(patience));
+        if copiers.len() >= ENTRY_COPIERS_MAX {
+            let idle = self.config.settings.resend * IDLE_RESENDS;
+            let longest = copiers.iter().enumerate().min_by_key(|(_, other)| other.asked_at);
+            if let Some((at, _)) = longest.filter(|(_, other)| now >= other.asked_at.after(idle)) {
+                copiers.remove(at);
+            }
+        }
         let has_room = copiers.len() < ENTRY_COPIERS_MAX;
         if has_room {
             copiers.push(EntryCopier { client, asked_at: now, has });
@@ -75,7 +85,7 @@ impl Replica {
         has_room
     }
 
-    /// The last entry that every client has that copies entries; `None` if none does.
+    /// The last entry that every client has put away that copies entries; `None` if none does.
     pub(super) fn held_by_copiers(&self) -> Option<OpNumber> {
         let patience = self.config.settings.resend * PATIENCE_RESENDS;
         let is_recent = |copier: &&EntryCopier| self.now.instant < copier.asked_at.after(patience);

@@ -447,8 +447,8 @@ impl Replica {
             (Peer::Client(client), Message::GetSnapshot { op_number, offset }) => {
                 self.on_get_snapshot_for_backup(client, op_number, offset);
             }
-            (Peer::Client(client), Message::WantEntries { after, bytes_max }) => {
-                self.on_want_entries(client, after, bytes_max);
+            (Peer::Client(client), Message::WantEntries { after, held, bytes_max }) => {
+                self.on_want_entries(client, after, held, bytes_max);
             }
             (_, Message::HandOver { to }) => self.on_hand_over(to, HandOverReason::Requested),
             (_, Message::Register { view, nonce }) => self.on_register(from, view, nonce),

@@ -68,7 +68,8 @@ impl World {
         }
         let replica = self.copying.dice.below(self.replicas.len() as u64) as usize;
         let bytes_max = [0, 1, 300, 3_000, 1 << 20][self.copying.dice.below(5) as usize];
-        let (message, life) = (self.copying.copy.want(bytes_max), self.replicas[replica].life);
+        let (message, life) =
+            (self.copying.copy.want(self.copying.copy.op_number(), bytes_max), self.replicas[replica].life);
         self.tell(replica, life, replica::Event::Message { from: Peer::Client(ADDRESS), message });
         if !self.is_healed {
             self.ask_for_entries_later();

@@ -149,7 +149,7 @@ impl Tail {
 
     /// Asks the current member for what follows.
     fn ask(&mut self) -> Result<Answer, String> {
-        let want = self.copy.want(ANSWER_BYTES);
+        let want = self.copy.want(self.writer.durable(), ANSWER_BYTES);
         let member = &mut self.members[self.current];
         let answer = match member.ask(&self.keys, self.cluster, want) {
             Ok(answer) => answer,
@@ -239,7 +239,7 @@ impl Tail {
             return;
         }
         self.kept_at = Instant::now();
-        let want = self.copy.want(0);
+        let want = self.copy.want(self.writer.durable(), 0);
         for (_, member) in self.members.iter_mut().enumerate().filter(|(at, _)| *at != self.current) {
             // One that does not answer will not be asked soon.
             let _ = member.ask(&self.keys, self.cluster, want.clone());

@@ -174,7 +174,7 @@ fn of_clients() -> Vec<(Message, String)> {
         (read(Asked::StaleValue), "06 07 8001 03 676574".into()),
         (Message::StatusRequest, "04".into()),
         (Message::HandOver { to: ReplicaId(2) }, "0502".into()),
-        (Message::WantEntries { after: OpNumber(300), bytes_max: 5 }, "0cac0205".into()),
+        (Message::WantEntries { after: OpNumber(300), held: OpNumber(7), bytes_max: 5 }, "0cac020705".into()),
         (Message::WantSnapshot { op_number: OpNumber(300) }, "0aac02".into()),
         (Message::ChangeMode { mode: FastQuorum::Mixed }, "0805".into()),
         (Message::Shrink { to: Group::new(3).unwrap() }, "0b03".into()),

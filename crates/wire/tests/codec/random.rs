@@ -334,7 +334,7 @@ fn between_replicas(prng: &mut Prng, kind: u64) -> Message {
         44 => Message::GetConfiguration { epoch: ConfigurationEpoch(number(prng)) },
         45 => Message::Configuration(Box::new(reconfiguration(prng))),
         47 => Message::Shrink { to: roster(prng).group() },
-        48 => Message::WantEntries { after: op_number(prng), bytes_max: number(prng) },
+        48 => Message::WantEntries { after: op_number(prng), held: op_number(prng), bytes_max: number(prng) },
         49 => Message::CommittedEntries {
             after: op_number(prng),
             after_view: view(prng),

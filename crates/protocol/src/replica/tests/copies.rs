@@ -139,7 +139,8 @@ fn copied(cluster: &mut Cluster) -> Option<(OpNumber, OpNumber, usize)> {
 #[test]
 fn who_copies_the_log_gets_what_is_executed_and_nothing_else() {
     let (mut cluster, applied) = cluster();
-    let want = |after, bytes_max| Message::WantEntries { after: OpNumber(after), bytes_max };
+    let want =
+        |after, bytes_max| Message::WantEntries { after: OpNumber(after), held: OpNumber(after), bytes_max };
     ask(&mut cluster, CLIENT, want(0, u64::MAX));
     assert_eq!(copied(&mut cluster), Some((OpNumber(0), applied, applied.0 as usize)));
     // One at least, and none if it is only to keep them.
@@ -158,11 +159,21 @@ fn few_clients_copy_the_log_at_a_time() {
     let (mut cluster, _) = cluster();
     let before = cluster.replicas[1].status().refused;
     for client in 0..1_000 {
-        ask(&mut cluster, Peer::Client(client), Message::WantEntries { after: OpNumber(0), bytes_max: 0 });
+        ask(
+            &mut cluster,
+            Peer::Client(client),
+            Message::WantEntries { after: OpNumber(9), held: OpNumber(client % 4), bytes_max: 0 },
+        );
     }
     assert_eq!(cluster.replicas[1].status().refused - before, 996);
     assert_eq!(cluster.inbox.len(), 4);
     assert_eq!(cluster.replicas[1].held_by_copiers(), Some(OpNumber(0)));
+    // One that may be gone makes room, and keeps what it has not put away until then.
+    cluster.pass(3_000);
+    let before = cluster.replicas[1].status().refused;
+    ask(&mut cluster, MORE, Message::WantEntries { after: OpNumber(9), held: OpNumber(3), bytes_max: 0 });
+    assert_eq!(cluster.replicas[1].status().refused, before);
+    assert_eq!(cluster.replicas[1].held_by_copiers(), Some(OpNumber(1)));
     cluster.pass(60_000);
     assert_eq!(cluster.replicas[1].held_by_copiers(), None, "those that ask no more keep nothing");
 }

@@ -61,7 +61,10 @@ impl Files {
     ///
     /// # Errors
     /// [`ConnectError`].
-    pub fn connect(nodes: &[impl ToSocketAddrs], options: Options) -> Result<Self, ConnectError> {
+    pub fn connect(
+        nodes: &[impl ToSocketAddrs + fmt::Display],
+        options: Options,
+    ) -> Result<Self, ConnectError> {
         Ok(Self(Client::connect(nodes, options)?.wait()?))
     }
 

@@ -49,7 +49,8 @@ impl Dialer {
     fn take_found(&mut self) -> Option<Result<SocketAddr, String>> {
         let found = self.lookup.as_ref()?.take()?;
         self.lookup = None;
-        Some(found.map(|addresses| addresses[self.failures % addresses.len()]))
+        // Twice each, because every other attempt goes without TLS where that is allowed.
+        Some(found.map(|addresses| addresses[self.failures / 2 % addresses.len()]))
     }
 }
 

@@ -23,7 +23,7 @@ const LEADER_TIMEOUT: Duration = Duration::from_secs(3);
 const ASK_AGAIN: Duration = Duration::from_millis(500);
 
 /// Where the cluster is, and what is needed to ask it.
-#[derive(Args, Debug)]
+#[derive(Args, Clone, Debug)]
 pub(crate) struct ClusterOptions {
     /// Redis address of any node or gateway of the cluster; further ones are tried if it is down
     #[arg(long, value_name = "H:P,..", value_delimiter = ',', default_values_t = [REDIS_ADDRESS.to_string()], value_parser = parse_address)]
@@ -38,10 +38,20 @@ pub(crate) struct ClusterOptions {
 impl ClusterOptions {
     /// Reads the files that the options name, and asks a node who the replicas are.
     pub(crate) fn open(&self) -> Result<Cluster, String> {
-        let secret = self.secret_file.as_deref().map(secret::read).transpose()?;
-        let credentials = self.tls.credentials()?;
-        let replicas = replicas_of(&self.addr, credentials.as_ref())?;
+        let (secret, credentials) = self.keys()?;
+        let replicas = self.replicas(credentials.as_ref())?;
         Ok(Cluster { replicas, secret, credentials })
+    }
+
+    /// What the named files hold.
+    pub(crate) fn keys(&self) -> Result<(Option<Secret>, Option<Credentials>), String> {
+        let secret = self.secret_file.as_deref().map(secret::read).transpose()?;
+        Ok((secret, self.tls.credentials()?))
+    }
+
+    /// Where the replicas listen for others, as a node or gateway says.
+    pub(crate) fn replicas(&self, credentials: Option<&Credentials>) -> Result<Vec<String>, String> {
+        replicas_of(&self.addr, credentials)
     }
 }
 

@@ -15,7 +15,6 @@ use syros_types::OpNumber;
 use super::source::{BARRIER_TIMEOUT, Keys, RETURN_PAUSE, RETURN_TIMEOUT, Source, barrier, choose};
 use super::{SourceOptions, print_range};
 use crate::progress::mebibytes;
-use crate::status::replicas_of;
 
 /// How long a replica may take to answer.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(3);
@@ -120,7 +119,7 @@ impl Tail {
     ) -> Result<(Self, OpNumber), String> {
         let (writer, backup) = LogWriter::resume(target).map_err(|error| error.to_string())?;
         let keys = Arc::new(options.keys()?);
-        let replicas = replicas_of(&options.addr, keys.credentials.as_deref())?;
+        let replicas = options.cluster.replicas(keys.credentials.as_deref())?;
         let least = barrier(&replicas, &keys)?;
         let end = backup.end();
         let first = choose(&replicas, &keys, options.replica)?;
@@ -225,7 +224,7 @@ impl Tail {
 
     /// The cluster may have other members by now.
     fn look_around(&mut self) {
-        if let Ok(replicas) = replicas_of(&self.options.addr, self.keys.credentials.as_deref())
+        if let Ok(replicas) = self.options.cluster.replicas(self.keys.credentials.as_deref())
             && replicas.iter().any(|replica| self.members.iter().all(|member| member.address != *replica))
         {
             self.members = members_of(&replicas, &replicas[0]);

@@ -13,7 +13,6 @@ use super::follow::Tail;
 use super::source::{Source, barrier, choose};
 use super::{SourceOptions, now, print_summary, random_id};
 use crate::progress::{Progress, mebibytes};
-use crate::status::replicas_of;
 
 /// Makes a backup; goes on with the log if `interval` says how often.
 pub(super) fn make(
@@ -22,7 +21,7 @@ pub(super) fn make(
     interval: Option<Duration>,
 ) -> Result<ExitCode, String> {
     let keys = Arc::new(options.keys()?);
-    let replicas = replicas_of(&options.addr, keys.credentials.as_deref())?;
+    let replicas = options.cluster.replicas(keys.credentials.as_deref())?;
     let least = barrier(&replicas, &keys)?;
     let source = Source { address: choose(&replicas, &keys, options.replica)?, keys };
     let copy = source.connect().map_err(|error| source.failed(&error))?;

@@ -11,14 +11,11 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use clap::{Args, Subcommand};
 use syros_backup::{Backup, Manifest, rfc3339};
-use syros_cli::tls::TlsOptions;
 use syros_logging::utc;
-use syros_runtime::REDIS_ADDRESS;
 use syros_types::WallTime;
 
+use crate::cluster::ClusterOptions;
 use crate::progress::{Progress, mebibytes};
-use crate::secret;
-use crate::status::parse_address;
 use source::Keys;
 
 /// Options of `syros backup`.
@@ -73,17 +70,11 @@ impl FollowOptions {
 /// Which cluster, and how.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct SourceOptions {
-    /// Redis address of any node or gateway of the cluster; further ones are tried if it is down
-    #[arg(long, value_name = "H:P,..", value_delimiter = ',', default_values_t = [REDIS_ADDRESS.to_string()], value_parser = parse_address)]
-    addr: Vec<String>,
+    #[command(flatten)]
+    cluster: ClusterOptions,
     /// The replica that makes the backup; by default a follower
     #[arg(long, value_name = "ID")]
     replica: Option<u8>,
-    /// File with the cluster's secret, if the nodes have one (secret-file in their configuration)
-    #[arg(long, value_name = "FILE")]
-    secret_file: Option<PathBuf>,
-    #[command(flatten)]
-    tls: TlsOptions,
     /// Copy at most so many MiB a second
     #[arg(long, value_name = "MIB", default_value_t = 95, value_parser = clap::value_parser!(u32).range(1..))]
     rate: u32,
@@ -91,8 +82,8 @@ pub(crate) struct SourceOptions {
 
 impl SourceOptions {
     fn keys(&self) -> Result<Keys, String> {
-        let secret = self.secret_file.as_deref().map(secret::read).transpose()?;
-        Ok(Keys { secret, credentials: self.tls.credentials()?.map(Arc::new) })
+        let (secret, credentials) = self.cluster.keys()?;
+        Ok(Keys { secret, credentials: credentials.map(Arc::new) })
     }
 }
 

@@ -55,7 +55,7 @@ enum Subcommands {
     Health(health::Options),
     /// Show what the replicas of a cluster are doing
     Status(status::Options),
-    /// Show that again and again, with rates, until a key ends it
+    /// Show what the replicas do, with rates, again and again until a key ends it
     Top(top::Options),
     /// Let another replica lead
     Lead(lead::Options),
@@ -63,7 +63,7 @@ enum Subcommands {
     Mode(mode::Options),
     /// Show the nodes of a cluster, or have it become smaller
     Member(member::Options),
-    /// Make a backup of a cluster while it serves, or verify one
+    /// Make a backup of a cluster while it serves, continue one with the log, or verify one
     Backup(backup::Options),
     /// Make the data directory of a node of a new cluster from a backup
     Restore(restore::Options),

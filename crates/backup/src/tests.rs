@@ -117,7 +117,7 @@ fn write(path: &Path) -> u64 {
         writer.write(piece).expect("the disk works");
     }
     writer.write(&behind).expect("the disk works");
-    let manifest = writer.finish(origin(file.len(), behind.len())).expect("the disk works");
+    let manifest = writer.finish(origin(file.len(), behind.len()), || {}).expect("the disk works");
     assert_eq!((manifest.keys, manifest.digest, manifest.is_of_disk_engine), (300, digest, false));
     digest
 }
@@ -188,7 +188,7 @@ fn parts_of_another_backup_are_not_taken() {
     let (file, _) = snapshot(301);
     let mut writer = BackupWriter::create(&other.0).expect("the place is free").in_small_pieces();
     writer.write(&file).expect("the disk works");
-    writer.finish(origin(file.len(), 0)).expect("the disk works");
+    writer.finish(origin(file.len(), 0), || {}).expect("the disk works");
     fs::copy(other.0.join("data-00001"), one.0.join("data-00001")).unwrap();
     assert!(Backup::open(&one.0).unwrap().verify(|_| {}).is_err());
 }
@@ -210,7 +210,7 @@ fn a_backup_that_was_not_finished_is_none() {
     // What cannot be read back gets no manifest.
     let mut writer = BackupWriter::create(&place.0).expect("it is empty now");
     writer.write(&file[..file.len() - 1]).expect("the disk works");
-    let refused = writer.finish(origin(file.len(), 0)).expect_err("a byte is missing");
+    let refused = writer.finish(origin(file.len(), 0), || {}).expect_err("a byte is missing");
     assert!(matches!(refused, BackupError::Snapshot { .. }), "{refused}");
     assert!(!place.0.join(MANIFEST).exists());
 }
@@ -249,7 +249,7 @@ fn write_with_log(path: &Path) -> u64 {
     log.finish_file().expect("there is nothing to write");
     writer.write(&file).expect("the disk works");
     let last = LastEntry { op_number: OP_NUMBER, view: VIEW, time: TIME };
-    writer.finish(Origin { last, ..origin(file.len(), 0) }).expect("the disk works");
+    writer.finish(Origin { last, ..origin(file.len(), 0) }, || {}).expect("the disk works");
     drop(log);
     for number in 12..=14 {
         let (mut log, _) = LogWriter::resume(path).expect("it is whole");
@@ -381,7 +381,7 @@ fn a_log_that_ends_before_the_snapshot_goes_on_behind_it() {
     log.finish_file().expect("the disk works");
     writer.write(&file).expect("the disk works");
     let last = LastEntry { op_number: OP_NUMBER, view: VIEW, time: TIME };
-    writer.finish(Origin { last, ..origin(file.len(), 0) }).expect("the disk works");
+    writer.finish(Origin { last, ..origin(file.len(), 0) }, || {}).expect("the disk works");
     drop(log);
     let (mut log, backup) = LogWriter::resume(&place.0).expect("it is whole");
     assert_eq!((backup.end(), log.durable()), (last, OP_NUMBER));

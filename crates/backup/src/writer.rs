@@ -133,11 +133,12 @@ impl BackupWriter {
         Ok(())
     }
 
-    /// Makes all data durable, reads it back, and writes the manifest: from then on it is a backup.
+    /// Makes all data durable, reads it back, and writes the manifest: from then on it is a backup. `meanwhile` is called
+    /// again and again while it reads, which takes as long as the disk needs.
     ///
     /// # Errors
     /// What the system says, and everything that can be wrong with what is read back.
-    pub fn finish(mut self, origin: Origin) -> Result<Manifest, BackupError> {
+    pub fn finish(mut self, origin: Origin, mut meanwhile: impl FnMut()) -> Result<Manifest, BackupError> {
         if !self.pending.is_empty() {
             self.write_chunk()?;
         }
@@ -145,7 +146,7 @@ impl BackupWriter {
         sync_directory(&self.path)?;
         let Self { path, parts, .. } = self;
         let unread = Manifest { origin, keys: 0, digest: 0, is_of_disk_engine: false, parts };
-        let contents = Backup::new(&path, unread.clone()).survey(|_| {})?;
+        let contents = Backup::new(&path, unread.clone()).survey(|_| meanwhile())?;
         let manifest = Manifest {
             keys: contents.keys,
             digest: contents.digest,

@@ -3,6 +3,8 @@
 use core::fmt::Display;
 use std::net::{SocketAddr, ToSocketAddrs};
 
+use crate::status::StatusError;
+
 /// The addresses of one replica, each of which is tried in turn: a name may have several. A name is looked up again when
 /// the connection is lost or cannot be made, because the replica may have moved.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -40,6 +42,22 @@ impl Endpoint {
         self.addresses[self.next]
     }
 
+    /// Asks at one address after the other, until somebody answers, or says why not.
+    ///
+    /// # Errors
+    /// What `ask` says at the last address that was asked: [`StatusError::Io`] means that nobody could be asked there.
+    pub fn ask<T>(
+        &self,
+        mut ask: impl FnMut(SocketAddr) -> Result<T, StatusError>,
+    ) -> Result<T, StatusError> {
+        let mut others = self.addresses.iter().cycle().skip(self.next).take(self.addresses.len());
+        let first = others.next().expect("an endpoint has an address");
+        others.fold(ask(*first), |answer, address| match answer {
+            Err(StatusError::Io(_)) => ask(*address),
+            answer => answer,
+        })
+    }
+
     /// The current address has failed: the next one's turn.
     pub(crate) const fn rotate(&mut self) {
         self.next = (self.next + 1) % self.addresses.len();
@@ -74,6 +92,26 @@ mod tests {
         assert_eq!(Endpoint::resolve("127.0.0.1:7379").unwrap().name(), None);
         assert_eq!(Endpoint::resolve("localhost:7379").unwrap().name(), Some("localhost:7379"));
         assert_eq!(Endpoint::from(address(1)).name(), None);
+    }
+
+    #[test]
+    fn all_addresses_are_asked_until_somebody_answers() {
+        let endpoint = Endpoint { name: None, addresses: (1..5).map(address).collect(), next: 1 };
+        let mut asked = Vec::new();
+        let answer = endpoint.ask(|to| {
+            asked.push(to);
+            if to == address(4) { Ok(4) } else { Err(StatusError::Io(std::io::ErrorKind::TimedOut.into())) }
+        });
+        assert_eq!((answer.unwrap(), asked), (4, vec![address(2), address(3), address(4)]));
+        let mut asked = 0;
+        let refused = endpoint.ask(|_| -> Result<(), _> {
+            asked += 1;
+            Err(StatusError::SecretNeeded)
+        });
+        assert!(matches!(refused, Err(StatusError::SecretNeeded)));
+        assert_eq!(asked, 1, "that is an answer");
+        let nobody = |_| -> Result<(), _> { Err(StatusError::Io(std::io::ErrorKind::TimedOut.into())) };
+        assert!(matches!(endpoint.ask(nobody), Err(StatusError::Io(_))));
     }
 
     #[test]

@@ -16,6 +16,12 @@ pub fn not_ready(report: &ServerReport) -> Vec<String> {
     if report.leader.is_none() && report.status == "normal" {
         reasons.push("it knows of no leader".to_owned());
     }
+    if report.users_outdated {
+        reasons.push(
+            "nobody has told it of late whether the users have changed, so commands wait or are refused"
+                .to_owned(),
+        );
+    }
     if !matches!(report.disk, "" | "ok") {
         reasons.push(format!("its disk is {}", report.disk));
     }
@@ -40,6 +46,10 @@ mod tests {
         assert!(not_ready(&gateway).is_empty());
         for (report, reason) in [
             (ServerReport { is_loading: true, ..well() }, "it reads back what its disk holds"),
+            (
+                ServerReport { users_outdated: true, ..well() },
+                "nobody has told it of late whether the users have changed, so commands wait or are refused",
+            ),
             (
                 ServerReport { status: "no-quorum".to_owned(), leader: None, ..well() },
                 "its status is no-quorum",

@@ -87,6 +87,8 @@ pub struct ServerReport {
     pub uptime_seconds: u64,
     /// It reads back what its disk holds, and takes no commands yet.
     pub is_loading: bool,
+    /// It cannot tell whether the users have changed: commands that the group executes wait, or are refused.
+    pub users_outdated: bool,
     /// Redis clients connected.
     pub clients: u64,
     /// Most Redis clients.

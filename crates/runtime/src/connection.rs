@@ -69,6 +69,8 @@ pub(crate) struct OpenConnection {
     pub(crate) is_stalled: bool,
     /// It is closed as soon as its output has gone.
     pub(crate) is_closing: bool,
+    /// A client that has asked for more than may wait for it: an answer was dropped, and it is closed in this turn.
+    pub(crate) is_overfull: bool,
     /// A client that may prove that it knows the cluster's secret.
     pub(crate) transcript: Option<Box<Transcript>>,
     /// A client that has proved it, or whose certificate says as much.
@@ -99,6 +101,7 @@ impl OpenConnection {
             is_dirty: false,
             is_stalled: false,
             is_closing: false,
+            is_overfull: false,
             transcript: None,
             is_authenticated: false,
             counted: None,
@@ -106,10 +109,18 @@ impl OpenConnection {
     }
 
     /// Appends a frame for a client of the replica. False if it was dropped, because more than
-    /// `limit` bytes wait at the other end of a link for the front end there.
+    /// `limit` bytes wait for the client, or at the other end of a link for the front end there. A few bytes may ask for
+    /// megabytes, and thousands of such requests come in one turn: the limit holds before the turn's output is written.
     pub(crate) fn put_for_client(&mut self, limit: usize, put: impl FnOnce(&mut Vec<u8>)) -> bool {
+        if !matches!(self.kind, ConnectionKind::Link(_)) {
+            self.is_overfull |= self.net.backlog() > limit;
+            if !self.is_overfull {
+                put(self.net.outbound());
+            }
+            return !self.is_overfull;
+        }
         let is_backed_up = self.net.backlog() > LINK_DIRECT_BYTES_MAX || !self.overflow.is_empty();
-        if !is_backed_up || !matches!(self.kind, ConnectionKind::Link(_)) {
+        if !is_backed_up {
             put(self.net.outbound());
             return true;
         }
@@ -397,6 +408,24 @@ mod tests {
         assert_ne!(address, new_address);
         assert_eq!((connections.find(address), connections.find(new_address)), (None, Some(first)));
         assert_eq!(connections.find(u64::MAX), None);
+    }
+
+    /// Thousands of requests may come in one turn, each of which asks for a megabyte.
+    #[test]
+    fn what_waits_for_a_client_has_a_limit_before_it_is_written() {
+        let poll = mio::Poll::new().unwrap();
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let stream = mio::net::TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+        let net =
+            Connection::register(stream, syros_net::Limits::CLIENT, poll.registry(), mio::Token(0), None);
+        let mut open = OpenConnection::new(net.unwrap(), ConnectionKind::Client { spoken: 0 }, 1, None);
+        let put =
+            |open: &mut OpenConnection| open.put_for_client(10, |out| out.extend_from_slice(b"12345678"));
+        assert_eq!([put(&mut open), put(&mut open), put(&mut open)], [true, true, false]);
+        assert!(open.is_overfull && open.net.backlog() == 16);
+        // What was dropped is missed, whatever the client takes now.
+        open.net.outbound().clear();
+        assert!(!put(&mut open));
     }
 
     #[test]

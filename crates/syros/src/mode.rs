@@ -90,7 +90,9 @@ pub(crate) fn run(options: &Options) -> Result<ExitCode, String> {
 fn refuse_old_builds(cluster: &Cluster) -> Result<(), String> {
     for (id, replica) in cluster.replicas.iter().enumerate() {
         let knows = |endpoint: Endpoint| {
-            syros_client::knows_changes_of_mode(endpoint.current(), cluster.access(), ANSWER_TIMEOUT)
+            let ask =
+                |address| syros_client::knows_changes_of_mode(address, cluster.access(), ANSWER_TIMEOUT);
+            endpoint.ask(ask)
         };
         match Endpoint::resolve(replica).map_err(StatusError::Io).and_then(knows) {
             Ok(()) => {}

@@ -95,7 +95,8 @@ pub(crate) fn run(options: &Options) -> Result<ExitCode, String> {
 /// Asks a replica, at the address where it listens for others.
 pub(crate) fn query(address: &str, access: Access<'_>) -> Result<StatusReport, String> {
     let endpoint = Endpoint::resolve(address).map_err(|error| error.to_string())?;
-    syros_client::status(endpoint.current(), access, ANSWER_TIMEOUT).map_err(|error| error.to_string())
+    let status = endpoint.ask(|address| syros_client::status(address, access, ANSWER_TIMEOUT));
+    status.map_err(|error| error.to_string())
 }
 
 /// What the replicas say that answer.
@@ -113,10 +114,10 @@ pub(crate) fn leader_of(reports: Vec<(&String, StatusReport)>) -> Option<(&Strin
 /// Has the leader, at the address where it listens for others, do what only those may ask for who know the secret.
 pub(crate) fn order(
     leader: &str,
-    order: impl FnOnce(SocketAddr) -> Result<StatusReport, StatusError>,
+    order: impl FnMut(SocketAddr) -> Result<StatusReport, StatusError>,
 ) -> Result<(), String> {
     let endpoint = Endpoint::resolve(leader).map_err(|error| error.to_string())?;
-    order(endpoint.current()).map(drop).map_err(|error| match error {
+    endpoint.ask(order).map(drop).map_err(|error| match error {
         StatusError::SecretNeeded => {
             format!("the leader at {leader}: {error}: give it with --secret-file FILE")
         }

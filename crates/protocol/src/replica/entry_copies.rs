@@ -12,14 +12,13 @@ use crate::message::{Message, Peer};
 use alloc::vec::Vec;
 use syros_types::{Instant, OpNumber, View};
 
-/// Clients that copy entries of this replica at a time: each may keep as much log in memory as a member that was away.
-const ENTRY_COPIERS_MAX: usize = 4;
+/// Clients that copy entries of this replica and are remembered: a few programs make backups of a cluster, and how much log
+/// stays for them does not grow with their number. One more takes the place of the one that asked longest ago, for which nothing
+/// is kept then.
+const ENTRY_COPIERS_MAX: usize = 64;
 
 /// A client is taken to copy entries for this many times `resend` after it last asked.
 const PATIENCE_RESENDS: u32 = 200;
-
-/// One that has not asked for this many times `resend` gives its place to another: it may be gone.
-const IDLE_RESENDS: u32 = 60;
 
 /// A client that copies entries.
 #[derive(Clone, Copy, Debug)]
@@ -65,24 +64,24 @@ impl Replica {
         );
     }
 
-    /// Notes that a client copies entries. False if too many others do.
+    /// Notes that a client copies entries. False if it has asked at this very moment before: whoever copies waits for the
+    /// answer, and a few bytes ask for megabytes.
     fn note_entry_copier(&mut self, client: u64, has: OpNumber) -> bool {
         let now = self.now.instant;
         let patience = self.config.settings.resend * PATIENCE_RESENDS;
         let copiers = &mut self.snapshots.entry_copiers;
+        if copiers.iter().any(|other| other.client == client && other.asked_at == now) {
+            return false;
+        }
         copiers.retain(|other| other.client != client && now < other.asked_at.after(patience));
         if copiers.len() >= ENTRY_COPIERS_MAX {
-            let idle = self.config.settings.resend * IDLE_RESENDS;
             let longest = copiers.iter().enumerate().min_by_key(|(_, other)| other.asked_at);
-            if let Some((at, _)) = longest.filter(|(_, other)| now >= other.asked_at.after(idle)) {
+            if let Some((at, _)) = longest {
                 copiers.remove(at);
             }
         }
-        let has_room = copiers.len() < ENTRY_COPIERS_MAX;
-        if has_room {
-            copiers.push(EntryCopier { client, asked_at: now, has });
-        }
-        has_room
+        copiers.push(EntryCopier { client, asked_at: now, has });
+        true
     }
 
     /// The last entry that every client has put away that copies entries; `None` if none does.

@@ -259,6 +259,12 @@ impl Shared {
         self.users.set_outdated(is_outdated);
     }
 
+    /// True if commands wait, or are refused, because nobody has told of late whether the users have changed.
+    #[must_use]
+    pub fn is_outdated(&self) -> bool {
+        self.users.is_outdated()
+    }
+
     /// Whether reads are stale whose clients have not said how they are answered.
     pub fn set_reads_stale(&self, are_stale: bool) {
         self.reads_are_stale.store(are_stale, Ordering::Relaxed);

@@ -309,8 +309,9 @@ impl EventLoop {
             let source = ClientSource::from(peer.ip());
             let limit = self.description.clients_per_address_max.get();
             self.peer_client_addresses.enter(source, limit).map_err(|refused| {
-                let rejected = &self.statistics.rejected_by_address;
-                rejected.set(rejected.get() + 1);
+                for rejected in [&self.statistics.rejected, &self.statistics.rejected_by_address] {
+                    rejected.set(rejected.get() + 1);
+                }
                 refused.to_string()
             })?;
             open.counted = Some(source);

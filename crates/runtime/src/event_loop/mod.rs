@@ -351,6 +351,7 @@ impl EventLoop {
             // It waits for the other members of a new group, and serves nobody yet.
             (report.role, report.status, report.leader) = (String::new(), "forming".to_owned(), None);
         }
+        report.users_outdated = front_end.shared().is_outdated();
         let told = |client::TimesOfWay { way, sum, buckets }| (way.name(), Distribution { sum, buckets });
         let ways = front_end.client().way_times().into_iter().map(told).collect();
         let replica = local.as_ref().map(LocalReplica::activity);

@@ -24,6 +24,13 @@ impl EventLoop {
     pub(super) fn flush_one(&mut self, index: usize) {
         let Some(open) = self.table.open_mut(index) else { return };
         open.is_dirty = false;
+        if open.is_overfull {
+            let limit = self.output_bytes_max;
+            return self.refuse(
+                index,
+                &format!("more than {limit} bytes of replies wait for it, which is the limit"),
+            );
+        }
         let mut portions = 0;
         let is_done = loop {
             open.refill(&mut self.front_end);

@@ -197,7 +197,7 @@ impl RecoveryPlan {
             last: self.last,
             record_bytes,
         };
-        writer.finish(origin).map_err(RecoverError::Backup)
+        writer.finish(origin, || {}).map_err(RecoverError::Backup)
     }
 }
 

@@ -70,6 +70,8 @@ enum Answer {
     Gone(CopyError),
     /// It does not answer.
     Trouble(String),
+    /// It does not answer this program, and will not.
+    Unfit(String),
 }
 
 impl Tail {
@@ -106,7 +108,7 @@ impl Tail {
                     tail.writer = LogWriter::begin(target, id, base);
                 }
                 Answer::Gone(error) => return Err(format!("the replica at {}: {error}", source.address)),
-                Answer::Trouble(problem) => return Err(problem),
+                Answer::Trouble(problem) | Answer::Unfit(problem) => return Err(problem),
             }
         }
     }
@@ -153,6 +155,7 @@ impl Tail {
         let answer = match member.ask(&self.keys, self.cluster, want) {
             Ok(answer) => answer,
             Err(Failure::Trouble(problem)) => return Ok(Answer::Trouble(problem)),
+            Err(Failure::Unfit(problem)) => return Ok(Answer::Unfit(problem)),
             Err(Failure::Fatal(problem)) => return Err(problem),
         };
         let cluster = member.connection.as_ref().map(EntriesCopy::cluster);
@@ -178,7 +181,7 @@ impl Tail {
     /// Asks until a member answers; how many entries were taken.
     fn step(&mut self) -> Result<usize, String> {
         let began = Instant::now();
-        let mut gone = 0;
+        let (mut gone, mut unfit) = (0, 0);
         loop {
             match self.ask()? {
                 Answer::Taken(count) => {
@@ -188,12 +191,20 @@ impl Tail {
                 }
                 Answer::Gone(error) => {
                     gone += 1;
-                    if gone >= self.members.len() {
+                    if gone + unfit >= self.members.len() {
                         return Err(format!(
                             "{error}, nor in that of any replica that answers: this backup cannot be continued. Make a new one, with \
                              --follow, which keeps what it needs from being dropped"
                         ));
                     }
+                    self.current = (self.current + 1) % self.members.len();
+                }
+                Answer::Unfit(problem) => {
+                    unfit += 1;
+                    if gone + unfit >= self.members.len() {
+                        return Err(problem);
+                    }
+                    eprintln!("syros: {problem}; trying another");
                     self.current = (self.current + 1) % self.members.len();
                 }
                 Answer::Trouble(problem) => {
@@ -202,7 +213,7 @@ impl Tail {
                     }
                     eprintln!("syros: {problem}; trying another");
                     self.current = (self.current + 1) % self.members.len();
-                    gone = 0;
+                    (gone, unfit) = (0, 0);
                     if self.current == 0 {
                         std::thread::sleep(RETURN_PAUSE);
                         self.look_around();
@@ -369,6 +380,8 @@ fn members_of(replicas: &[String], first: &str) -> Vec<Member> {
 enum Failure {
     /// Another one may, or this one later.
     Trouble(String),
+    /// Another one may; this one will not.
+    Unfit(String),
     /// None will.
     Fatal(String),
 }
@@ -379,14 +392,14 @@ impl Member {
             Some(connection) => connection,
             none => {
                 let source = Source { address: self.address.clone(), keys: Arc::clone(keys) };
-                let connected = Endpoint::resolve(&self.address).map_err(Into::into).and_then(|endpoint| {
-                    EntriesCopy::connect(endpoint.current(), keys.access(), ANSWER_TIMEOUT)
-                });
+                let connect = |address| EntriesCopy::connect(address, keys.access(), ANSWER_TIMEOUT);
+                let connected =
+                    Endpoint::resolve(&self.address).map_err(Into::into).and_then(|found| found.ask(connect));
                 let connected = connected.map_err(|error| match error {
                     syros_client::StatusError::Io(_) | syros_client::StatusError::Forming => {
                         Failure::Trouble(source.failed(&error))
                     }
-                    error => Failure::Fatal(source.failed(&error)),
+                    error => Failure::Unfit(source.failed(&error)),
                 })?;
                 if let Some(expected) = cluster.filter(|expected| *expected != connected.cluster()) {
                     return Err(Failure::Fatal(format!(

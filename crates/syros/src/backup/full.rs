@@ -69,6 +69,9 @@ fn begin(
     Ok((Some(tail), first))
 }
 
+/// How often the log is copied on while what was written is read back: members keep it for ten seconds.
+const MEANWHILE_INTERVAL: Duration = Duration::from_millis(200);
+
 /// Copies the whole snapshot, not faster than `rate` bytes a second.
 fn copy_all(
     source: &Source,
@@ -102,7 +105,16 @@ fn copy_all(
         last,
         record_bytes: 0,
     };
-    writer.finish(origin).map_err(|error| error.to_string())
+    // The members do not keep their log for somebody who says nothing for long.
+    let (mut kept_up, mut asked) = (Ok(()), Instant::now());
+    let manifest = writer.finish(origin, || {
+        if kept_up.is_ok() && asked.elapsed() >= MEANWHILE_INTERVAL {
+            kept_up = meanwhile();
+            asked = Instant::now();
+        }
+    });
+    let manifest = manifest.map_err(|error| error.to_string())?;
+    kept_up.map(|()| manifest)
 }
 
 /// What the first part of a snapshot file says of its last entry.

@@ -1,6 +1,5 @@
 //! The cluster that a backup is made of: what it has to hold, and which replica gives it.
 
-use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -103,8 +102,8 @@ pub(super) struct Source {
 
 impl Source {
     pub(super) fn connect(&self) -> Result<SnapshotCopy, StatusError> {
-        let address: SocketAddr = Endpoint::resolve(&self.address)?.current();
-        SnapshotCopy::connect(address, self.keys.access(), ANSWER_TIMEOUT)
+        let connect = |address| SnapshotCopy::connect(address, self.keys.access(), ANSWER_TIMEOUT);
+        Endpoint::resolve(&self.address)?.ask(connect)
     }
 
     pub(super) fn failed(&self, error: &StatusError) -> String {

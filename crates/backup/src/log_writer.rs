@@ -133,10 +133,21 @@ impl LogWriter {
         let encoded = self.pending.encode(self.backup, self.number, self.end, self.previous);
         let Some((file, bytes)) = encoded else { return Ok(()) };
         let (path, temporary) = (self.path.join(log_name(self.number)), self.temporary());
-        let mut written = File::create(&temporary).map_err(BackupError::io("create", &temporary))?;
-        written.write_all(&bytes).map_err(BackupError::io("write", &temporary))?;
-        written.sync_all().map_err(BackupError::io("sync", &temporary))?;
-        fs::rename(&temporary, &path).map_err(BackupError::io("rename", &temporary))?;
+        if path.exists() {
+            // Somebody has continued the backup before this process held it.
+            return Err(BackupError::InUse { path: self.path.clone() });
+        }
+        let written =
+            File::create(&temporary).map_err(BackupError::io("create", &temporary)).and_then(|mut file| {
+                file.write_all(&bytes).map_err(BackupError::io("write", &temporary))?;
+                file.sync_all().map_err(BackupError::io("sync", &temporary))?;
+                fs::rename(&temporary, &path).map_err(BackupError::io("rename", &temporary))
+            });
+        if let Err(error) = written {
+            // A disk that is full is not to stay so.
+            let _ = fs::remove_file(&temporary);
+            return Err(error);
+        }
         sync_directory(&self.path)?;
         self.number += 1;
         self.durable = self.end.op_number;

@@ -21,6 +21,9 @@ const MINUTE_MS = 60_000;
 /** Rows of the table of commands. */
 const COMMANDS_MAX = 10;
 
+/** Commands that this process names: in a shorter list, a command that is not there has not come yet. */
+const COMMANDS_NAMED = 24;
+
 /** Rows of the table of slow commands. */
 const SLOW_MAX = 8;
 
@@ -202,7 +205,7 @@ const timesOf = (kind) => (status) => at(status, `times.${kind}`);
 
 /** A percentile between two samples. */
 const percentileBetween = (share, read) => (older, newer) =>
-  percentile(between(read(older.status), read(newer.status)) ?? [], share);
+  percentile(between(read(older.status), read(newer.status)), share);
 
 function fastShare(older, newer) {
   const all = History.rate(older, newer, updatesOf);
@@ -376,7 +379,8 @@ function drawPaths(element, paths) {
     { title: "Path" }, { title: "Share", n: true }, { title: "Rate", n: true }, { title: "p50", n: true }, { title: "p99", n: true },
   ];
   const rows = used.map(({ name, what, rate, place }) => {
-    const time = (share) => history.percentile(MINUTE_MS, share, (status) => status.ways[name]);
+    // Ways that there were not yet are not named.
+    const time = (share) => history.percentile(MINUTE_MS, share, (status) => status.ways[name] ?? []);
     const key = make("span", { class: `key k${(place % 6) + 1}`, "aria-hidden": "true" });
     return [
       make("td", { class: "what" }, key, what),
@@ -437,7 +441,9 @@ function drawCharts(status) {
 // ---- Commands.
 
 function drawCommands(status) {
-  const commandIn = (name) => (older) => older.commands.find((command) => command.name === name);
+  const unused = { calls: 0, errors: 0, times: [] };
+  const commandIn = (name) => ({ commands }) =>
+    commands.find((command) => command.name === name) ?? (commands.length < COMMANDS_NAMED ? unused : undefined);
   const rows = status.commands
     .map(({ name }) => {
       const read = commandIn(name);

@@ -9,6 +9,7 @@ mod dashboard;
 mod exposition;
 mod health;
 mod host;
+mod places;
 mod server;
 mod snapshot;
 mod told;

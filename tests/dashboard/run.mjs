@@ -319,6 +319,14 @@ async function unusual(browser, address) {
     members[8] = { member: 8, address: "", is_self: false, is_connected: null };
     Object.assign(status, { group_size: 9, leader: 4, replica: 0, members });
   }, "#group", "not asked");
+  const toJoin = (status) => {
+    Object.assign(status, { replica: null, role: "", status: "forming", to_be: { replica: 3, way: "join" }, own: undefined, members_age_ms: 9000 });
+    status.members = [0, 1, 2].map((place) => member(place, "follower", { is_self: false }));
+    status.members[2] = { member: 2, address: "db2:7379", is_self: false, is_connected: null, unknown: "its name is being looked up" };
+  };
+  await show("a node that joins", toJoin, "#self", "node 3, joins the cluster");
+  await show("a member that nobody knows", toJoin, "#group", "unknown");
+  await show("members that were asked long ago", toJoin, "#group-title", "as of 9 s ago");
   await show("a gateway", (status) => {
     Object.assign(status, { replica: null, role: "gateway", disk: null, own: undefined });
     Object.assign(status.data, { bytes: null, bytes_max: 0 });

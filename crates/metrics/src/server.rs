@@ -256,11 +256,11 @@ fn page(path: &str, host: &str, source: &dyn Source) -> Page {
             if reasons.is_empty() { Page::plain(OK, "ok\n") } else { Page::plain(UNAVAILABLE, &text) }
         }),
         "/status.json" => answered(source, |told| {
-            let ServerReport { replica, replica_addresses, .. } = &told.report;
+            let ServerReport { replica_addresses, .. } = &told.report;
             if !is_ours(host, replica_addresses) {
                 return Page::plain(MISDIRECTED, NOT_OURS);
             }
-            let members = source.ask_members(replica_addresses, *replica);
+            let members = source.ask_members(replica_addresses, told.place());
             Page::for_people("application/json", snapshot(&told, &members))
         }),
         // The same for everybody, and no secret.

@@ -8,7 +8,7 @@ use std::sync::{Arc, Condvar, Mutex};
 use std::time::{Duration, Instant};
 
 use syros_metrics::{
-    Answer, CONNECTIONS_MAX, Distribution, Member, Peer, ReplicaActivity, Server, Source, Told,
+    Answer, CONNECTIONS_MAX, Distribution, Member, Members, Peer, ReplicaActivity, Server, Source, Told,
 };
 use syros_resp::{DatabaseReport, ServerReport};
 
@@ -35,7 +35,7 @@ fn told() -> Told {
     };
     let peers = vec![Peer { member: 2, is_connected: true, acknowledged: Some(33) }];
     let ways = vec![("writes_by_quorum", Distribution { sum: 12, buckets: vec![(4, 3), (8, 1)] })];
-    Told { report, shared: Arc::default(), ways, peers, replica: Some(replica) }
+    Told { report, shared: Arc::default(), ways, peers, replica: Some(replica), to_be: None }
 }
 
 fn start(ask: impl Fn() -> Answer + Send + Sync + 'static) -> Server {
@@ -120,11 +120,11 @@ impl Source for Group {
         self.0.clone()
     }
 
-    fn ask_members(&self, addresses: &[String], own: Option<u8>) -> Vec<Member> {
+    fn ask_members(&self, addresses: &[String], own: Option<u8>) -> Members {
         assert_eq!(own, Some(0), "it asks itself in another way");
         let answer =
-            |address: &String| Member { address: address.clone(), answer: Some(Err("gone".to_owned())) };
-        addresses.iter().map(answer).collect()
+            |address: &String| Member { answer: Some(Err("gone".to_owned())), ..Member::at(address) };
+        Members { all: addresses.iter().map(answer).collect(), age: Duration::ZERO }
     }
 }
 

@@ -232,6 +232,29 @@ function member(place, role, rest) {
 
 // ---- What is checked.
 
+/** Rates of a member that does not answer for a while, and of a command that enters the list: seconds made up, no browser. */
+async function rates() {
+  const source = fs.readFileSync(path.join(HERE, "../../crates/metrics/dashboard/history.js"), "utf8");
+  const { History } = await import(`data:text/javascript,${encodeURIComponent(source)}`);
+  const history = new History();
+  const updates = ({ members }) => members[0]?.updates;
+  const times = ({ command }) => command;
+  const wrong = [];
+  for (let second = 0; second < 60; second += 1) {
+    const isAway = second >= 20 && second < 40;
+    const members = second === 0 ? [] : [isAway ? { problem: "timed out" } : { updates: 10_000_000 + 100 * second }];
+    const command = second < 50 ? undefined : [[64, 4_000_000 + second], [1_000_000, 1_000_000]];
+    history.add(second * 1000, { uptime_seconds: second, members, command });
+    const [rate, p99] = [history.rate(10_000, updates), history.percentile(10_000, 0.99, times)];
+    // With one answer there is no rate.
+    const expected = isAway || second < 2 ? [undefined] : second === 40 ? [undefined, 100] : [100];
+    if (!expected.includes(rate) || p99 !== (second < 51 ? undefined : 64)) {
+      wrong.push(`second ${second}: ${rate}/s, ${p99} us`);
+    }
+  }
+  check(wrong.length === 0, "counts that an answer lacks make no rates", wrong.slice(0, 4).join("; "));
+}
+
 async function againstInfo(cluster, page) {
   const { leader, view, fast_quorum: mode } = await info(cluster.port);
   await eventually("the page names the leader, the view and the mode of INFO", async () => {
@@ -296,6 +319,14 @@ async function unusual(browser, address) {
     members[8] = { member: 8, address: "", is_self: false, is_connected: null };
     Object.assign(status, { group_size: 9, leader: 4, replica: 0, members });
   }, "#group", "not asked");
+  const toJoin = (status) => {
+    Object.assign(status, { replica: null, role: "", status: "forming", to_be: { replica: 3, way: "join" }, own: undefined, members_age_ms: 9000 });
+    status.members = [0, 1, 2].map((place) => member(place, "follower", { is_self: false }));
+    status.members[2] = { member: 2, address: "db2:7379", is_self: false, is_connected: null, unknown: "its name is being looked up" };
+  };
+  await show("a node that joins", toJoin, "#self", "node 3, joins the cluster");
+  await show("a member that nobody knows", toJoin, "#group", "unknown");
+  await show("members that were asked long ago", toJoin, "#group-title", "as of 9 s ago");
   await show("a gateway", (status) => {
     Object.assign(status, { replica: null, role: "gateway", disk: null, own: undefined });
     Object.assign(status.data, { bytes: null, bytes_max: 0 });
@@ -402,6 +433,7 @@ function strangers(port) {
   });
 }
 
+await rates();
 const { chromium } = playwright();
 const profile = ["--disable-quic", "--no-first-run", "--disable-background-networking", "--disable-component-update", "--disable-sync", "--disable-gpu"];
 const cluster = new Cluster();

@@ -107,7 +107,7 @@ export const ALERTS = [
   {
     name: "SyrosConnectionsRefused",
     severity: "warning",
-    first: "There are as many as limits.connections, or the limit of open files, allow.",
+    first: "There are as many as limits.connections or the limit of open files allow, or as many from one address as limits.connections-per-address.",
     look: (_, history) => grown(history, "clients.rejected") > 0 && "this node refuses connections",
   },
   {

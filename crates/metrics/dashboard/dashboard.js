@@ -18,8 +18,14 @@ const NOW_MS = 10_000;
 /** Tables and shares are those of so long. */
 const MINUTE_MS = 60_000;
 
+/** What members said longer ago than this is told with its age. */
+const AGED_MS = 3000;
+
 /** Rows of the table of commands. */
 const COMMANDS_MAX = 10;
+
+/** Commands that this process names: in a shorter list, a command that is not there has not come yet. */
+const COMMANDS_NAMED = 24;
 
 /** Rows of the table of slow commands. */
 const SLOW_MAX = 8;
@@ -91,8 +97,18 @@ function showState(kind, word) {
   }
 }
 
+const WAYS = { form: "forms a cluster", join: "joins the cluster", replace: "takes the place of another node" };
+
+/** What this process is, or what it is to be. */
+function nameOf({ replica, role, to_be: toBe }) {
+  if (toBe) {
+    return `node ${toBe.replica}, ${WAYS[toBe.way] ?? "waits"}`;
+  }
+  return replica === null ? "gateway" : `node ${replica}, ${role}`;
+}
+
 function drawHeader(status) {
-  const name = status.replica === null ? "gateway" : `node ${status.replica}, ${status.role}`;
+  const name = nameOf(status);
   by("self").textContent = name;
   document.title = `Syros: ${name}`;
   showState(...serving(status));
@@ -202,7 +218,7 @@ const timesOf = (kind) => (status) => at(status, `times.${kind}`);
 
 /** A percentile between two samples. */
 const percentileBetween = (share, read) => (older, newer) =>
-  percentile(between(read(older.status), read(newer.status)) ?? [], share);
+  percentile(between(read(older.status), read(newer.status)), share);
 
 function fastShare(older, newer) {
   const all = History.rate(older, newer, updatesOf);
@@ -280,8 +296,11 @@ function memberState(member, status) {
   if (member.problem !== undefined) {
     return state("bad", "down");
   }
+  if (member.unknown !== undefined) {
+    return state("warn", "unknown");
+  }
   if (member.role === undefined) {
-    return state("", "not asked");
+    return state("", member.is_self && status.to_be ? WAYS[status.to_be.way] ?? "waits" : "not asked");
   }
   if (member.has_disk_trouble) {
     return state("bad", `${member.role}, disk trouble`);
@@ -305,6 +324,8 @@ function memberRate(place, read) {
 }
 
 function drawGroup(status) {
+  const age = status.members_age_ms;
+  by("group-age").textContent = age > AGED_MS ? `as of ${span(age / 1000)} ago` : "";
   const answering = status.members.filter((member) => member.op !== undefined);
   const newest = Math.max(0, ...answering.map((member) => member.op));
   const columns = [
@@ -316,9 +337,10 @@ function drawGroup(status) {
     const place = member.member;
     const name = make("td", {}, String(place), member.is_self ? make("span", { class: "here" }, "this page") : undefined);
     const head = [name, member.address || NONE, make("td", {}, memberState(member, status))];
-    if (member.problem !== undefined) {
+    const why = member.problem ?? member.unknown;
+    if (why !== undefined) {
       const connected = member.is_connected === null ? NONE : member.is_connected ? "yes" : "no";
-      return [...head, make("td", { class: "problem", colspan: 8 }, member.problem), make("td", {}, connected)];
+      return [...head, make("td", { class: "problem", colspan: 8 }, why), make("td", {}, connected)];
     }
     const fast = memberRate(place, (figures) => figures.fast_updates);
     const updates = memberRate(place, (figures) => figures.fast_updates + figures.slow_updates);
@@ -376,7 +398,8 @@ function drawPaths(element, paths) {
     { title: "Path" }, { title: "Share", n: true }, { title: "Rate", n: true }, { title: "p50", n: true }, { title: "p99", n: true },
   ];
   const rows = used.map(({ name, what, rate, place }) => {
-    const time = (share) => history.percentile(MINUTE_MS, share, (status) => status.ways[name]);
+    // Ways that there were not yet are not named.
+    const time = (share) => history.percentile(MINUTE_MS, share, (status) => status.ways[name] ?? []);
     const key = make("span", { class: `key k${(place % 6) + 1}`, "aria-hidden": "true" });
     return [
       make("td", { class: "what" }, key, what),
@@ -437,7 +460,9 @@ function drawCharts(status) {
 // ---- Commands.
 
 function drawCommands(status) {
-  const commandIn = (name) => (older) => older.commands.find((command) => command.name === name);
+  const unused = { calls: 0, errors: 0, times: [] };
+  const commandIn = (name) => ({ commands }) =>
+    commands.find((command) => command.name === name) ?? (commands.length < COMMANDS_NAMED ? unused : undefined);
   const rows = status.commands
     .map(({ name }) => {
       const read = commandIn(name);

@@ -6,24 +6,30 @@ export const KEPT_MS = 600_000;
 /** Answers at most: one a second, and some to spare. */
 const SAMPLES_MAX = 700;
 
-/** A count that is not there counts as none. */
-const count = (value) => (Number.isFinite(value) ? value : 0);
+/** What is not there is not none: a member that did not answer has counted on meanwhile. */
+const isThere = (value) => value !== undefined && value !== null && !Number.isNaN(value);
 
 /** The value behind a path of names, such as "clients.commands", or undefined. */
 export function at(status, path) {
   return path.split(".").reduce((value, name) => (value == null ? undefined : value[name]), status);
 }
 
-/** How often there was which value since `older`: bounds with counts, in order. */
+/** How often there was which value since `older`: bounds with counts, in order. Undefined if one of the two is not there. */
 export function between(older, newer) {
-  const before = new Map(older ?? []);
-  const grown = (newer ?? []).map(([bound, total]) => [bound, total - (before.get(bound) ?? 0)]);
+  if (!isThere(older) || !isThere(newer)) {
+    return undefined;
+  }
+  const before = new Map(older);
+  const grown = newer.map(([bound, total]) => [bound, total - (before.get(bound) ?? 0)]);
   // Somebody has started the counters anew.
   return grown.some(([, total]) => total < 0) ? newer : grown.filter(([, total]) => total > 0);
 }
 
 /** The bound below which so large a share of all values is; undefined without values. */
 export function percentile(buckets, share) {
+  if (buckets === undefined) {
+    return undefined;
+  }
   const all = buckets.reduce((sum, [, total]) => sum + total, 0);
   let seen = 0;
   for (const [bound, total] of buckets) {
@@ -69,28 +75,34 @@ export class History {
     return found;
   }
 
-  /** What one sample and an older one say: how much a count grew in a second. Undefined if there is no older one. */
+  /** The oldest sample of the last so many milliseconds that has what `read` reads, or undefined. */
+  first(milliseconds, read) {
+    const from = this.samples.indexOf(this.before(milliseconds));
+    return this.samples.slice(Math.max(0, from)).find(({ status }) => isThere(read(status)));
+  }
+
+  /** What one sample and an older one say: how much a count grew in a second. Undefined if one of them lacks the count. */
   static rate(older, newer, read) {
     const seconds = newer && older ? (newer.time - older.time) / 1000 : 0;
     if (seconds <= 0) {
       return undefined;
     }
     const [before, now] = [read(older.status), read(newer.status)];
-    if (now === undefined) {
+    if (!Number.isFinite(before) || !Number.isFinite(now)) {
       return undefined;
     }
-    const grown = count(now) - count(before);
-    return (grown < 0 ? count(now) : grown) / seconds;
+    // Somebody has started the counter anew.
+    return (now < before ? now : now - before) / seconds;
   }
 
   /** How much a count grew in a second, over the last so many milliseconds. */
   rate(milliseconds, read) {
-    return History.rate(this.before(milliseconds), this.last, read);
+    return History.rate(this.first(milliseconds, read), this.last, read);
   }
 
   /** A percentile of the values of the last so many milliseconds. */
   percentile(milliseconds, share, read) {
-    const older = this.before(milliseconds);
+    const older = this.first(milliseconds, read);
     if (!older || older === this.last) {
       return undefined;
     }

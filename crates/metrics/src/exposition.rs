@@ -145,7 +145,7 @@ const fn flag(value: bool) -> f64 {
 
 impl Collector for Everything {
     fn encode(&self, encoder: DescriptorEncoder<'_>) -> fmt::Result {
-        let Told { report, shared, ways, peers, replica } = &self.0;
+        let Told { report, shared, ways, peers, replica, .. } = &self.0;
         let statistics = &*shared.statistics;
         let mut writer = Writer(encoder);
         process(&mut writer, report)?;

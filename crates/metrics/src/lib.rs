@@ -9,6 +9,7 @@ mod dashboard;
 mod exposition;
 mod health;
 mod host;
+mod places;
 mod server;
 mod snapshot;
 mod told;
@@ -17,4 +18,6 @@ pub use exposition::{CONTENT_TYPE, exposition};
 pub use health::not_ready;
 pub use server::{ANSWER_TIMEOUT, CONNECTIONS_MAX, Server};
 pub use snapshot::snapshot;
-pub use told::{Answer, Distribution, Member, MemberReport, Peer, ReplicaActivity, Source, Told};
+pub use told::{
+    Answer, Distribution, Member, MemberReport, Members, Peer, ReplicaActivity, Source, ToBe, Told, Way,
+};

@@ -3,7 +3,7 @@
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener, TcpStream};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
@@ -11,13 +11,15 @@ use syros_resp::ServerReport;
 
 use crate::dashboard::{HEADERS, file};
 use crate::host::is_ours;
+use crate::places::{Place, Places};
 use crate::told::{Answer, Source, Told};
 use crate::{CONTENT_TYPE, exposition, not_ready, snapshot};
 
 /// An event loop that answers later than this does not live: its turns take milliseconds.
 pub const ANSWER_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// Connections at a time. Each has a thread; who asks for metrics comes every few seconds.
+/// Connections at a time. Each has a thread; who asks for metrics comes every few seconds. When there are as many, the oldest
+/// one that has not sent its whole request gives way to a new one.
 pub const CONNECTIONS_MAX: usize = 32;
 
 /// A request has come within this, and an answer is taken within it.
@@ -85,20 +87,11 @@ impl Server {
     }
 }
 
-/// Counts a connection as long as it lives.
-struct Place(Arc<AtomicUsize>);
-
-impl Drop for Place {
-    fn drop(&mut self) {
-        self.0.fetch_sub(1, Ordering::Relaxed);
-    }
-}
-
 fn accept(listener: &TcpListener, source: &Arc<dyn Source>, is_over: &AtomicBool) {
-    let open = Arc::new(AtomicUsize::new(0));
+    let places = Arc::new(Places::new(CONNECTIONS_MAX));
     loop {
         let stream = match listener.accept() {
-            Ok((stream, _)) => stream,
+            Ok((stream, _)) => Arc::new(stream),
             Err(error) => {
                 tracing::debug!(error = %error, "the port for metrics accepts no connection");
                 thread::sleep(PAUSE);
@@ -108,15 +101,11 @@ fn accept(listener: &TcpListener, source: &Arc<dyn Source>, is_over: &AtomicBool
         if is_over.load(Ordering::Relaxed) {
             return;
         }
-        if open.fetch_add(1, Ordering::Relaxed) >= CONNECTIONS_MAX {
-            // It is closed without a word: there is nobody to write one.
-            open.fetch_sub(1, Ordering::Relaxed);
-            continue;
-        }
-        let (place, source) = (Place(Arc::clone(&open)), Arc::clone(source));
+        // Without a place it is closed without a word: there is nobody to write one.
+        let Some(place) = Places::take(&places, &stream) else { continue };
+        let source = Arc::clone(source);
         let serve = move || {
-            let _place = place;
-            if let Err(error) = serve(stream, &*source) {
+            if let Err(error) = serve(&stream, &place, &*source) {
                 tracing::debug!(error = %error, "a client of the port for metrics was not answered");
             }
         };
@@ -125,11 +114,11 @@ fn accept(listener: &TcpListener, source: &Arc<dyn Source>, is_over: &AtomicBool
     }
 }
 
-fn serve(mut stream: TcpStream, source: &dyn Source) -> io::Result<()> {
+fn serve(mut stream: &TcpStream, place: &Place, source: &dyn Source) -> io::Result<()> {
     let until = Instant::now() + PATIENCE;
     let mut request = Vec::new();
     let response = loop {
-        if let Some(response) = respond(&request, source) {
+        if let Some(response) = respond(&request, place, source) {
             break response;
         }
         stream.set_read_timeout(Some(left(until)?))?;
@@ -162,11 +151,11 @@ fn left(until: Instant) -> io::Result<Duration> {
 }
 
 /// The response to what has come; `None` if that is no whole request yet.
-fn respond(request: &[u8], source: &dyn Source) -> Option<Vec<u8>> {
+fn respond(request: &[u8], place: &Place, source: &dyn Source) -> Option<Vec<u8>> {
     let mut headers = [httparse::EMPTY_HEADER; HEADERS_MAX];
     let mut parsed = httparse::Request::new(&mut headers);
     match parsed.parse(request) {
-        Ok(httparse::Status::Complete(_)) => {}
+        Ok(httparse::Status::Complete(_)) => place.keep(),
         Ok(httparse::Status::Partial) if request.len() <= REQUEST_BYTES_MAX => return None,
         Ok(httparse::Status::Partial) => {
             let text = format!("a request has {REQUEST_BYTES_MAX} bytes at most\n");
@@ -267,11 +256,11 @@ fn page(path: &str, host: &str, source: &dyn Source) -> Page {
             if reasons.is_empty() { Page::plain(OK, "ok\n") } else { Page::plain(UNAVAILABLE, &text) }
         }),
         "/status.json" => answered(source, |told| {
-            let ServerReport { replica, replica_addresses, .. } = &told.report;
+            let ServerReport { replica_addresses, .. } = &told.report;
             if !is_ours(host, replica_addresses) {
                 return Page::plain(MISDIRECTED, NOT_OURS);
             }
-            let members = source.ask_members(replica_addresses, *replica);
+            let members = source.ask_members(replica_addresses, told.place());
             Page::for_people("application/json", snapshot(&told, &members))
         }),
         // The same for everybody, and no secret.

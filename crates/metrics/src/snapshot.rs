@@ -11,7 +11,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use syros_resp::{CommandTimes, CommandUse, ServerReport, Shared};
 
 use crate::not_ready;
-use crate::told::{Distribution, Member, MemberReport, Peer, ReplicaActivity, Told};
+use crate::told::{Distribution, Member, MemberReport, Members, Peer, ReplicaActivity, ToBe, Told};
 
 /// Commands that are told of one by one: those that have come most often. Others are in the sums alone.
 const COMMANDS_MAX: usize = 24;
@@ -24,8 +24,8 @@ const TEXT_MAX: usize = 200;
 
 /// The object. It has less than 256 KiB, whatever clients do.
 #[must_use]
-pub fn snapshot(told: &Told, members: &[Member]) -> String {
-    let Told { report, shared, ways, peers, replica } = told;
+pub fn snapshot(told: &Told, members: &Members) -> String {
+    let Told { report, shared, ways, peers, replica, to_be } = told;
     let commands = shared.statistics.times_of_commands();
     let mut all = json!({
         "now_ms": now_ms(),
@@ -35,6 +35,7 @@ pub fn snapshot(told: &Told, members: &[Member]) -> String {
         "status": report.status,
         "not_ready": not_ready(report),
         "replica": report.replica,
+        "to_be": to_be.map(|ToBe { replica, way }| json!({ "replica": replica, "way": way.name() })),
         "group_size": report.group_size,
         "mode": report.fast_quorum,
         "active": report.active,
@@ -43,7 +44,8 @@ pub fn snapshot(told: &Told, members: &[Member]) -> String {
         "epoch": report.epoch,
         "leader": report.leader,
         "silent_ms": report.silent_ms,
-        "members": members_of(told, members),
+        "members": members_of(told, &members.all),
+        "members_age_ms": u64::try_from(members.age.as_millis()).unwrap_or(u64::MAX),
         "answered": counts(report.answered.iter().map(|(name, count)| (*name, *count))),
         "clients": clients(report, shared),
         "process": {
@@ -159,7 +161,7 @@ fn distribution(Distribution { sum, buckets }: &Distribution) -> Value {
 /// All members: what they answered, and of this process itself what it knows.
 fn members_of(told: &Told, members: &[Member]) -> Value {
     let Told { report, peers, replica, .. } = told;
-    let own_place = report.replica;
+    let own_place = told.place();
     let member = |(place, member): (usize, &Member)| {
         let place = u8::try_from(place).unwrap_or(u8::MAX);
         let peer = peers.iter().find(|peer| peer.member == place);
@@ -181,6 +183,9 @@ fn members_of(told: &Told, members: &[Member]) -> Value {
             }
             Some(Err(problem)) => drop(all.insert("problem".to_owned(), json!(cut(&problem)))),
             None => {}
+        }
+        if let Some(why) = &member.unknown {
+            all.insert("unknown".to_owned(), json!(cut(why)));
         }
         Value::Object(all)
     };
@@ -259,7 +264,9 @@ fn slow(shared: &Shared) -> Value {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::told::Way;
     use std::sync::Arc;
+    use std::time::Duration;
 
     fn told() -> Told {
         let report = ServerReport {
@@ -279,11 +286,11 @@ mod tests {
             Peer { member: 2, is_connected: false, acknowledged: Some(5) },
         ];
         let ways = vec![("reads_by_leader", Distribution { sum: 9, buckets: vec![(1, 0), (8, 3), (16, 0)] })];
-        Told { report, shared: Arc::default(), ways, peers, replica: Some(replica) }
+        Told { report, shared: Arc::default(), ways, peers, replica: Some(replica), to_be: None }
     }
 
     fn member(address: &str, answer: Option<Result<MemberReport, String>>) -> Member {
-        Member { address: address.to_owned(), answer }
+        Member { answer, ..Member::at(address) }
     }
 
     #[test]
@@ -296,7 +303,9 @@ mod tests {
         let down = "connection <refused> \"\u{1b}[31m".to_owned();
         let members =
             [member("a:1", Some(Ok(follower))), member("b:1", None), member("c:1", Some(Err(down.clone())))];
+        let members = Members { all: members.into(), age: Duration::from_secs(9) };
         let json: Value = serde_json::from_str(&snapshot(&told(), &members)).unwrap();
+        assert_eq!(json["members_age_ms"], json!(9000));
         let of = |place: usize, name: &str| json["members"][place][name].clone();
         assert_eq!(
             (of(0, "role"), of(0, "op"), of(0, "acknowledged")),
@@ -317,13 +326,30 @@ mod tests {
         let mut told = told();
         (told.report.replica, told.report.leader, told.report.disk) = (None, None, "");
         told.replica = None;
-        let json: Value = serde_json::from_str(&snapshot(&told, &[])).unwrap();
+        let json: Value = serde_json::from_str(&snapshot(&told, &Members::default())).unwrap();
         assert_eq!(
             (&json["leader"], &json["disk"], &json["own"]),
             (&Value::Null, &Value::Null, &Value::Null)
         );
         assert_eq!(json["members"], json!([]));
         assert_eq!(json["not_ready"], json!(["it knows of no leader"]));
+    }
+
+    #[test]
+    fn a_node_that_joins_says_which_one_it_is_to_be() {
+        let mut told = told();
+        (told.report.replica, told.replica) = (None, None);
+        told.to_be = Some(ToBe { replica: 1, way: Way::Join });
+        let unknown = Member { unknown: Some("its name is being looked up".to_owned()), ..Member::at("a:1") };
+        let members = Members { all: vec![unknown, Member::at("b:1")], age: Duration::ZERO };
+        let json: Value = serde_json::from_str(&snapshot(&told, &members)).unwrap();
+        assert_eq!(
+            (&json["replica"], &json["to_be"]),
+            (&Value::Null, &json!({ "replica": 1, "way": "join" }))
+        );
+        assert_eq!(json["members"][1]["is_self"], json!(true));
+        assert_eq!(json["members"][0]["unknown"], json!("its name is being looked up"));
+        assert_eq!(json["members"][0]["problem"], Value::Null);
     }
 
     /// As many commands as there are, each with times of all lengths, cannot make it long; nor can long names.
@@ -344,7 +370,7 @@ mod tests {
             + 2 * json!(times_of(&commands[..1], CommandUse::Reads)).to_string().len();
         let members: Vec<Member> =
             (0..9).map(|_| member(&"x".repeat(100_000), Some(Err("y".repeat(100_000))))).collect();
-        let rest = snapshot(&told(), &members).len();
+        let rest = snapshot(&told(), &Members { all: members, age: Duration::ZERO }).len();
         // Ends of buckets have 13 digits at most, where these have 20.
         assert!(commands_bytes + rest < (400 << 10), "{commands_bytes} {rest}");
     }

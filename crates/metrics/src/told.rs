@@ -1,6 +1,8 @@
 //! What a process tells of itself when it is asked.
 
 use std::sync::Arc;
+use std::time::Duration;
+
 use syros_resp::{ServerReport, Shared};
 
 /// What the event loop says when it is asked.
@@ -16,6 +18,47 @@ pub struct Told {
     pub peers: Vec<Peer>,
     /// The replica of the process, if it has one.
     pub replica: Option<ReplicaActivity>,
+    /// What the process is to be, if it has no replica yet.
+    pub to_be: Option<ToBe>,
+}
+
+impl Told {
+    /// The position of the process in the group, if it has one or is to have one.
+    pub(crate) fn place(&self) -> Option<u8> {
+        self.report.replica.or_else(|| self.to_be.map(|to_be| to_be.replica))
+    }
+}
+
+/// What a process is to be that waits for other nodes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ToBe {
+    /// Its position.
+    pub replica: u8,
+    /// How it comes to it.
+    pub way: Way,
+}
+
+/// How a node comes into a group.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Way {
+    /// The group is formed of all its nodes.
+    Form,
+    /// The group grows by it and another one.
+    Join,
+    /// It takes the place of another node.
+    Replace,
+}
+
+impl Way {
+    /// Its name in `/status.json`.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Form => "form",
+            Self::Join => "join",
+            Self::Replace => "replace",
+        }
+    }
 }
 
 /// Another member of the group, as this process sees it.
@@ -100,6 +143,25 @@ pub struct Member {
     pub address: String,
     /// What it answered, or why it did not. `None`: it was not asked.
     pub answer: Option<Result<MemberReport, String>>,
+    /// Why it was not asked, though it should have been: that says nothing about the member.
+    pub unknown: Option<String>,
+}
+
+impl Member {
+    /// One that listens there, and was not asked.
+    #[must_use]
+    pub fn at(address: &str) -> Self {
+        Self { address: address.to_owned(), answer: None, unknown: None }
+    }
+}
+
+/// What is known of all members.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Members {
+    /// One for each address that was named.
+    pub all: Vec<Member>,
+    /// So long ago they were asked.
+    pub age: Duration,
 }
 
 /// Whom the port for metrics asks.
@@ -108,10 +170,10 @@ pub trait Source: Send + Sync + 'static {
     fn ask(&self) -> Answer;
 
     /// Asks the members that listen at these addresses, all but the one in this position: that is the process itself. It
-    /// returns within a second or so, and asks no member more often than once in most of a second, however many ask here.
-    fn ask_members(&self, addresses: &[String], own: Option<u8>) -> Vec<Member> {
+    /// returns within a second, if need be with what they said before, and asks no member more often than once in most of a second, however many ask here.
+    fn ask_members(&self, addresses: &[String], own: Option<u8>) -> Members {
         let _ = own;
-        addresses.iter().map(|address| Member { address: address.clone(), answer: None }).collect()
+        Members { all: addresses.iter().map(|address| Member::at(address)).collect(), age: Duration::ZERO }
     }
 }
 

@@ -3,12 +3,12 @@
 use std::collections::BTreeSet;
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::mpsc::sync_channel;
+use std::sync::{Arc, Condvar, Mutex};
 use std::time::{Duration, Instant};
 
 use syros_metrics::{
-    Answer, CONNECTIONS_MAX, Distribution, Member, Peer, ReplicaActivity, Server, Source, Told,
+    Answer, CONNECTIONS_MAX, Distribution, Member, Members, Peer, ReplicaActivity, Server, Source, Told,
 };
 use syros_resp::{DatabaseReport, ServerReport};
 
@@ -35,7 +35,7 @@ fn told() -> Told {
     };
     let peers = vec![Peer { member: 2, is_connected: true, acknowledged: Some(33) }];
     let ways = vec![("writes_by_quorum", Distribution { sum: 12, buckets: vec![(4, 3), (8, 1)] })];
-    Told { report, shared: Arc::default(), ways, peers, replica: Some(replica) }
+    Told { report, shared: Arc::default(), ways, peers, replica: Some(replica), to_be: None }
 }
 
 fn start(ask: impl Fn() -> Answer + Send + Sync + 'static) -> Server {
@@ -120,11 +120,11 @@ impl Source for Group {
         self.0.clone()
     }
 
-    fn ask_members(&self, addresses: &[String], own: Option<u8>) -> Vec<Member> {
+    fn ask_members(&self, addresses: &[String], own: Option<u8>) -> Members {
         assert_eq!(own, Some(0), "it asks itself in another way");
         let answer =
-            |address: &String| Member { address: address.clone(), answer: Some(Err("gone".to_owned())) };
-        addresses.iter().map(answer).collect()
+            |address: &String| Member { answer: Some(Err("gone".to_owned())), ..Member::at(address) };
+        Members { all: addresses.iter().map(answer).collect(), age: Duration::ZERO }
     }
 }
 
@@ -279,22 +279,50 @@ fn silent_clients_keep_nobody_waiting_and_are_let_go() {
 }
 
 #[test]
+fn the_oldest_silent_connection_gives_way() {
+    let server = well();
+    let mut silent: Vec<TcpStream> =
+        (0..2 * CONNECTIONS_MAX).map(|_| TcpStream::connect(server.address()).expect("it listens")).collect();
+    let began = Instant::now();
+    for _ in 0..3 {
+        assert!(get(&server, "/livez").starts_with("HTTP/1.1 200"));
+    }
+    assert!(began.elapsed() < Duration::from_secs(1), "{:?}", began.elapsed());
+    // A newer one than those that gave way may still ask.
+    let newest = silent.last_mut().expect("there are some");
+    newest.write_all(b"GET /livez HTTP/1.1\r\n\r\n").expect("it is read");
+    let mut answer = String::new();
+    newest.read_to_string(&mut answer).expect("an answer");
+    assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
+}
+
+#[test]
 fn no_more_connections_are_served_than_may_be() {
-    let asked = Arc::new(AtomicUsize::new(0));
+    let asked = Arc::new((Mutex::new(0), Condvar::new()));
     let counted = Arc::clone(&asked);
+    let (over, is_over) = sync_channel::<()>(0);
+    let is_over = Mutex::new(is_over);
     let server = start(move || {
-        counted.fetch_add(1, Ordering::Relaxed);
+        *counted.0.lock().expect("no panic") += 1;
+        counted.1.notify_one();
+        // They wait for an answer together, until the test is over.
+        let _ = is_over.lock().expect("no panic").recv();
         Answer::Starting
     });
-    let _silent: Vec<TcpStream> =
-        (0..CONNECTIONS_MAX).map(|_| TcpStream::connect(server.address()).expect("it listens")).collect();
-    // They have been accepted before this one, which is closed without an answer.
-    let mut stream = TcpStream::connect(server.address()).expect("it listens");
-    let _ = stream.write_all(b"GET /livez HTTP/1.1\r\n\r\n");
+    let ask = || {
+        let mut stream = TcpStream::connect(server.address()).expect("it listens");
+        let _ = stream.write_all(b"GET /livez HTTP/1.1\r\n\r\n");
+        stream
+    };
+    let _waiting: Vec<TcpStream> = (0..CONNECTIONS_MAX).map(|_| ask()).collect();
+    let all = asked.1.wait_while(asked.0.lock().expect("no panic"), |asked| *asked < CONNECTIONS_MAX);
+    drop(all.expect("no panic"));
+    // They have sent whole requests, and keep their places: this one is closed without an answer.
     let mut rest = Vec::new();
-    let _ = stream.read_to_end(&mut rest);
+    let _ = ask().read_to_end(&mut rest);
     assert!(rest.is_empty());
-    assert_eq!(asked.load(Ordering::Relaxed), 0);
+    assert_eq!(*asked.0.lock().expect("no panic"), CONNECTIONS_MAX);
+    drop(over);
 }
 
 #[test]

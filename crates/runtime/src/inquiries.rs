@@ -5,7 +5,7 @@ use std::sync::mpsc::{RecvTimeoutError, SyncSender, sync_channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use mio::Waker;
-use syros_metrics::{ANSWER_TIMEOUT, Answer, Member, Source, Told};
+use syros_metrics::{ANSWER_TIMEOUT, Answer, Source, Told};
 
 use crate::members::Members;
 
@@ -47,7 +47,7 @@ impl Source for MetricsSource {
         self.inquiries.ask()
     }
 
-    fn ask_members(&self, addresses: &[String], own: Option<u8>) -> Vec<Member> {
+    fn ask_members(&self, addresses: &[String], own: Option<u8>) -> syros_metrics::Members {
         self.members.ask(addresses, own)
     }
 }

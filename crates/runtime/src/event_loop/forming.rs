@@ -3,6 +3,7 @@
 use std::io;
 use std::time::Duration;
 
+use syros_metrics::{ToBe, Way};
 use syros_protocol::formation::{Decision, Declaration, Formation, Mismatch, Stage};
 use syros_types::{ConfigurationEpoch, Instant, ReplicaId, ReplicaSet};
 use syros_wire::{Channel, HandshakeMessage, put_frame};
@@ -30,6 +31,17 @@ pub(crate) struct Forming {
 impl Forming {
     pub(crate) const fn new(formation: Formation, directory: DataDirectory) -> Self {
         Self { formation, directory, objection: None, told: None, logged: None, log_at: Instant(0) }
+    }
+
+    /// What the node waits to be.
+    pub(crate) fn to_be(&self) -> ToBe {
+        let Declaration { replica, stage, .. } = self.formation.declaration();
+        let way = match stage {
+            Stage::New | Stage::Voted(_) | Stage::Acting(_) => Way::Form,
+            Stage::Joining => Way::Join,
+            Stage::Replacing => Way::Replace,
+        };
+        ToBe { replica: replica.0, way }
     }
 
     /// When it has something to say.

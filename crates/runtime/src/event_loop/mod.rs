@@ -347,7 +347,8 @@ impl EventLoop {
         let clients = (self.clients, self.descriptors.redis_clients);
         let client = (front_end.client(), &*statistics);
         let mut report = description.state(local.as_ref(), client, clients, shown, state, *now).report();
-        if self.forming.is_some() {
+        let to_be = self.forming.as_ref().map(Forming::to_be);
+        if to_be.is_some() {
             // It waits for the other members of a new group, and serves nobody yet.
             (report.role, report.status, report.leader) = (String::new(), "forming".to_owned(), None);
         }
@@ -355,7 +356,7 @@ impl EventLoop {
         let told = |client::TimesOfWay { way, sum, buckets }| (way.name(), Distribution { sum, buckets });
         let ways = front_end.client().way_times().into_iter().map(told).collect();
         let replica = local.as_ref().map(LocalReplica::activity);
-        let told = Told { report, shared: Arc::clone(front_end.shared()), ways, peers, replica };
+        let told = Told { report, shared: Arc::clone(front_end.shared()), ways, peers, replica, to_be };
         for asker in asked {
             // Who does not wait any more does not get it.
             let _ = asker.send(told.clone());

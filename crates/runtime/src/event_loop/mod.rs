@@ -365,7 +365,8 @@ impl EventLoop {
 
     /// The other members, as far as this process has to do with them.
     fn peers(&self) -> Vec<Peer> {
-        let own = self.local.as_ref().map(|local| local.me);
+        let to_be = self.forming.as_ref().map(|forming| ReplicaId(forming.to_be().replica));
+        let own = self.local.as_ref().map(|local| local.me).or(to_be);
         let others = self.description.configuration.members().filter(|member| Some(*member) != own);
         let replica = self.local.as_ref().map(LocalReplica::replica);
         let peer = |member: ReplicaId| Peer {

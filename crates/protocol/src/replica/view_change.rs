@@ -38,13 +38,10 @@ pub(super) const fn carrying_time(bytes: usize) -> Duration {
     Duration::from_millis((bytes / LINK_BYTES_PER_MILLISECOND) as u64)
 }
 
-/// The first view, `at_least` this one, that `leader` leads.
+/// The first view, `at_least` this one, that `leader` leads. Who is not in the configuration leads none: that one, then.
 pub(super) fn next_view_of(configuration: &Configuration, leader: ReplicaId, at_least: View) -> View {
-    let mut view = at_least;
-    while configuration.leader(view) != leader {
-        view = view.next();
-    }
-    view
+    let mut views = (at_least.0..).map(View).take(configuration.size());
+    views.find(|view| configuration.leader(*view) == leader).unwrap_or(at_least)
 }
 
 impl Recoverable for Update {
@@ -373,7 +370,9 @@ impl Replica {
             .is_some_and(|at| self.now.instant < at.after(self.config.settings.suspect_after));
         let entered_at = self.role.leading().and_then(|leader| leader.entered_at);
         let established = heard && !entered_at.is_some_and(soon);
-        if established && reason != ViewChangeReason::Abdication {
+        // The group may have shrunk by this member: it leads no view of that configuration.
+        let may_lead = self.configuration_of(view).has(self.config.replica);
+        if established && may_lead && reason != ViewChangeReason::Abdication {
             self.restart_leadership(view, ViewChangeCause::Challenged(to));
         } else {
             self.move_to(view, ViewChangeReason::Moved, ViewChangeCause::Yielded(to));

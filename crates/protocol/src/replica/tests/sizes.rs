@@ -214,6 +214,24 @@ fn what_was_completed_before_is_known_to_a_majority_of_before_only() {
     }
 }
 
+/// It leads no view of the configuration that is without it, however long one looks. (It looked for ever: a simulated world in which
+/// followers acknowledge what is not on disk came to that.)
+#[test]
+fn a_leader_that_the_group_shrinks_by_follows_into_the_configuration_without_it() {
+    let mut cluster = Cluster::of_known_nodes(3, FastQuorum::Majority, None);
+    cluster.event(0, Event::Message { from: CLIENT, message: Message::HandOver { to: ReplicaId(2) } });
+    cluster.pass(2_000);
+    assert!(cluster.replicas[2].is_leader());
+    let epoch = ConfigurationEpoch::FIRST.next();
+    let known = Reconfiguration { epoch, roster: roster_of(1), before: Some(roster_of(3)) };
+    let view = View::of_epoch(epoch, cluster.replicas[2].view().number() + 1);
+    let moved = Message::StartViewChange { view, reason: ViewChangeReason::Moved };
+    for message in [Message::Configuration(Box::new(known)), moved] {
+        cluster.event(2, Event::Message { from: Peer::Replica(ReplicaId(0)), message });
+    }
+    assert!(!cluster.replicas[2].is_leader() && cluster.replicas[2].view() == view);
+}
+
 /// With one of the three members dead the newcomers are needed, and they hold nothing yet.
 #[test]
 fn newcomers_are_a_part_of_the_majority_before_they_hold_anything() {

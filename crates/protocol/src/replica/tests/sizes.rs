@@ -221,6 +221,9 @@ fn a_leader_that_the_group_shrinks_by_follows_into_the_configuration_without_it(
     let mut cluster = Cluster::of_known_nodes(3, FastQuorum::Majority, None);
     cluster.event(0, Event::Message { from: CLIENT, message: Message::HandOver { to: ReplicaId(2) } });
     cluster.pass(2_000);
+    // It leads well with the other one that goes, and cannot hand over to the one that stays, which it does not hear.
+    cluster.down.insert(0);
+    cluster.pass(2_000);
     assert!(cluster.replicas[2].is_leader());
     let epoch = ConfigurationEpoch::FIRST.next();
     let known = Reconfiguration { epoch, roster: roster_of(1), before: Some(roster_of(3)) };

@@ -20,8 +20,7 @@ impl EntriesCopy {
     /// As [`SnapshotCopy::connect`](crate::SnapshotCopy::connect).
     pub fn connect(address: SocketAddr, access: Access<'_>, timeout: Duration) -> Result<Self, StatusError> {
         let want = Message::WantEntries { after: OpNumber(0), held: OpNumber(0), bytes_max: 0 };
-        let connection = StatusConnection::begin(&want, address, timeout, access)?;
-        connection.check_access(access)?;
+        let connection = StatusConnection::begin_authorized(&want, address, timeout, access)?;
         Ok(Self { connection, timeout })
     }
 

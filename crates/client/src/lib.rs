@@ -65,7 +65,9 @@ pub use link::LinkStatus;
 pub use options::Options;
 pub use pending::{Pending, block_on};
 pub use snapshot_copy::{SnapshotCopy, SnapshotFile};
-pub use status::{Access, StatusError, change_mode, hand_over, knows_changes_of_mode, shrink, status};
+pub use status::{
+    Access, StatusError, change_mode, hand_over, knows_changes_of_mode, numbers, shrink, status,
+};
 pub use syros_commands::Reply;
 pub use syros_protocol::client::{Busy, Outcome, ReadCounts, Settings, WriteCounts};
 pub use syros_protocol::message::{Body, Refusal, StatusReport};

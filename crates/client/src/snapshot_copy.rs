@@ -29,8 +29,7 @@ impl SnapshotCopy {
     /// As [`hand_over`](crate::hand_over); [`StatusError::TooOld`] if the replica cannot be asked for snapshots.
     pub fn connect(address: SocketAddr, access: Access<'_>, timeout: Duration) -> Result<Self, StatusError> {
         let want = Message::WantSnapshot { op_number: OpNumber(0) };
-        let connection = StatusConnection::begin(&want, address, timeout, access)?;
-        connection.check_access(access)?;
+        let connection = StatusConnection::begin_authorized(&want, address, timeout, access)?;
         Ok(Self { connection, timeout })
     }
 

@@ -9,7 +9,7 @@ use syros_protocol::formation::Stage;
 use syros_protocol::message::{Describe, Message, StatusReport};
 use syros_tls::{BlockingStream, Credentials};
 use syros_types::limits::FRAME_BYTES_MAX;
-use syros_types::{ConfigurationId, FastQuorum, Group, ReplicaId};
+use syros_types::{ConfigurationId, FastQuorum, Group, ReplicaId, View};
 use syros_wire::{
     ANY_CLUSTER, CLIENT_FRAME_BYTES_MAX, Channel, FrameError, HandshakeMessage, Hello, HelloError, Malformed,
     Nonce, Secret, Sender, Side, decode_client_message, decode_message, put_frame, put_message_frame,
@@ -109,6 +109,31 @@ pub struct Access<'a> {
     pub credentials: Option<&'a Credentials>,
 }
 
+/// The numbers of a report, by the names under which they are told.
+#[must_use]
+pub fn numbers(report: &StatusReport) -> [(&'static str, u64); 17] {
+    let view = View(report.view);
+    [
+        ("view", view.number()),
+        ("epoch", view.epoch().0),
+        ("op", report.op_number),
+        ("commit", report.commit),
+        ("applied", report.applied),
+        ("dlog", report.dlog_length),
+        ("sessions", report.sessions),
+        ("log_bytes", report.log_bytes),
+        ("fast_updates", report.fast_updates),
+        ("slow_updates", report.slow_updates),
+        ("conflicts", report.conflicts),
+        ("fast_reads", report.fast_reads),
+        ("slow_reads", report.slow_reads),
+        ("refused", report.refused),
+        ("view_changes", report.view_changes),
+        ("silent_ms", report.silent_ms),
+        ("divergences", report.divergences),
+    ]
+}
+
 /// Asks the replica at `address`, whichever cluster it belongs to, for its status, and blocks until it
 /// answers or `timeout` is over.
 ///
@@ -204,8 +229,7 @@ fn order(
     access: Access<'_>,
     timeout: Duration,
 ) -> Result<StatusReport, StatusError> {
-    let conversation = StatusConnection::begin(&message, address, timeout, access)?;
-    conversation.check_access(access)?;
+    let conversation = StatusConnection::begin_authorized(&message, address, timeout, access)?;
     match conversation.ask(&[message, Message::StatusRequest]) {
         Err(StatusError::Io(error))
             if error.kind() == ErrorKind::UnexpectedEof && access.credentials.is_some() =>
@@ -306,9 +330,21 @@ impl StatusConnection {
         self.cluster
     }
 
+    /// As [`Self::begin`], for what only those may ask who may administer the cluster.
+    pub(crate) fn begin_authorized(
+        message: &Message,
+        address: SocketAddr,
+        timeout: Duration,
+        access: Access<'_>,
+    ) -> Result<Self, StatusError> {
+        let connection = Self::begin(message, address, timeout, access)?;
+        connection.check_access(access)?;
+        Ok(connection)
+    }
+
     /// Fails if only those may ask for more who know the secret, and this is not one of them. Whether a certificate is enough, the
     /// replica says.
-    pub(crate) const fn check_access(&self, access: Access<'_>) -> Result<(), StatusError> {
+    const fn check_access(&self, access: Access<'_>) -> Result<(), StatusError> {
         let shows_something = access.secret.is_some() || access.credentials.is_some();
         if self.needs_secret && !shows_something { Err(StatusError::SecretNeeded) } else { Ok(()) }
     }

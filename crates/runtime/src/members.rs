@@ -13,7 +13,6 @@ use std::time::{Duration, Instant};
 use syros_client::{Access, StatusReport};
 use syros_metrics::{Member, MemberReport, Members as Told};
 use syros_protocol::message::RoleName;
-use syros_types::View;
 
 use crate::tls::LinksTls;
 
@@ -249,30 +248,12 @@ impl Names {
 
 /// What a member says of itself, as the port for metrics tells it.
 fn told_of(report: &StatusReport) -> MemberReport {
-    let view = View(report.view);
     MemberReport {
         replica: report.replica,
         role: report.role.to_string(),
         has_no_quorum: report.no_quorum && matches!(report.role, RoleName::Leader | RoleName::Follower),
         has_disk_trouble: report.disk_failed,
-        numbers: vec![
-            ("view", view.number()),
-            ("epoch", view.epoch().0),
-            ("op", report.op_number),
-            ("commit", report.commit),
-            ("applied", report.applied),
-            ("dlog", report.dlog_length),
-            ("sessions", report.sessions),
-            ("log_bytes", report.log_bytes),
-            ("fast_updates", report.fast_updates),
-            ("slow_updates", report.slow_updates),
-            ("conflicts", report.conflicts),
-            ("fast_reads", report.fast_reads),
-            ("slow_reads", report.slow_reads),
-            ("refused", report.refused),
-            ("view_changes", report.view_changes),
-            ("silent_ms", report.silent_ms),
-        ],
+        numbers: syros_client::numbers(report).into(),
     }
 }
 

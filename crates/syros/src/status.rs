@@ -9,11 +9,10 @@ use std::time::{Duration, Instant};
 use clap::Args;
 use syros_cli::check_address;
 use syros_cli::tls::TlsOptions;
-use syros_client::{Access, Credentials, Endpoint, StatusError, StatusReport};
+use syros_client::{Access, Credentials, Endpoint, StatusError, StatusReport, numbers};
 use syros_protocol::message::RoleName;
 use syros_runtime::REDIS_ADDRESS;
 use syros_tls::BlockingStream;
-use syros_types::View;
 
 /// A node that does not answer within this time counts as down.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(2);
@@ -40,17 +39,35 @@ Where the default user has a password, --addr needs it in the environment variab
 Exit status 0: all replicas take part, one of them leads with a majority, and all disks take writes; 1: something of
 that is not so, and a line says what.")]
 pub(crate) struct Options {
+    #[command(flatten)]
+    whom: ReplicaOptions,
+    /// One JSON object per line
+    #[arg(long)]
+    json: bool,
+}
+
+/// Whom to ask, where that needs no secret.
+#[derive(Args, Clone, Debug)]
+pub(crate) struct ReplicaOptions {
     /// Redis address of any node or gateway of the cluster; further ones are tried if it is down
     #[arg(long, value_name = "H:P,..", value_delimiter = ',', default_values_t = [REDIS_ADDRESS.to_string()], value_parser = parse_address)]
     addr: Vec<String>,
     /// Ask these replicas, by the addresses at which they listen for each other
     #[arg(long, value_name = "H:P,..", value_delimiter = ',', value_parser = parse_address, conflicts_with = "addr")]
     replicas: Vec<String>,
-    /// One JSON object per line
-    #[arg(long)]
-    json: bool,
     #[command(flatten)]
-    tls: TlsOptions,
+    pub tls: TlsOptions,
+}
+
+impl ReplicaOptions {
+    /// Where the replicas are, as was said or as a node or gateway says.
+    pub(crate) fn find(&self, credentials: Option<&Credentials>) -> Result<Vec<String>, String> {
+        if self.replicas.is_empty() {
+            replicas_of(&self.addr, credentials)
+        } else {
+            Ok(self.replicas.clone())
+        }
+    }
 }
 
 pub(crate) fn parse_address(text: &str) -> Result<String, String> {
@@ -59,13 +76,9 @@ pub(crate) fn parse_address(text: &str) -> Result<String, String> {
 
 /// Prints the status of all replicas of a cluster.
 pub(crate) fn run(options: &Options) -> Result<ExitCode, String> {
-    let credentials = options.tls.credentials()?;
+    let credentials = options.whom.tls.credentials()?;
     let access = Access { credentials: credentials.as_ref(), secret: None };
-    let replicas = if options.replicas.is_empty() {
-        replicas_of(&options.addr, access.credentials)?
-    } else {
-        options.replicas.clone()
-    };
+    let replicas = options.whom.find(access.credentials)?;
     let mut problems = Vec::new();
     let mut has_leader = false;
     let (mut without_memory, mut majority) = (0, usize::MAX);
@@ -204,30 +217,6 @@ fn text_line(address: &str, report: &Result<StatusReport, String>) -> String {
         let _ = write!(line, "  {name} {value}");
     }
     line
-}
-
-/// The numbers of a report, by name.
-fn numbers(report: &StatusReport) -> [(&'static str, u64); 17] {
-    let view = View(report.view);
-    [
-        ("view", view.number()),
-        ("epoch", view.epoch().0),
-        ("op", report.op_number),
-        ("commit", report.commit),
-        ("applied", report.applied),
-        ("dlog", report.dlog_length),
-        ("sessions", report.sessions),
-        ("log_bytes", report.log_bytes),
-        ("fast_updates", report.fast_updates),
-        ("slow_updates", report.slow_updates),
-        ("conflicts", report.conflicts),
-        ("fast_reads", report.fast_reads),
-        ("slow_reads", report.slow_reads),
-        ("refused", report.refused),
-        ("view_changes", report.view_changes),
-        ("silent_ms", report.silent_ms),
-        ("divergences", report.divergences),
-    ]
 }
 
 fn json_line(address: &str, report: &Result<StatusReport, String>) -> String {

@@ -75,6 +75,31 @@ enum Answer {
 }
 
 impl Tail {
+    fn new(
+        options: &SourceOptions,
+        keys: Arc<Keys>,
+        members: Vec<Member>,
+        (copy, writer): (LogCopy, LogWriter),
+        interval: Duration,
+    ) -> Self {
+        let now = Instant::now();
+        Self {
+            options: options.clone(),
+            keys,
+            members,
+            current: 0,
+            copy,
+            writer,
+            cluster: None,
+            interval,
+            pending_since: None,
+            kept_at: now,
+            moved_at: now,
+            bytes: 0,
+            entries: 0,
+        }
+    }
+
     /// Begins to copy the log of a backup that is being made, from an entry on that is not after the snapshot's.
     pub(super) fn begin(
         options: &SourceOptions,
@@ -83,22 +108,9 @@ impl Tail {
         (target, id, least): (&Path, u64, OpNumber),
         interval: Duration,
     ) -> Result<Self, String> {
+        let (copy, writer) = (LogCopy::behind(least), LogWriter::begin(target, id, least));
         let members = members_of(replicas, &source.address);
-        let mut tail = Self {
-            options: options.clone(),
-            keys: Arc::clone(&source.keys),
-            members,
-            current: 0,
-            copy: LogCopy::behind(least),
-            writer: LogWriter::begin(target, id, least),
-            cluster: None,
-            interval,
-            pending_since: None,
-            kept_at: Instant::now(),
-            moved_at: Instant::now(),
-            bytes: 0,
-            entries: 0,
-        };
+        let mut tail = Self::new(options, Arc::clone(&source.keys), members, (copy, writer), interval);
         loop {
             match tail.ask()? {
                 Answer::Taken(_) => return Ok(tail),
@@ -125,21 +137,10 @@ impl Tail {
         let least = barrier(&replicas, &keys)?;
         let end = backup.end();
         let first = choose(&replicas, &keys, options.replica)?;
-        let tail = Self {
-            options: options.clone(),
-            keys,
-            members: members_of(&replicas, &first),
-            current: 0,
-            copy: LogCopy::after(end.op_number, end.view, end.time),
-            writer,
-            cluster: Some(backup.manifest().origin.cluster),
-            interval,
-            pending_since: None,
-            kept_at: Instant::now(),
-            moved_at: Instant::now(),
-            bytes: 0,
-            entries: 0,
-        };
+        let copy = LogCopy::after(end.op_number, end.view, end.time);
+        let members = members_of(&replicas, &first);
+        let mut tail = Self::new(options, keys, members, (copy, writer), interval);
+        tail.cluster = Some(backup.manifest().origin.cluster);
         Ok((tail, least))
     }
 

@@ -11,11 +11,9 @@ use std::time::{Duration, Instant};
 
 use clap::Args;
 use syros_cli::signals;
-use syros_cli::tls::TlsOptions;
 use syros_client::{Access, Credentials, StatusReport};
-use syros_runtime::REDIS_ADDRESS;
 
-use crate::status::{parse_address, problem, query, replicas_of};
+use crate::status::{ReplicaOptions, problem, query};
 use picture::{Moment, picture};
 use terminal::{Screen, read_keys};
 
@@ -40,17 +38,11 @@ A line for each replica: its role, view, applied entries, how many entries it is
 not ordered yet (unordered), updates and reads a second, the share of updates that took one round trip, refusals a second, and
 memory of the log. With --once, or where the output is no terminal, the exit status is that of `syros status`.")]
 pub(crate) struct Options {
-    /// Redis address of any node or gateway of the cluster; further ones are tried if it is down
-    #[arg(long, value_name = "H:P,..", value_delimiter = ',', default_values_t = [REDIS_ADDRESS.to_string()], value_parser = parse_address)]
-    addr: Vec<String>,
-    /// Ask these replicas, by the addresses at which they listen for each other
-    #[arg(long, value_name = "H:P,..", value_delimiter = ',', value_parser = parse_address, conflicts_with = "addr")]
-    replicas: Vec<String>,
+    #[command(flatten)]
+    whom: ReplicaOptions,
     /// Print one picture and end
     #[arg(long)]
     once: bool,
-    #[command(flatten)]
-    tls: TlsOptions,
 }
 
 /// What replicas answered, or why they did not, each with its address.
@@ -68,32 +60,27 @@ enum Event {
 
 /// Asks the replicas of a cluster.
 struct Asking {
-    /// Where to look for the replicas; nobody looks if it is empty.
-    front_ends: Vec<String>,
+    whom: ReplicaOptions,
     replicas: Vec<String>,
     credentials: Option<Credentials>,
     questions: u32,
 }
 
 impl Asking {
-    fn begin(options: &Options) -> Result<Self, String> {
-        let credentials = options.tls.credentials()?;
-        if !options.replicas.is_empty() {
-            let replicas = options.replicas.clone();
-            return Ok(Self { front_ends: Vec::new(), replicas, credentials, questions: 0 });
-        }
-        let replicas = replicas_of(&options.addr, credentials.as_ref())?;
-        Ok(Self { front_ends: options.addr.clone(), replicas, credentials, questions: 0 })
+    fn begin(whom: &ReplicaOptions) -> Result<Self, String> {
+        let credentials = whom.tls.credentials()?;
+        let replicas = whom.find(credentials.as_ref())?;
+        Ok(Self { whom: whom.clone(), replicas, credentials, questions: 0 })
     }
 
     /// Asks all replicas at once: one that is down keeps none of the others waiting.
     fn ask(&mut self) -> Answers {
         self.questions += 1;
-        if !self.front_ends.is_empty() && self.questions.is_multiple_of(SEARCH_AFTER) {
+        if self.questions.is_multiple_of(SEARCH_AFTER)
             // While nobody tells, the replicas are where they were.
-            if let Ok(replicas) = replicas_of(&self.front_ends, self.credentials.as_ref()) {
-                self.replicas = replicas;
-            }
+            && let Ok(replicas) = self.whom.find(self.credentials.as_ref())
+        {
+            self.replicas = replicas;
         }
         let access = Access { credentials: self.credentials.as_ref(), secret: None };
         thread::scope(|scope| {
@@ -122,7 +109,7 @@ impl Asking {
 
 /// Shows the replicas of a cluster until somebody ends it.
 pub(crate) fn run(options: &Options) -> Result<ExitCode, String> {
-    let mut asking = Asking::begin(options)?;
+    let mut asking = Asking::begin(&options.whom)?;
     if options.once || !std::io::stdout().is_terminal() {
         let before = Moment::new(Instant::now(), asking.ask());
         thread::sleep(INTERVAL);

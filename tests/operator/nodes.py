@@ -469,7 +469,8 @@ class Relay:
         self.to, self.pairs, self.is_cut = to, [], threading.Event()
         self.server = socket.create_server(("127.0.0.1", listen))
         self.address = f"127.0.0.1:{listen}"
-        threading.Thread(target=self.accept, daemon=True).start()
+        self.accepting = threading.Thread(target=self.accept, daemon=True)
+        self.accepting.start()
 
     def accept(self):
         while True:
@@ -501,6 +502,9 @@ class Relay:
                 pass
 
     def close(self):
+        # A socket that a thread waits at listens on until that thread comes back, closed or not.
+        self.server.shutdown(socket.SHUT_RDWR)
+        self.accepting.join()
         self.server.close()
         for end in self.pairs:
             end.close()

@@ -270,6 +270,7 @@ static int luaB_tostring (lua_State *L) {
 */
 typedef struct Shape {
   long long strings, chains, main_stack, main_calls, buffer, takes_keys;
+  long long host;  /* number of the upvalue that calls commands; 0 for a library */
   long long bytes;  /* without userdata and the stacks of other threads; 0 before that is known */
 } Shape;
 
@@ -302,6 +303,13 @@ static long long bytes_of (lua_State *L) {
   global_State *g = G(L);
   long long bytes = (long long)g->totalbytes;
   GCObject *o;
+  if (g->young.is_kept) {
+    lua_State *uncounted = g->uncounted;
+    bytes -= (long long)g->young.userdata_bytes;
+    if (uncounted != NULL)
+      bytes -= (long long)sizeof(TValue) * uncounted->stacksize + (long long)sizeof(CallInfo) * uncounted->size_ci;
+    return bytes;
+  }
   for (o = g->rootgc; o != NULL; o = o->gch.next) {
     if (o->gch.tt == LUA_TUSERDATA)
       bytes -= (long long)sizeudata(gco2u(o));
@@ -324,24 +332,45 @@ static void forget_keys (lua_State *L) {
 
 
 /*
+** syros: what the script called commands with is gone. Below the function with this upvalue nothing else of what was made
+** before the script refers to what was made for it.
+*/
+static void forget_host (lua_State *L, int run, int host) {
+  lua_rawgeti(L, run, 4);
+  lua_pushnil(L);
+  lua_setupvalue(L, -2, host);
+  lua_pop(L, 1);
+}
+
+
+/*
 ** syros: keeps a function, and what the state is like: its shape, its strings, and the order of their chains, each with
 ** NULL behind it. There is one other thread, on which this side keeps what it refers to: how large that is is no matter of
-** scripts any more. The second argument says whether it is a script, which has keys.
+** scripts any more. The second argument is the function that runs it if it is a script, which has keys.
 */
 static int syros_keep (lua_State *L) {
   stringtable *strings = &G(L)->strt;
   Shape *shape;
   GCObject **order;
   GCObject *o;
-  int chain, takes_keys, kept = 3;
+  const char *name;
+  int chain, takes_keys, host = 0, kept = 4;
   G(L)->fuel = (long long)1 << 60;
   for (o = G(L)->rootgc; o != NULL; o = o->gch.next)
     if (o->gch.tt == LUA_TTHREAD && gco2th(o) != G(L)->mainthread) G(L)->uncounted = gco2th(o);
-  takes_keys = lua_toboolean(L, 2);
-  if (takes_keys) forget_keys(L);
-  lua_settop(L, 1);
+  takes_keys = lua_isfunction(L, 2);
+  if (takes_keys) {
+    forget_keys(L);
+    do {
+      name = lua_getupvalue(L, 2, ++host);
+      lua_settop(L, 2);
+    } while (name != NULL && strcmp(name, "host") != 0);
+    if (name == NULL) return luaL_error(L, "no host");
+  }
+  lua_settop(L, 2);
   lua_createtable(L, (int)strings->nuse + kept, 0);
   lua_insert(L, 1);
+  lua_rawseti(L, 1, 4);
   lua_rawseti(L, 1, 1);
   shape = (Shape *)lua_newuserdata(L, sizeof(Shape));
   lua_rawseti(L, 1, 2);
@@ -349,6 +378,7 @@ static int syros_keep (lua_State *L) {
   lua_rawseti(L, 1, 3);
   *shape = shape_of(L);
   shape->takes_keys = takes_keys;
+  shape->host = host;
   for (chain = 0; chain < strings->size; chain++) {
     for (o = strings->hash[chain]; o != NULL; o = o->gch.next) {
       *order++ = o;
@@ -398,6 +428,13 @@ static int syros_kept (lua_State *L) {
 
 
 /*
+** syros: most runs of a script after which what they have left is not collected with everything else: userdata is never
+** freed in another way.
+*/
+#define YOUNG_USERDATA_MAX	256
+
+
+/*
 ** syros: lets everything go that nothing refers to. True if the state is now what it was when it was kept, as far as a
 ** script can find out.
 */
@@ -407,6 +444,7 @@ static int syros_settle (lua_State *L) {
   GCObject **order;
   StkId end;
   CallInfo *ci;
+  int is_aged, is_same;
   if (L != g->mainthread) return 0;
   g->fuel = (long long)1 << 60;
   lua_pushlightuserdata(L, (void *)&shape_key);
@@ -416,11 +454,17 @@ static int syros_settle (lua_State *L) {
   kept = (Shape *)lua_touserdata(L, -1);
   lua_rawgeti(L, -2, 3);
   order = (GCObject **)lua_touserdata(L, -1);
-  lua_settop(L, 0);
   hvalue(gt(L))->readonly = 0;
-  if (kept->takes_keys) forget_keys(L);
-  lua_gc(L, LUA_GCCOLLECT, 0);
-  lua_gc(L, LUA_GCSTOP, 0);
+  if (kept->takes_keys) {
+    forget_keys(L);
+    forget_host(L, lua_gettop(L) - 2, (int)kept->host);
+  }
+  lua_settop(L, 0);
+  is_aged = g->young.userdata < YOUNG_USERDATA_MAX && luaC_freeyoung(L);
+  if (!is_aged) {
+    lua_gc(L, LUA_GCCOLLECT, 0);
+    lua_gc(L, LUA_GCSTOP, 0);
+  }
   if (g->strt.nuse != kept->strings) return 0;
   if (g->strt.size != kept->chains) restore_chains(L, (int)kept->chains, order);
   luaZ_resizebuffer(L, &g->buff, (size_t)kept->buffer);
@@ -433,10 +477,13 @@ static int syros_settle (lua_State *L) {
     luaD_reallocstack(L, (int)kept->main_stack - 1 - EXTRA_STACK);
   now = shape_of(L);
   now.takes_keys = kept->takes_keys;
+  now.host = kept->host;
   now.bytes = bytes_of(L);
   if (kept->bytes == 0) kept->bytes = now.bytes;
   g->serial = FIRST_SERIAL;
-  lua_pushboolean(L, memcmp(&now, kept, sizeof(now)) == 0);
+  is_same = memcmp(&now, kept, sizeof(now)) == 0;
+  if (is_same && !is_aged) luaC_age(L);
+  lua_pushboolean(L, is_same);
   return 1;
 }
 

@@ -634,6 +634,7 @@ void luaC_step (lua_State *L) {
 
 void luaC_fullgc (lua_State *L) {
   global_State *g = G(L);
+  g->young.is_kept = 0;  /* syros: what is black becomes white below */
   if (g->gcstate <= GCSpropagate) {
     /* reset sweep marks to sweep all elements (returning them to white) */
     g->sweepstrgc = 0;
@@ -658,8 +659,141 @@ void luaC_fullgc (lua_State *L) {
 }
 
 
+/*
+** syros: an old object refers to a young one from now on. It is gray, so that this is called once for each.
+*/
+static void remember_changed (global_State *g, GCObject *o) {
+  black2gray(o);
+  if (g->young.changed++ < SYROS_CHANGED) g->young.object[g->young.changed - 1] = o;
+}
+
+
+/*
+** syros: true if no value in the stack of a thread is young, nor the table of its globals. What is above the stack becomes
+** nil, as a collection would leave it.
+*/
+static int has_old_stack (lua_State *L1) {
+  StkId o;
+  if (L1->openupval != NULL || valiswhite(gt(L1))) return 0;
+  for (o = L1->stack; o < L1->top; o++)
+    if (valiswhite(o)) return 0;
+  for (; o < L1->stack + L1->stacksize; o++) setnilvalue(o);
+  return 1;
+}
+
+
+/*
+** syros: true if an old object that has changed refers to no young one any more.
+*/
+static int is_old_again (GCObject *o) {
+  if (o->gch.tt == LUA_TUPVAL) return !valiswhite(gco2uv(o)->v);
+  if (o->gch.tt == LUA_TTABLE) {
+    Table *h = gco2h(o);
+    int i;
+    if (h->metatable != NULL && iswhite(obj2gco(h->metatable))) return 0;
+    for (i = 0; i < h->sizearray; i++)
+      if (valiswhite(&h->array[i])) return 0;
+    for (i = 0; i < sizenode(h); i++) {
+      Node *n = gnode(h, i);
+      if (ttisnil(gval(n))) {
+        if (ttype(gkey(n)) != LUA_TDEADKEY && valiswhite(key2tval(n))) removeentry(n);
+      }
+      else if (valiswhite(gval(n)) || valiswhite(key2tval(n)))
+        return 0;
+    }
+    return 1;
+  }
+  return 0;
+}
+
+
+/*
+** syros: from now on everything that there is is old. Right after a collection of everything, when no thread has anything on
+** its stack that the next script changes.
+*/
+void luaC_age (lua_State *L) {
+  global_State *g = G(L);
+  Young *young = &g->young;
+  GCObject *o;
+  int chain;
+  young->userdata_bytes = 0;
+  young->is_kept = 0;
+  for (o = g->rootgc; o != NULL; o = o->gch.next) {
+    if (o->gch.tt == LUA_TTHREAD && gco2th(o) != g->mainthread && gco2th(o) != g->uncounted) return;
+  }
+  for (o = g->rootgc; o != NULL; o = o->gch.next) {
+    if (o->gch.tt == LUA_TTHREAD) continue;  /* its stack has no barriers */
+    if (o->gch.tt == LUA_TUSERDATA) young->userdata_bytes += sizeudata(gco2u(o));
+    white2gray(o);
+    gray2black(o);
+  }
+  for (chain = 0; chain < g->strt.size; chain++) {
+    for (o = g->strt.hash[chain]; o != NULL; o = o->gch.next) {
+      white2gray(o);
+      gray2black(o);
+    }
+  }
+  young->strings = young->changed = young->userdata = 0;
+  young->first_old = g->rootgc;
+  young->first_old_userdata = g->mainthread->next;
+  young->is_kept = 1;
+}
+
+
+/*
+** syros: frees what is young. Userdata becomes old instead: it waits for a collection of everything, which finalizes it.
+** False if that would take looking at everything, because something old refers to something young, or may; then nothing
+** has been freed.
+*/
+int luaC_freeyoung (lua_State *L) {
+  global_State *g = G(L);
+  Young *young = &g->young;
+  GCObject *o, *next;
+  int i;
+  if (!young->is_kept || young->strings > SYROS_YOUNG_STRINGS || young->changed > SYROS_CHANGED) return 0;
+  if (!has_old_stack(g->mainthread) || (g->uncounted != NULL && !has_old_stack(g->uncounted))) return 0;
+  if (valiswhite(registry(L))) return 0;
+  for (i = 0; i < NUM_TAGS; i++)
+    if (g->mt[i] != NULL && iswhite(obj2gco(g->mt[i]))) return 0;
+  for (i = 0; i < young->changed; i++)
+    if (!is_old_again(young->object[i])) return 0;
+  for (o = g->mainthread->next; o != young->first_old_userdata; o = o->gch.next) {
+    Udata *u = rawgco2u(o);
+    if (iswhite(obj2gco(u->uv.env)) || (u->uv.metatable != NULL && iswhite(obj2gco(u->uv.metatable)))) return 0;
+  }
+  for (o = g->rootgc; o != young->first_old; o = o->gch.next)
+    if (o->gch.tt == LUA_TTHREAD) return 0;  /* a coroutine may have open upvalues */
+  for (i = 0; i < young->changed; i++) gray2black(young->object[i]);
+  for (o = g->mainthread->next; o != young->first_old_userdata; o = o->gch.next) {
+    young->userdata++;
+    young->userdata_bytes += sizeudata(gco2u(o));
+    white2gray(o);
+    gray2black(o);
+  }
+  young->first_old_userdata = g->mainthread->next;
+  for (o = g->rootgc; o != young->first_old; o = next) {
+    next = o->gch.next;
+    freeobj(L, o);
+  }
+  g->rootgc = young->first_old;
+  for (i = 0; i < young->strings; i++) {
+    GCObject **place = &g->strt.hash[lmod(young->string[i]->tsv.hash, g->strt.size)];
+    while (*place != obj2gco(young->string[i])) place = &(*place)->gch.next;
+    o = *place;
+    *place = o->gch.next;
+    freeobj(L, o);
+  }
+  young->strings = young->changed = 0;
+  return 1;
+}
+
+
 void luaC_barrierf (lua_State *L, GCObject *o, GCObject *v) {
   global_State *g = G(L);
+  if (g->young.is_kept) {  /* syros */
+    remember_changed(g, o);
+    return;
+  }
   lua_assert(isblack(o) && iswhite(v) && !isdead(g, v) && !isdead(g, o));
   lua_assert(g->gcstate != GCSfinalize && g->gcstate != GCSpause);
   lua_assert(ttype(&o->gch) != LUA_TTABLE);
@@ -674,6 +808,10 @@ void luaC_barrierf (lua_State *L, GCObject *o, GCObject *v) {
 void luaC_barrierback (lua_State *L, Table *t) {
   global_State *g = G(L);
   GCObject *o = obj2gco(t);
+  if (g->young.is_kept) {  /* syros */
+    remember_changed(g, o);
+    return;
+  }
   lua_assert(isblack(o) && !isdead(g, o));
   lua_assert(g->gcstate != GCSfinalize && g->gcstate != GCSpause);
   black2gray(o);  /* make table gray (again) */

@@ -105,6 +105,8 @@ LUAI_FUNC void luaC_link (lua_State *L, GCObject *o, lu_byte tt);
 LUAI_FUNC void luaC_linkupval (lua_State *L, UpVal *uv);
 LUAI_FUNC void luaC_barrierf (lua_State *L, GCObject *o, GCObject *v);
 LUAI_FUNC void luaC_barrierback (lua_State *L, Table *t);
+LUAI_FUNC void luaC_age (lua_State *L);  /* syros */
+LUAI_FUNC int luaC_freeyoung (lua_State *L);  /* syros */
 
 
 #endif

@@ -6,6 +6,7 @@
 
 
 #include <stddef.h>
+#include <string.h>  /* syros */
 
 #define lstate_c
 #define LUA_CORE
@@ -168,6 +169,7 @@ LUA_API lua_State *lua_newstate (lua_Alloc f, void *ud) {
   g->panic = NULL;
   g->serial = 0;
   g->fuel = (long long)1 << 60;
+  memset(&g->young, 0, sizeof(g->young));  /* syros */
   g->uncounted = NULL;
   g->random = 0;
   g->gcstate = GCSpause;

@@ -63,6 +63,31 @@ typedef struct CallInfo {
 
 
 /*
+** syros: most strings that are remembered as young, and most old objects that are remembered as changed. A script that makes
+** or changes more pays for a collection of everything.
+*/
+#define SYROS_YOUNG_STRINGS	256
+#define SYROS_CHANGED	16
+
+
+/*
+** syros: what has been made since everything was declared old (`luaC_age'). Old objects are black, but for threads: so the
+** barriers tell which of them have come to refer to a young one, which is white.
+*/
+typedef struct Young {
+  int is_kept;  /* false: nothing is old, and the rest has no meaning */
+  int strings;  /* number of young strings: beyond the limit only their number is right */
+  int changed;  /* number of old objects that have changed, likewise */
+  int userdata;  /* number of userdata that became old without being looked at by a collection */
+  lu_mem userdata_bytes;  /* bytes of all userdata that are old */
+  GCObject *first_old;  /* of the list of all objects */
+  GCObject *first_old_userdata;
+  union TString *string[SYROS_YOUNG_STRINGS];
+  GCObject *object[SYROS_CHANGED];
+} Young;
+
+
+/*
 ** `global state', shared by all threads of this state
 */
 typedef struct global_State {
@@ -90,6 +115,7 @@ typedef struct global_State {
   long long fuel;  /* syros: what may still be done */
   struct lua_State *uncounted;  /* syros: thread whose memory takes no fuel; NULL if there is none */
   unsigned long long random;  /* syros: state of math.random */
+  Young young;  /* syros */
   TValue l_registry;
   struct lua_State *mainthread;
   UpVal uvhead;  /* head of double-linked list of all open upvalues */

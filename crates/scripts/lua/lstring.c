@@ -66,6 +66,8 @@ static TString *newlstr (lua_State *L, const char *str, size_t l,
   ts->tsv.next = tb->hash[h];  /* chain new entry */
   tb->hash[h] = obj2gco(ts);
   tb->nuse++;
+  if (G(L)->young.is_kept && G(L)->young.strings++ < SYROS_YOUNG_STRINGS)  /* syros */
+    G(L)->young.string[G(L)->young.strings - 1] = ts;
   if (tb->nuse > cast(lu_int32, tb->size) && tb->size <= MAX_INT/2)
     luaS_resize(L, tb->size*2);  /* too crowded */
   return ts;

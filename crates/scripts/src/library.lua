@@ -72,9 +72,10 @@ freeze(loading)
 -- Loads a library; what it has registered. Without one: lets the library go that has been loaded.
 local function load(script, units, seed)
   if not script then
-    order, registered, is_loading = {}, {}, true
+    order, registered, is_loading = nil, nil, true
     return kit.set_host(nil)
   end
+  order, registered = {}, {}
   globals.redis, globals.server = loading, loading
   freeze(globals)
   begin(units, seed)

@@ -184,7 +184,8 @@ impl State {
         let failed = |_: mlua::Error| Unready::OutOfFuel;
         let probe = self.lua.create_function(|_, ()| Ok(())).map_err(failed)?;
         probe.call::<()>(()).map_err(failed)?;
-        self.begin.call::<()>((function, self.library.is_none())).map_err(failed)?;
+        let runs = self.library.is_none().then(|| self.run.clone());
+        self.begin.call::<()>((function, runs)).map_err(failed)?;
         self.program = Some(Program::Stays { text: text.into(), probe });
         Ok(())
     }

@@ -340,6 +340,38 @@ fn states_that_have_run_scripts_cannot_be_told_from_new_ones() {
     assert!(kept + 3 * texts.len() > 3 * ended, "{kept} of {} were kept", 3 * ended);
 }
 
+/// A state serves as often as one likes: also after collections of all that it holds, which are seldom.
+#[test]
+fn states_stay_for_a_thousand_runs() {
+    let library = "#!lua name=lib
+        redis.register_function('f', function(keys, arguments) return redis.call('x', keys[1], arguments[1] .. 'y') end)";
+    let scripts = [
+        "return redis.call('x', KEYS[1], ARGV[1] .. 'y')",
+        "return {pcall(redis.call, 'fail', ARGV[1]), tostring({}), math.random(9)}",
+        "local co = coroutine.wrap(function(text) coroutine.yield(text) end) return co(ARGV[1])",
+    ];
+    let run_with = |text: &str, argument: usize| {
+        let argument = format!("argument {argument}");
+        let input = Input { keys: &[b"k"], arguments: &[argument.as_bytes()] };
+        let limits = limits(1_000_000, 7 << 60);
+        if text == library {
+            call(text.as_bytes(), "f", input, limits, &mut Echo::default())
+        } else {
+            run(text.as_bytes(), input, limits, &mut Echo::default())
+        }
+    };
+    for (text, purpose) in
+        scripts.map(|text| (text, Purpose::Script)).into_iter().chain([(library, Purpose::Library)])
+    {
+        idle::clear();
+        let new: Vec<_> = (0..7).map(|argument| run_with(text, argument)).collect();
+        for round in 7..1_000 {
+            assert!(idle::keeps(text.as_bytes(), purpose), "{text}, round {round}");
+            assert_eq!(run_with(text, round % 7), new[round % 7], "{text}, round {round}");
+        }
+    }
+}
+
 /// A script uses up its fuel at the same step in any state: with each amount that is a little too little, or just enough.
 #[test]
 fn fuel_lasts_as_long_in_any_state() {

@@ -186,6 +186,9 @@ pub struct ServerReport {
     pub reads: u64,
     /// How the operations of this process's Redis clients were answered, each under its name.
     pub answered: Vec<(&'static str, u64)>,
+    /// Microseconds from this process to a replica and back, where it has had an answer from it lately: the replica's
+    /// position, and the time.
+    pub round_trips: Vec<(u8, u64)>,
     /// Where the replicas listen for each other, as `host:port`, in the order of their positions.
     pub replica_addresses: Vec<String>,
 }
@@ -429,6 +432,9 @@ fn syros(report: &ServerReport, _: &Statistics, _: WallTime, text: &mut String) 
     line(text, "reads", report.reads);
     for (how, count) in &report.answered {
         line(text, how, *count);
+    }
+    for (replica, microseconds) in &report.round_trips {
+        line(text, &format!("round_trip_us_{replica}"), microseconds);
     }
     for (replica, address) in report.replica_addresses.iter().enumerate() {
         line(text, &format!("replica_{replica}_address"), address);

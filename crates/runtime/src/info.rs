@@ -1,13 +1,14 @@
 //! What INFO tells.
 
 use std::cell::Cell;
+use std::time::Duration;
 
 use syros_node::front_end::{ClientMemory, SubscriptionCounts};
 use syros_protocol::client::Client;
 use syros_protocol::message::RoleName;
 use syros_protocol::replica::Durability;
 use syros_resp::{DatabaseReport, ServerInfo, ServerReport};
-use syros_types::{Configuration, EvictionSettings, Instant, Now, View};
+use syros_types::{Configuration, EvictionSettings, Instant, Now, ReplicaId, View};
 
 use crate::local_replica::LocalReplica;
 use crate::statistics::Statistics;
@@ -101,6 +102,18 @@ impl ProcessState<'_> {
     }
 }
 
+impl ProcessState<'_> {
+    /// How far each replica is from this process, which is no distance from its own.
+    fn round_trips(&self, configuration: Configuration) -> Vec<(u8, u64)> {
+        let own = self.local.map(|local| local.me);
+        let to = |replica: ReplicaId| {
+            let time = if own == Some(replica) { Duration::ZERO } else { self.client.round_trip(replica)? };
+            Some((replica.0, time.as_micros() as u64))
+        };
+        configuration.members().filter_map(to).collect()
+    }
+}
+
 impl ServerInfo for ProcessState<'_> {
     fn fill_with_chance(&self, bytes: &mut [u8]) -> bool {
         getrandom::fill(bytes).is_ok()
@@ -154,6 +167,7 @@ impl ServerInfo for ProcessState<'_> {
             group_size: configuration.size() as u64,
             replica_addresses: replicas.iter().take(configuration.size()).cloned().collect(),
             answered: self.answered(),
+            round_trips: self.round_trips(*configuration),
             leader: Some(configuration.leader(view).0).filter(|_| !self.is_cut_off),
             ..ServerReport::default()
         };

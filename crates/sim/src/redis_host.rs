@@ -266,6 +266,11 @@ impl RedisHost {
         self.front_end.owner_of_waits()
     }
 
+    /// Members, a bit for each, that count as lost for those who wait here.
+    pub(crate) const fn lost_members(&self) -> u64 {
+        self.front_end.lost_members()
+    }
+
     /// The front end.
     pub(crate) const fn front_end_mut(&mut self) -> &mut RedisFrontEnd {
         &mut self.front_end
@@ -425,6 +430,8 @@ impl RedisHost {
                 Some(Awaited::Echo(text)) if reply == Received::Bulk(text.clone()) => {}
                 // Who a client is may not be known.
                 Some(Awaited::Echo(_)) if self.world.users.is_some() && is_unknown_user(&reply) => {}
+                // It came when the process was told to end.
+                Some(Awaited::Echo(_)) if is_stopping(&reply) => {}
                 Some(Awaited::Selected) if reply == Received::Simple(b"OK".to_vec()) => {}
                 Some(Awaited::Selected) => return Err(format!("SELECT is answered with {reply:?}")),
                 Some(Awaited::Queued) if matches!(reply, Received::Simple(_) | Received::Error(_)) => {}
@@ -715,6 +722,11 @@ impl RedisHost {
 /// True for what clients get while the process does not know the users.
 fn is_unknown_user(reply: &Received) -> bool {
     matches!(reply, Received::Error(text) if text.starts_with(b"NOQUORUM"))
+}
+
+/// True for what clients get from a process that has been told to end.
+fn is_stopping(reply: &Received) -> bool {
+    matches!(reply, Received::Error(text) if text.starts_with(b"TRYAGAIN") && text.ends_with(b"this node is stopping"))
 }
 
 /// A body without its first operation, if that is the one with this encoding but for what the process has drawn, or a script

@@ -43,6 +43,11 @@ impl ClusterOptions {
         Ok(Cluster { replicas, secret, credentials })
     }
 
+    /// The front ends that were named.
+    pub(crate) fn addresses(&self) -> &[String] {
+        &self.addr
+    }
+
     /// What the named files hold.
     pub(crate) fn keys(&self) -> Result<(Option<Secret>, Option<Credentials>), String> {
         let secret = self.secret_file.as_deref().map(secret::read).transpose()?;

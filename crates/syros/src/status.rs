@@ -264,24 +264,28 @@ pub(crate) fn replicas_of(
     addresses: &[String],
     credentials: Option<&Credentials>,
 ) -> Result<Vec<String>, String> {
-    let password = std::env::var(PASSWORD_VARIABLE).ok();
-    let password = password.as_deref();
     let mut problems = Vec::new();
     for address in addresses {
-        let answer = match (credentials, password) {
-            // A password is not for those who read along.
-            (Some(_), Some(_)) => info(address, password, credentials),
-            // The port may be the one without TLS, though nodes speak TLS to each other. What is asked is no secret.
-            (Some(_), None) => info(address, None, None).or_else(|_| info(address, None, credentials)),
-            (None, _) => info(address, password, None),
-        };
-        match answer.map(|text| replicas_in(&text)) {
+        match info_of(address, credentials).map(|text| replicas_in(&text)) {
             Ok(replicas) if !replicas.is_empty() => return Ok(replicas),
             Ok(_) => problems.push(format!("{address}: no node of Syros answers there")),
             Err(problem) => problems.push(format!("{address}: {problem}")),
         }
     }
     Err(format!("no status: {}", problems.join("; ")))
+}
+
+/// The Syros section of a front end's INFO, by the default user's password if there is one.
+pub(crate) fn info_of(address: &str, credentials: Option<&Credentials>) -> Result<String, String> {
+    let password = std::env::var(PASSWORD_VARIABLE).ok();
+    let password = password.as_deref();
+    match (credentials, password) {
+        // A password is not for those who read along.
+        (Some(_), Some(_)) => info(address, password, credentials),
+        // The port may be the one without TLS, though nodes speak TLS to each other. What is asked is no secret.
+        (Some(_), None) => info(address, None, None).or_else(|_| info(address, None, credentials)),
+        (None, _) => info(address, password, None),
+    }
 }
 
 /// The addresses in the text of INFO: lines `replica_0_address:host:port`, in order.

@@ -733,6 +733,13 @@ impl RedisFrontEnd {
         self.waits.owner()
     }
 
+    /// Members, a bit for each, that count as lost for those who wait: what the judge of a simulation looks at.
+    #[cfg(feature = "planted-bugs")]
+    #[must_use]
+    pub const fn lost_members(&self) -> u64 {
+        self.waits.lost_members()
+    }
+
     /// Another turn of the owner's loop begins.
     pub const fn begin_turn(&mut self) {
         self.group.room.begin_turn();

@@ -719,6 +719,12 @@ impl Client {
         }
     }
 
+    /// The shortest time lately from a message to a replica until its answer, as far as the client has had one from it.
+    #[must_use]
+    pub fn round_trip(&self, replica: ReplicaId) -> Option<Duration> {
+        Some(self.distance(replica)).filter(|nanoseconds| *nanoseconds > 0).map(Duration::from_nanos)
+    }
+
     /// How far a replica is, in nanoseconds, whatever it was that it answered; 0 if that is not known.
     fn distance(&self, replica: ReplicaId) -> u64 {
         let known = [self.latencies.floor(replica), self.write_times.distances[replica.index()].shortest];

@@ -205,9 +205,11 @@ impl Replica {
             clock: self.now.wall,
         };
         let leader = self.leader();
-        // To lead, one that holds nothing would have to fetch everything first. One that is departing waits for the view that it
-        // is asked for: there is none of number 0.
-        let cannot_lead = self.holds_nothing() && leader == self.config.replica;
+        // To lead, one that holds nothing has to fetch everything first. Others lead sooner, unless they have tried for long: it may
+        // be the only one that a majority can hear.
+        let is_last_resort = matches!(&self.role, Role::ViewChange(change) if change.timeout >= self.config.settings.view_change_timeout * BACK_OFF_MAX);
+        let cannot_lead = self.holds_nothing() && leader == self.config.replica && !is_last_resort;
+        // One that is departing waits for the view that it is asked for: there is none of number 0.
         if cannot_lead || (self.is_departing() && self.view.number() == 0) {
             return;
         }

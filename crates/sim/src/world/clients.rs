@@ -150,10 +150,10 @@ impl World {
 
     /// The replica whose own front end a client is, if it is one.
     pub(crate) fn own_replica_of(&self, slot: usize) -> Option<usize> {
-        // A node has one front end for Redis clients: their commands that wait are known by its name.
-        let replicas = self.swarm.replicas_min();
-        let is_of_nobody = self.is_front_end(slot) && slot >= replicas;
-        (self.swarm.own_front_ends && !is_of_nobody).then_some(slot % replicas)
+        // A node has one front end for Redis clients: their commands that wait are known by its name, and it ends with the node.
+        let own =
+            if self.is_front_end(slot) { self.home_of(slot) } else { Some(slot % self.swarm.replicas_min()) };
+        own.filter(|_| self.swarm.own_front_ends)
     }
 
     /// One end of a broken connection finds out, if nothing keeps it from that.

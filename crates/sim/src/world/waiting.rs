@@ -363,6 +363,17 @@ impl World {
         if self.waiters() == 0 {
             return Ok(());
         }
+        // Who waits at a front end that others do not reach yet loses his place, as if it were gone.
+        let deadline = self.now() + self.liveness_bound();
+        while let Some(slot) = self.front_end_that_misses_members() {
+            if self.now() > deadline {
+                return Err(format!(
+                    "the front end of client {slot} does not reach all members; {}",
+                    self.statuses()
+                ));
+            }
+            self.advance(MILLI)?;
+        }
         let key = self.workload.collection_keys().end;
         let slots: Vec<usize> = self.waiting.waiters.keys().copied().collect();
         let wait = WaitCommand { keys: vec![key], action: WaitAction::Pop(End::Left), millis: 0 };
@@ -407,6 +418,12 @@ impl World {
             }
         }
         Ok(())
+    }
+
+    /// A front end that takes members for lost.
+    fn front_end_that_misses_members(&mut self) -> Option<usize> {
+        let hosts = self.clients.iter_mut().map(|slot| slot.process.as_mut().and_then(ClientProcess::host));
+        hosts.enumerate().find_map(|(slot, host)| (host?.lost_members() != 0).then_some(slot))
     }
 
     /// Lets time pass until a command stands in its queue. False if it ends instead.

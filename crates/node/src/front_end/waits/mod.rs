@@ -232,6 +232,11 @@ impl Waits {
     }
 
     #[cfg(feature = "planted-bugs")]
+    pub(super) const fn lost_members(&self) -> u64 {
+        self.absent
+    }
+
+    #[cfg(feature = "planted-bugs")]
     fn is_planted(&self, bug: PlantedBug) -> bool {
         self.planted == Some(bug)
     }

@@ -116,7 +116,10 @@ impl World {
         };
         let (slot, member) = (&self.replicas[replica], ReplicaId(replica as u8));
         let size = leader.core().newest_configuration().roster.group();
-        let is_possible = size.has(member) || size.larger().is_some_and(|larger| larger.has(member));
+        // A place that is gone can be had by growing again, but not be taken from whoever had it.
+        let joins = slot.membership.forming.as_ref().is_some_and(|forming| !forming.replaces());
+        let is_possible =
+            size.has(member) || (joins && size.larger().is_some_and(|larger| larger.has(member)));
         if is_possible || !slot.membership.is_forming() || slot.is_absent {
             return false;
         }

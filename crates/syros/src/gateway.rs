@@ -62,9 +62,9 @@ pub(crate) struct Options {
     /// Most connections of Redis clients
     #[arg(long, value_name = "N", default_value_t = FrontConfig::default().connections_max, value_parser = parse_connections)]
     connections: usize,
-    /// Most connections of Redis clients from one address [default: as many as --connections]
-    #[arg(long, value_name = "N", value_parser = parse_connections)]
-    connections_per_address: Option<usize>,
+    /// Most connections of Redis clients from one address; 0 for as many as --connections
+    #[arg(long, value_name = "N", default_value_t = 0, value_parser = parse_connections_per_address)]
+    connections_per_address: usize,
     /// How reads are answered that do not say: auto, leader, meta, quorum or stale
     #[arg(long, value_name = "POLICY", default_value_t = FrontConfig::default().client.read_policy)]
     reads: ReadPolicy,
@@ -100,12 +100,16 @@ fn parse_connections(text: &str) -> Result<usize, String> {
         .ok_or_else(|| format!("a number from {} to {} is expected", CONNECTIONS.start(), CONNECTIONS.end()))
 }
 
+fn parse_connections_per_address(text: &str) -> Result<usize, String> {
+    if text == "0" { Ok(0) } else { parse_connections(text) }
+}
+
 /// Runs the gateway until it is asked to end.
 pub(crate) fn run(options: &Options) -> Result<ExitCode, String> {
     syros_logging::install(&options.log.or(syros_logging::Settings::default()))?;
     let mut front = FrontConfig {
         connections_max: options.connections,
-        connections_per_address_max: options.connections_per_address,
+        connections_per_address_max: Some(options.connections_per_address).filter(|most| *most > 0),
         ..FrontConfig::default()
     };
     (front.client.read_policy, front.client.write_policy) = (options.reads, options.writes);

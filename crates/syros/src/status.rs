@@ -109,7 +109,7 @@ pub(crate) fn run(options: &Options) -> Result<ExitCode, String> {
 pub(crate) fn query(address: &str, access: Access<'_>) -> Result<StatusReport, String> {
     let endpoint = Endpoint::resolve(address).map_err(|error| error.to_string())?;
     let status = endpoint.ask(|address| syros_client::status(address, access, ANSWER_TIMEOUT));
-    status.map_err(|error| error.to_string())
+    status.map_err(|error| plain(&error.to_string()))
 }
 
 /// What the replicas say that answer.
@@ -245,6 +245,11 @@ fn json_line(address: &str, report: &Result<StatusReport, String>) -> String {
     line
 }
 
+/// A text that moves no terminal's cursor: what comes from elsewhere may hold anything.
+pub(crate) fn plain(text: &str) -> String {
+    text.chars().map(|character| if character.is_control() { '?' } else { character }).collect()
+}
+
 /// A text as JSON.
 pub(crate) fn json_text(text: &str) -> String {
     let mut out = String::from('"');
@@ -292,7 +297,7 @@ pub(crate) fn info_of(address: &str, credentials: Option<&Credentials>) -> Resul
 fn replicas_in(info: &str) -> Vec<String> {
     let address = |line: &str| {
         let (place, address) = line.strip_prefix("replica_")?.split_once("_address:")?;
-        place.parse::<u8>().ok().map(|_| address.to_owned())
+        place.parse::<u8>().ok().map(|_| plain(address))
     };
     info.lines().filter_map(address).collect()
 }
@@ -363,6 +368,7 @@ mod tests {
     fn addresses_are_found_in_info() {
         let info = "# Syros\r\nreplica_role:leader\r\nreplica:0\r\nreplica_0_address:db1:7379\r\nreplica_1_address:[::1]:5\r\n";
         assert_eq!(replicas_in(info), ["db1:7379", "[::1]:5"]);
+        assert_eq!(replicas_in("replica_0_address:\u{1b}[2Jdb1:7379\r\n"), ["?[2Jdb1:7379"]);
         assert!(replicas_in("# Server\r\nredis_version:7.0.0\r\n").is_empty());
     }
 

@@ -6,7 +6,7 @@ use syros_client::StatusReport;
 use syros_types::View;
 
 use super::{Answers, problems};
-use crate::status::{leads, state};
+use crate::status::{leads, plain, state};
 
 /// What the replicas said at one moment.
 pub(super) struct Moment {
@@ -141,11 +141,6 @@ fn table(rows: &[Row]) -> Vec<String> {
 fn size(bytes: u64) -> String {
     let mebibytes = bytes as f64 / f64::from(1 << 20);
     if mebibytes < 1024.0 { format!("{mebibytes:.1}MiB") } else { format!("{:.1}GiB", mebibytes / 1024.0) }
-}
-
-/// A text that moves no terminal's cursor: what comes from elsewhere may hold anything.
-fn plain(text: &str) -> String {
-    text.chars().map(|character| if character.is_control() { '?' } else { character }).collect()
 }
 
 #[cfg(test)]

@@ -46,7 +46,7 @@ impl ProcessDescription {
         local: Option<&'a LocalReplica>,
         (client, statistics): (&'a Client, &'a Statistics),
         (clients, clients_max): (usize, usize),
-        (memory, subscriptions): (&'a ClientMemory, SubscriptionCounts),
+        (memory, subscriptions, own_reads): (&'a ClientMemory, SubscriptionCounts, u64),
         (is_cut_off, is_stopping): (bool, bool),
         now: Now,
     ) -> ProcessState<'a> {
@@ -59,6 +59,7 @@ impl ProcessDescription {
             clients_max,
             memory,
             subscriptions,
+            own_reads,
             is_cut_off,
             is_stopping,
             now,
@@ -76,6 +77,8 @@ pub(crate) struct ProcessState<'a> {
     clients_max: usize,
     memory: &'a ClientMemory,
     subscriptions: SubscriptionCounts,
+    /// Reads that no client has asked for.
+    own_reads: u64,
     /// No majority can be reached.
     is_cut_off: bool,
     is_stopping: bool,
@@ -94,6 +97,8 @@ impl ProcessState<'_> {
             ("reads_referred", reads.referred),
             ("reads_of_several_keys", reads.several),
             ("reads_stale", reads.stale),
+            // Counted among those above.
+            ("own_reads", self.own_reads),
             ("writes_by_quorum", writes.fast),
             ("writes_by_leader", writes.leader),
             ("writes_referred", writes.ordered),

@@ -181,6 +181,8 @@ pub struct RedisFrontEnd {
     users: UserWatch,
     /// So many removals of keys for want of memory have ended, and nobody has been told.
     evictions_ended: usize,
+    /// Reads that this side has made for itself: of the users, and of whether the leader leads.
+    own_reads: u64,
     #[cfg(feature = "planted-bugs")]
     planted: Option<PlantedBug>,
 }
@@ -229,6 +231,7 @@ impl RedisFrontEnd {
             no_ops: NoOps::default(),
             users,
             evictions_ended: 0,
+            own_reads: 0,
             #[cfg(feature = "planted-bugs")]
             planted,
         }
@@ -628,6 +631,8 @@ impl RedisFrontEnd {
 
     /// Something that was submitted for commands that wait has ended; the address of the connection whose command has.
     fn end_errand(&mut self, now: Now, errand: ErrandKind, outcome: Outcome) -> Option<u64> {
+        let is_own = matches!(errand, ErrandKind::Users | ErrandKind::OldLeader);
+        self.own_reads += u64::from(is_own && matches!(outcome, Outcome::Reply(_)));
         match errand {
             ErrandKind::Ask(number) => {
                 let end = self.waits.on_asked(now.instant, number, outcome)?;
@@ -724,6 +729,13 @@ impl RedisFrontEnd {
     #[cfg(feature = "planted-bugs")]
     pub fn next_submitted(&mut self) -> Option<Submitted> {
         self.group.submitted.pop_front()
+    }
+
+    /// Reads that were answered, and that no client has asked for: of the users, and of whether the leader leads. They are
+    /// among those that [`Client::read_counts`] counts.
+    #[must_use]
+    pub const fn own_reads(&self) -> u64 {
+        self.own_reads
     }
 
     /// What the group knows the commands by that wait here: what the judge of a simulation looks at.
@@ -849,6 +861,9 @@ impl RedisFrontEnd {
         let members = self.group.client.members();
         let (reachable, connected) = (self.group.client.reachable(), self.group.client.connected());
         let reachable = self.waits.with_late(now.instant, reachable, connected);
+        for member in self.waits.late_to_ask(now.instant) {
+            self.group.client.ask_whether_it_answers(now, member);
+        }
         self.waits.set_reachable(now.instant, reachable, members);
         let ends = self.waits.tick(now.instant);
         self.end_waits(now.instant, ends);

@@ -756,6 +756,12 @@ impl Client {
         }
     }
 
+    /// Asks a replica that has not answered in time for its view: whatever it answers, it answers.
+    pub fn ask_whether_it_answers(&mut self, now: Now, replica: ReplicaId) {
+        self.now = now;
+        self.ask_view(replica);
+    }
+
     /// Asks a replica for its view.
     fn ask_view(&mut self, to: ReplicaId) {
         // An empty body is no operation; a follower answers with its view all the same.

@@ -343,7 +343,7 @@ impl EventLoop {
         let peers = self.peers();
         let Self { front_end, statistics, local, description, memory, now, .. } = self;
         let state = (front_end.is_cut_off(), front_end.is_stopping());
-        let shown = (&*memory, front_end.subscriptions());
+        let shown = (&*memory, front_end.subscriptions(), front_end.own_reads());
         let clients = (self.clients, self.descriptors.redis_clients);
         let client = (front_end.client(), &*statistics);
         let mut report = description.state(local.as_ref(), client, clients, shown, state, *now).report();

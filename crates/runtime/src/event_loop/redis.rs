@@ -34,10 +34,10 @@ impl EventLoop {
         let Some(open) = table.open_mut(index) else { return false };
         let state = (front_end.is_cut_off(), front_end.is_stopping());
         let unavailable = front_end.unavailable();
-        let subscriptions = front_end.subscriptions();
+        let (subscriptions, own_reads) = (front_end.subscriptions(), front_end.own_reads());
         let Some((redis, client)) = front_end.connection_mut(*now, open.address) else { return false };
         let clients = (self.clients, self.descriptors.redis_clients);
-        let memory = (&*memory, subscriptions);
+        let memory = (&*memory, subscriptions, own_reads);
         let info = description.state(local.as_ref(), (client, statistics), clients, memory, state, *now);
         let context = syros_resp::Context { now: now.wall, info: &info, unavailable };
         let before = redis.commands();
@@ -84,10 +84,10 @@ impl EventLoop {
             let Self { table, front_end, statistics, local, description, memory, .. } = self;
             let Some(open) = table.open_mut(index) else { continue };
             let state = (front_end.is_cut_off(), front_end.is_stopping());
-            let subscriptions = front_end.subscriptions();
+            let (subscriptions, own_reads) = (front_end.subscriptions(), front_end.own_reads());
             let Some((redis, client)) = front_end.connection_mut(now, address) else { continue };
             let clients = (self.clients, self.descriptors.redis_clients);
-            let shown = (&*memory, subscriptions);
+            let shown = (&*memory, subscriptions, own_reads);
             let info = description.state(local.as_ref(), (client, statistics), clients, shown, state, now);
             redis.counted(&syros_resp::Context { now: now.wall, info: &info, unavailable: None });
             open.charge(front_end, memory);

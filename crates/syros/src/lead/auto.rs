@@ -137,7 +137,7 @@ fn look(
 /// What a front end says of itself in INFO, and how many operations of its clients have been answered in all.
 fn read(info: &str) -> (FrontEnd, u64) {
     let mut front_end = FrontEnd::default();
-    let mut total = 0;
+    let (mut total, mut own) = (0, 0);
     for (name, value) in info.lines().filter_map(|line| line.split_once(':')) {
         let Ok(value) = value.trim().parse::<u64>() else { continue };
         if name == "replica" {
@@ -145,12 +145,14 @@ fn read(info: &str) -> (FrontEnd, u64) {
         } else if name.starts_with("writes_") || name.starts_with("reads_") && name != "reads_stale" {
             // Those that were answered without a look at the leader would not be sooner with another one: stale ones, by choice.
             total += value;
+        } else if name == "own_reads" {
+            own = value;
         } else if let Some(replica) = name.strip_prefix("round_trip_us_").and_then(|place| place.parse().ok())
         {
             front_end.round_trips.insert(replica, Duration::from_micros(value));
         }
     }
-    (front_end, total)
+    (front_end, u64::saturating_sub(total, own))
 }
 
 /// A time as people read it.
@@ -164,10 +166,10 @@ mod tests {
 
     #[test]
     fn a_front_end_is_read_from_info() {
-        let info = "# Syros\r\nreplica_role:follower\r\nreplica:2\r\nleader:0\r\nreads:99\r\nreads_by_leader:3\r\nreads_stale:7\r\n\
+        let info = "# Syros\r\nreplica_role:follower\r\nreplica:2\r\nleader:0\r\nreads:99\r\nreads_by_leader:3\r\nown_reads:2\r\nreads_stale:7\r\n\
             writes_by_quorum:5\r\nwrites_by_leader:x\r\nround_trip_us_0:40000\r\nround_trip_us_x:1\r\nreplica_0_address:db1:7379\r\n";
         let round_trips = BTreeMap::from([(0, Duration::from_millis(40))]);
-        assert_eq!(read(info), (FrontEnd { replica: Some(2), operations: 0, round_trips }, 8));
+        assert_eq!(read(info), (FrontEnd { replica: Some(2), operations: 0, round_trips }, 6));
         assert_eq!(read("garbage"), (FrontEnd::default(), 0));
     }
 }

@@ -39,14 +39,15 @@ pub(super) struct Terms {
 /// Longest pause: whoever looks after a day finds out that places go on to change.
 const PAUSE_MAX: Duration = Duration::from_secs(24 * 3600);
 
-/// The mean time for which an operation waits with each replica as the leader of which that can be said.
-pub(super) fn costs(front_ends: &[FrontEnd], group: Group) -> BTreeMap<u8, Duration> {
+/// The mean time for which an operation waits with each replica as the leader of which that can be said. What `present`, which
+/// leads, has to wait for may be more than is known: then it counts as too little, and the lead stays.
+pub(super) fn costs(front_ends: &[FrontEnd], group: Group, present: u8) -> BTreeMap<u8, Duration> {
     let operations: u64 = front_ends.iter().map(|front_end| front_end.operations).sum();
     if operations == 0 {
         return BTreeMap::new();
     }
     let cost_of = |leader: u8| {
-        let majority = majority_of(front_ends, group, leader)?;
+        let majority = majority_of(front_ends, group, leader, leader == present)?;
         let mut sum = 0.0;
         for front_end in front_ends.iter().filter(|front_end| front_end.operations > 0) {
             let there = if front_end.replica == Some(leader) {
@@ -62,8 +63,8 @@ pub(super) fn costs(front_ends: &[FrontEnd], group: Group) -> BTreeMap<u8, Durat
 }
 
 /// How long a leader waits for the others that make a majority with it. Each way between two replicas is known if the front
-/// end of either knows it.
-fn majority_of(front_ends: &[FrontEnd], group: Group, leader: u8) -> Option<Duration> {
+/// end of either knows it. If too few are known, it is as much as is known, or nothing.
+fn majority_of(front_ends: &[FrontEnd], group: Group, leader: u8, is_at_least: bool) -> Option<Duration> {
     let own = front_ends.iter().find(|front_end| front_end.replica == Some(leader));
     let to = |other: u8| {
         let there = own.and_then(|own| own.round_trips.get(&other));
@@ -75,7 +76,11 @@ fn majority_of(front_ends: &[FrontEnd], group: Group, leader: u8) -> Option<Dura
     known.sort_unstable();
     match group.majority() - 1 {
         0 => Some(Duration::ZERO),
-        others => known.get(others - 1).copied(),
+        others => match known.get(others - 1) {
+            Some(time) => Some(*time),
+            None if is_at_least => Some(known.last().copied().unwrap_or_default()),
+            None => None,
+        },
     }
 }
 
@@ -139,7 +144,7 @@ impl Chooser {
         if (operations as f64) < self.terms.rate_min * length.as_secs_f64() {
             return None;
         }
-        let costs = costs(front_ends, group);
+        let costs = costs(front_ends, group, leader);
         let present = *costs.get(&leader)?;
         let others = costs.into_iter().filter(|(replica, _)| *replica != leader && may_lead(*replica));
         let (to, cost) = others.min_by_key(|(_, cost)| *cost)?;
@@ -187,19 +192,26 @@ mod tests {
 
     #[test]
     fn a_cost_is_the_way_to_the_leader_and_from_it_to_a_majority() {
-        let costs = costs(&in_a_row([0, 0, 100]), group());
+        let costs = costs(&in_a_row([0, 0, 100]), group(), 0);
         assert_eq!(costs, BTreeMap::from([(0, ms(120)), (1, ms(80)), (2, ms(40))]));
-        let costs = super::costs(&in_a_row([100, 0, 300]), group());
+        let costs = super::costs(&in_a_row([100, 0, 300]), group(), 0);
         assert_eq!(costs[&0], ms(40) / 4 + ms(120) * 3 / 4);
         assert_eq!(costs[&1], ms(80));
         // Nobody asks for anything; nobody knows how far the replica is.
-        assert!(super::costs(&in_a_row([0, 0, 0]), group()).is_empty());
+        assert!(super::costs(&in_a_row([0, 0, 0]), group(), 0).is_empty());
         let gateway =
             FrontEnd { operations: 1, round_trips: BTreeMap::from([(1, ms(3))]), ..FrontEnd::default() };
-        assert!(super::costs(std::slice::from_ref(&gateway), group()).is_empty());
+        assert!(super::costs(std::slice::from_ref(&gateway), group(), 0).is_empty());
         let mut all = in_a_row([0, 0, 0]);
         all.push(gateway);
-        assert_eq!(super::costs(&all, group()), BTreeMap::from([(1, ms(43))]));
+        assert_eq!(super::costs(&all, group(), 0), BTreeMap::from([(1, ms(43))]));
+        // Of one front end alone it is known how far it is from all: where it leads it waits for the nearest, and where another
+        // one leads for that one at least.
+        let five = Group::new(5).expect("a group may have five members");
+        let round_trips = BTreeMap::from([(0, ms(97)), (1, ms(1)), (2, ms(0)), (3, ms(1)), (4, ms(1))]);
+        let only = [FrontEnd { replica: Some(2), operations: 5, round_trips }];
+        assert_eq!(super::costs(&only, five, 0), BTreeMap::from([(0, ms(97 + 97)), (2, ms(1))]));
+        assert_eq!(super::costs(&only, five, 1)[&1], ms(1 + 1));
     }
 
     /// Asks once a second, from `from` on, until there is a move or a limit is reached: the second, and the move.

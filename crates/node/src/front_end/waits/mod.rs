@@ -65,6 +65,10 @@ const UNREACHED_MAX: Duration = Duration::from_secs(5);
 /// A member that is connected, and does not answer in time, counts as lost after so long.
 const LATE_MAX: Duration = Duration::from_secs(5);
 
+/// A member that does not answer in time is asked so often whether it does now: if it is asked for nothing else, it has no other
+/// occasion to answer.
+const LATE_ASKED_EVERY: Duration = Duration::from_secs(1);
+
 /// Looks that wait for an answer from elsewhere, and commands to be taken out of queues that are on their way, at most: the
 /// others come after them.
 const IN_FLIGHT_MAX: usize = 256;
@@ -173,6 +177,8 @@ pub(super) struct Waits {
     reachable: ReplicaSet,
     /// Members that are connected and do not answer in time, and since when.
     late: BTreeMap<ReplicaId, Instant>,
+    /// When they are asked again.
+    late_asked_at: Instant,
     /// Members that count as lost, a bit for each.
     absent: u64,
     /// Members that have never been reached count as lost from then on.
@@ -203,6 +209,7 @@ impl Waits {
             reached: ReplicaSet(0),
             reachable: ReplicaSet(0),
             late: BTreeMap::new(),
+            late_asked_at: Instant::NEVER,
             absent: 0,
             unreached_at: now.after(UNREACHED_MAX),
             #[cfg(feature = "planted-bugs")]
@@ -729,9 +736,23 @@ impl Waits {
         for member in late.iter() {
             self.late.entry(member).or_insert(now);
         }
+        if self.late.is_empty() {
+            self.late_asked_at = Instant::NEVER;
+        } else if self.late_asked_at == Instant::NEVER {
+            self.late_asked_at = now.after(LATE_ASKED_EVERY);
+        }
         let is_patient =
             |member: &ReplicaId| self.late.get(member).is_some_and(|since| now < since.after(LATE_MAX));
         late.iter().filter(is_patient).fold(reachable, ReplicaSet::with)
+    }
+
+    /// The late members, if it is time to ask them again.
+    pub(super) fn late_to_ask(&mut self, now: Instant) -> Vec<ReplicaId> {
+        if now < self.late_asked_at {
+            return Vec::new();
+        }
+        self.late_asked_at = now.after(LATE_ASKED_EVERY);
+        self.late.keys().copied().collect()
     }
 
     /// These members can be reached now. Who waits at one that has been lost does not count any more.
@@ -781,7 +802,7 @@ impl Waits {
         let of_waits = self.moments.first().map_or(Instant::NEVER, |(at, _)| *at);
         let of_keys = self.key_moments.first().map_or(Instant::NEVER, |(at, _)| *at);
         let of_departures = self.departing.first().map_or(Instant::NEVER, |(at, _)| *at);
-        of_waits.min(of_keys).min(of_departures)
+        of_waits.min(of_keys).min(of_departures).min(self.late_asked_at)
     }
 
     /// Does what is due: the commands that have ended.

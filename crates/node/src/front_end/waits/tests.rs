@@ -228,4 +228,13 @@ fn a_member_that_is_late_is_not_lost_at_once() {
     assert_eq!(bench.waits.with_late(later, two, all), all);
     // Without a connection it is lost.
     assert_eq!(bench.waits.with_late(later, two, two), two);
+    // It is asked whether it answers, once a second, and when it does, no more.
+    assert_eq!(bench.waits.with_late(bench.now, two, all), all);
+    assert_eq!(bench.waits.deadline(), bench.now.after(LATE_ASKED_EVERY));
+    assert_eq!(bench.waits.late_to_ask(bench.now), []);
+    assert_eq!(bench.waits.late_to_ask(later), [ReplicaId(2)]);
+    assert_eq!(bench.waits.late_to_ask(later), []);
+    assert_eq!(bench.waits.deadline(), later.after(LATE_ASKED_EVERY));
+    assert_eq!(bench.waits.with_late(later, all, all), all);
+    assert_eq!(bench.waits.late_to_ask(later.after(LATE_MAX)), []);
 }

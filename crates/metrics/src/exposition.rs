@@ -266,7 +266,10 @@ fn disk(writer: &mut Writer<'_>, report: &ServerReport) -> fmt::Result {
     let help = "In reserve; so many are to be free beside them";
     writer.gauge(("syros_disk_reserve", help), bytes, number(report.disk_reserve_bytes))?;
     let help = "Files that can still be made; 0 where that has no limit";
-    writer.gauge(("syros_disk_free_inodes", help), None, number(report.disk_free_inodes))
+    writer.gauge(("syros_disk_free_inodes", help), None, number(report.disk_free_inodes))?;
+    let help =
+        "A backup that ends with this log entry, or a later one, can be continued with what this node has";
+    writer.gauge(("syros_log_oldest_entry", help), None, number(report.oldest_entry))
 }
 
 /// When the certificate ends, of a process that has one.

@@ -352,6 +352,8 @@ impl Node {
             Output::Nothing | Output::Notice(_) | Output::Trace(_) => {}
             Output::SnapshotJobs
             | Output::RemoveBefore(_)
+            | Output::DropKept
+            | Output::ReadEntries(_)
             | Output::Adopted { .. }
             | Output::Deal
             | Output::Flush(_)

@@ -11,6 +11,7 @@ mod disk_executor;
 mod disk_state;
 mod driver;
 mod durable_queue;
+mod entries_reader;
 mod evictions;
 mod in_memory;
 mod key_events;
@@ -31,6 +32,7 @@ pub use disk_executor::{
 pub use disk_state::DiskState;
 pub use driver::{DriverObserver, Execution, Notice, OnDisk, Output, ReplicaDriver};
 pub use durable_queue::DurableQueue;
+pub use entries_reader::{EntriesJob, EntriesReader, EntriesReport};
 pub use evictions::{Evictions, MemoryLimit};
 pub use in_memory::{InMemory, SnapshotState};
 pub use key_events::KeyEvents;

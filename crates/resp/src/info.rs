@@ -132,6 +132,8 @@ pub struct ServerReport {
     pub disk_reserve_bytes: u64,
     /// The disk is nearly full: updates that make the data grow are refused.
     pub disk_is_short: bool,
+    /// A backup that ends with this log entry, or a later one, can be continued with what this node has.
+    pub oldest_entry: u64,
     /// Of each database, by its number.
     pub databases: [DatabaseReport; Database::COUNT],
     /// Keys that have expired since the start, in this process's replica.
@@ -343,6 +345,7 @@ fn persistence(report: &ServerReport, _: &Statistics, now: WallTime, text: &mut 
     line(text, "disk_free_bytes", report.disk_free_bytes);
     line(text, "disk_reserve_bytes", report.disk_reserve_bytes);
     line(text, "disk_is_short", u8::from(report.disk_is_short));
+    line(text, "log_oldest_entry", report.oldest_entry);
 }
 
 fn stats(report: &ServerReport, statistics: &Statistics, now: WallTime, text: &mut String) {

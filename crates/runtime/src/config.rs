@@ -246,6 +246,8 @@ impl Default for EngineConfig {
 pub struct StoreConfig {
     /// Length of a segment of the write-ahead log, in bytes: so much more than needed is kept at most.
     pub segment_bytes: u64,
+    /// Bytes of the write-ahead log that are kept beside it for those who copy it, when the log needs them no more; 0: none.
+    pub keep_log_bytes: u64,
     /// What is on disk and not read otherwise is read and verified this often, or up to twice as often;
     /// never if `None`.
     pub scrub_interval: Option<Duration>,
@@ -262,6 +264,7 @@ impl Default for StoreConfig {
     fn default() -> Self {
         Self {
             segment_bytes: syros_wal::SEGMENT_BYTES_DEFAULT,
+            keep_log_bytes: 1 << 30,
             scrub_interval: Some(Duration::from_secs(12 * 3600)),
             scrub_rate: 8 << 20,
             reserve_bytes: 64 << 20,

@@ -37,6 +37,8 @@ pub(crate) struct NodeFiles<'a> {
     pub(crate) directory: &'a DataDirectory,
     /// Length of a segment of the write-ahead log.
     pub(crate) segment_bytes: u64,
+    /// Bytes of it that are kept for those who copy it, when it needs them no more.
+    pub(crate) keep_bytes: u64,
     /// Space on the disk for when it is full.
     pub(crate) reserve: &'a Arc<Reserve>,
     pub(crate) waker: &'a Arc<Waker>,
@@ -59,10 +61,10 @@ pub(crate) fn open_in_memory(
     node: &NodeFiles<'_>,
     files: MemoryEngineFiles,
 ) -> Result<Opened, LogError> {
-    let NodeFiles { cluster, directory, segment_bytes, reserve, waker } = *node;
+    let NodeFiles { cluster, directory, segment_bytes, keep_bytes, reserve, waker } = *node;
+    let options = store::log_options(config, cluster, segment_bytes, keep_bytes);
     fits_into_memory(directory)?;
-    let (data, _) =
-        store::open(config, cluster, directory, segment_bytes, reserve, || files).map_err(LogError::Store)?;
+    let (data, _) = store::open(config, &options, directory, reserve, || files).map_err(LogError::Store)?;
     let Data { wal, stored, view } = data;
     let Stored { recovery, restored, snapshot_store, engine, snapshot } = stored;
     let snapshots = SnapshotThread::start(
@@ -94,10 +96,11 @@ pub(crate) fn open_on_disk(
     node: &NodeFiles<'_>,
     settings: DiskEngineSettings,
 ) -> Result<Opened, LogError> {
-    let NodeFiles { cluster, directory, segment_bytes, reserve, waker } = *node;
+    let NodeFiles { cluster, directory, segment_bytes, keep_bytes, reserve, waker } = *node;
+    let options = store::log_options(config, cluster, segment_bytes, keep_bytes);
     let stores = || Stores::new(settings.files.clone());
     let (data, stores) =
-        store::open(config, cluster, directory, segment_bytes, reserve, stores).map_err(LogError::Store)?;
+        store::open(config, &options, directory, reserve, stores).map_err(LogError::Store)?;
     let Data { wal, stored, view } = data;
     let Stored { recovery, restored, snapshot_store, engine, snapshot } = stored;
     let (_, number, engine) = stores.into_engine(engine).map_err(LogError::Engine)?;

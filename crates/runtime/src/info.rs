@@ -186,6 +186,7 @@ impl ServerInfo for ProcessState<'_> {
             });
             report.data_bytes = local.data_bytes().map(|bytes| bytes as u64);
             (report.disk_free_bytes, report.disk_reserve_bytes, report.disk_is_short) = local.disk_space();
+            report.oldest_entry = local.oldest_entry().0;
             report.maxmemory = local.maxmemory.get().unwrap_or(0);
             report.eviction = local.eviction.get();
             report.keys_evicted = local.evicted_keys();

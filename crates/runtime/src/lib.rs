@@ -31,6 +31,7 @@ mod members;
 mod memory_engine;
 mod node;
 
+mod entries_thread;
 mod other_members;
 mod recover;
 mod reserve;

@@ -132,15 +132,13 @@ impl From<FileDiskError> for StoreError {
 /// Opens what is in a data directory, with the states of engines that `states` finds.
 pub(crate) fn open<S: States<FileDisk>>(
     config: &Config,
-    cluster: u64,
+    options: &Options,
     directory: &DataDirectory,
-    segment_bytes: u64,
     reserve: &Arc<Reserve>,
     states: impl Fn() -> S,
 ) -> Result<(Data<FileDisk, S::Engine>, S), StoreError> {
-    let options = log_options(config, cluster, segment_bytes);
     let mut place = DirectoryFiles { replica: config.replica, directory, reserve };
-    Data::open(config, &options, &mut place, states).map_err(|error| {
+    Data::open(config, options, &mut place, states).map_err(|error| {
         let path = || directory.path().to_owned();
         match error {
             DataError::Files(error) => error,
@@ -280,9 +278,14 @@ impl ReplicaFiles for DirectoryFiles<'_> {
 }
 
 /// How a replica's log is opened.
-pub(crate) const fn log_options(config: &Config, cluster: u64, segment_bytes: u64) -> Options {
+pub(crate) const fn log_options(
+    config: &Config,
+    cluster: u64,
+    segment_bytes: u64,
+    keep_bytes: u64,
+) -> Options {
     let mut options = Options::new(cluster, config.replica);
-    options.segment_bytes = segment_bytes;
+    (options.segment_bytes, options.keep_bytes) = (segment_bytes, keep_bytes);
     // What other replicas send is bounded by their memory. A log that refuses it would stop everything,
     // heartbeats too.
     if options.waiting_bytes_max < config.settings.log_bytes_max {

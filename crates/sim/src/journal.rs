@@ -7,11 +7,11 @@ use crate::tally::Occurrence;
 use syros_node::data::{
     Data, DataError, OpenNotice, Owner, ReopenError, ReplicaFiles, VIEW_FILE, ViewFile, reopen_log,
 };
-use syros_node::{DiskState, RecordNumbering};
+use syros_node::{DiskState, EntriesJob, EntriesReader, RecordNumbering};
 use syros_protocol::record::{Record, Ticket};
-use syros_protocol::replica::Config;
+use syros_protocol::replica::{Config, EntriesWanted};
 use syros_snapshot::{SnapshotFiles, States, Stored, StoredError};
-use syros_types::{Prng, View};
+use syros_types::{ConfigurationId, Prng, View};
 use syros_wal::memory_disk::MemoryDisk;
 use syros_wal::{
     Cause, Disk as _, DiskError, OpenError, Options, ReadError, RecordNumber, Wal, WalError, WriteError,
@@ -91,6 +91,8 @@ pub struct Sizes {
     pub segment: u64,
     /// Of the pieces in which room is made, in bytes.
     pub reserve: u64,
+    /// Of what is kept beside the log for those who copy it.
+    pub keep: u64,
 }
 
 /// Faults about to happen to a disk.
@@ -299,8 +301,9 @@ impl Journal {
         config: &Config,
         states: impl Fn() -> S,
     ) -> Result<(Self, Stored<MemoryDisk, S::Engine>, ViewFile<MemoryDisk>, S), DiskTrouble> {
-        let Sizes { segment: segment_bytes, reserve: reserve_bytes } = disk.sizes;
-        let options = Options { segment_bytes, reserve_bytes, ..Options::new(CLUSTER, config.replica) };
+        let Sizes { segment: segment_bytes, reserve: reserve_bytes, keep: keep_bytes } = disk.sizes;
+        let options =
+            Options { segment_bytes, reserve_bytes, keep_bytes, ..Options::new(CLUSTER, config.replica) };
         let (data, states) = Data::open(config, &options, disk, states).map_err(|error| {
             trouble(error)
                 .unwrap_or_else(|error| panic!("{} cannot read back what it wrote: {error}", config.replica))
@@ -355,6 +358,24 @@ impl Journal {
     /// [`GroupCommit::remove_before`](syros_wal::GroupCommit::remove_before).
     pub fn remove_before(&mut self, ticket: Ticket) {
         self.remove_before = self.remove_before.max(Some(ticket));
+    }
+
+    /// Removes what is kept beside the log.
+    pub fn drop_kept(&mut self) {
+        self.wal.drop_kept();
+    }
+
+    /// What reads this log for those who copy it.
+    pub(crate) fn entries_reader(&mut self, config: &Config) -> EntriesReader<MemoryDisk> {
+        let (disk, options) = (self.wal.disk_mut().clone(), self.options.clone());
+        let mut reader = EntriesReader::new(disk, options, ConfigurationId::FIRST, config.describe);
+        reader.plant(config.planted);
+        reader
+    }
+
+    /// What is to be read of this log.
+    pub(crate) fn entries_job(&self, wanted: EntriesWanted) -> EntriesJob {
+        EntriesJob { wanted, emitted: self.numbering.record(wanted.ticket), durable: self.wal.persisted() }
     }
 
     /// Takes a record.

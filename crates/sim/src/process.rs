@@ -17,8 +17,8 @@ use syros_node::data::ViewFile;
 use syros_node::front_end::RedisFrontEnd;
 use syros_node::snapshots::{EngineFiles, SnapshotJob, SnapshotReport, SnapshotSizes, SnapshotWorker};
 use syros_node::{
-    DiskExecutor, DriverObserver, DurableQueue, Evictions, Execution, MemoryLimit, NoOpAnswer, Notice,
-    Observer, Output, RecordNumbering, ReplicaDriver, Report, WaitedKeys,
+    DiskExecutor, DriverObserver, DurableQueue, EntriesReader, EntriesReport, Evictions, Execution,
+    MemoryLimit, NoOpAnswer, Notice, Observer, Output, RecordNumbering, ReplicaDriver, Report, WaitedKeys,
 };
 use syros_protocol::message::{LogEntry, Message, Peer, Prepared, RoleName};
 use syros_protocol::record::Ticket;
@@ -55,6 +55,8 @@ pub enum Effect {
     Execute,
     /// There is work on snapshots: see [`ReplicaProcess::step_snapshots`].
     Snapshots,
+    /// The log is to be read for somebody who copies it: see [`ReplicaProcess::step_entries`].
+    ReadEntries,
     /// An engine on disk has something to execute: see [`ReplicaProcess::step_engine`].
     Engine,
     /// An engine on disk is to be flushed: see [`ReplicaProcess::begin_flush`].
@@ -143,6 +145,12 @@ pub struct ReplicaProcess {
     worker: SnapshotWorker<MemoryDisk, SnapshotFiles, SimStores>,
     /// What the worker has done and the owner has not looked at.
     reports: VecDeque<SnapshotReport<MemoryEngine, MemoryStore>>,
+    /// What reads the log for those who copy it.
+    entries_reader: EntriesReader<MemoryDisk>,
+    /// What it has found and the owner has not looked at.
+    entries_reports: VecDeque<EntriesReport>,
+    /// Its next step is planned.
+    pub entries_planned: bool,
     /// The next step of the worker is planned.
     pub step_planned: bool,
     /// The next step of an engine on disk is planned.
@@ -160,6 +168,9 @@ pub struct ReplicaProcess {
     /// Its disk has room for so many bytes of updates in each turn.
     pub disk_room: u64,
 }
+
+/// Bytes of the log that are read at a time for those who copy it.
+const ENTRIES_STEP_BYTES: u64 = 500;
 
 /// How long it takes to cut a block of a snapshot.
 const CUT_TIME: Duration = Duration::from_micros(2);
@@ -182,7 +193,7 @@ impl ReplicaProcess {
     pub(crate) fn new(
         config: Config,
         boot: Boot,
-        (journal, view, snapshot_store): (Journal, ViewFile<MemoryDisk>, SnapshotStore<MemoryDisk>),
+        (mut journal, view, snapshot_store): (Journal, ViewFile<MemoryDisk>, SnapshotStore<MemoryDisk>),
         (files, sizes): (EngineFiles<SnapshotFiles, SimStores>, SnapshotSizes),
         engine: Engine,
         clock: Clock,
@@ -190,6 +201,8 @@ impl ReplicaProcess {
     ) -> Self {
         let id = config.replica;
         let (now, planted) = (clock.now(time), config.planted);
+        // A few records at a time: anything may happen between two steps.
+        let entries_reader = journal.entries_reader(&config).with_step_bytes(ENTRIES_STEP_BYTES);
         let Engine { execution, threads } = engine;
         let core = Replica::new(config, boot, now);
         assert!(core.applied() == execution.executed(), "the engine goes as far as the core takes it to go");
@@ -220,6 +233,9 @@ impl ReplicaProcess {
             execution_planned: false,
             worker: SnapshotWorker::new(snapshot_store, files, sizes),
             reports: VecDeque::new(),
+            entries_reader,
+            entries_reports: VecDeque::new(),
+            entries_planned: false,
             step_planned: false,
             engine_planned: false,
             compared: OpNumber(0),
@@ -285,7 +301,7 @@ impl ReplicaProcess {
     /// When the process wants to run if nothing arrives; `None` if never.
     #[must_use]
     pub fn deadline(&self) -> Option<VirtualTime> {
-        if !self.reports.is_empty() {
+        if !self.reports.is_empty() || !self.entries_reports.is_empty() {
             return self.clock.when(Instant(0));
         }
         // It looks again whether those that were made to wait have to, unless the engine has failed: then it does not look.
@@ -300,6 +316,7 @@ impl ReplicaProcess {
         let now = self.clock.now(context.time);
         self.on_execution_reports(now, context);
         self.on_snapshot_reports(now, context);
+        self.on_entries_reports(now, context);
         self.driver.tell_disk_room(now, self.disk_room);
         self.driver.tell_memory_room(now, self.memory_limit());
         context.invariants.begin_turn(context.time);
@@ -339,6 +356,10 @@ impl ReplicaProcess {
         if !self.step_planned && self.wants_step() {
             self.step_planned = true;
             context.effects.push(Effect::Snapshots);
+        }
+        if !self.entries_planned && self.entries_reader.has_work() {
+            self.entries_planned = true;
+            context.effects.push(Effect::ReadEntries);
         }
         if !self.engine_planned && self.engine_has_work() {
             self.engine_planned = true;
@@ -476,6 +497,11 @@ impl ReplicaProcess {
             Output::Deal => self.hand_out(),
             Output::Flush(_) => context.effects.push(Effect::Flush),
             Output::RemoveBefore(ticket) => self.journal.remove_before(ticket),
+            Output::DropKept => self.journal.drop_kept(),
+            Output::ReadEntries(wanted) => {
+                context.tally.record(Occurrence::EntriesReadFromDisk);
+                self.entries_reader.begin(self.journal.entries_job(wanted));
+            }
             Output::Adopted { op_number, engine } => {
                 context.trace.line(time, format_args!("{id} takes over a snapshot of {}", op_number.0));
                 self.driver.key_events_mut().take();
@@ -711,6 +737,32 @@ impl ReplicaProcess {
             && let Some(report) = self.reports.pop_front()
         {
             self.driver.on_snapshot_report(now, report);
+            self.carry_out_outputs(None, context);
+        }
+    }
+
+    // ---- Entries for those who copy the log.
+
+    /// Lets the reader of the log read the next piece. True if the process is to be told of it.
+    pub(crate) fn step_entries(&mut self) -> bool {
+        let report = self.entries_reader.step();
+        let has_report = report.is_some();
+        self.entries_reports.extend(report);
+        has_report
+    }
+
+    /// True if the reader of the log has something to do.
+    pub(crate) fn reads_entries(&self) -> bool {
+        self.entries_reader.has_work()
+    }
+
+    /// Acts on what the reader of the log has found.
+    fn on_entries_reports(&mut self, now: Now, context: &mut ProcessContext<'_>) {
+        while let Some(report) = self.entries_reports.pop_front() {
+            if let Some(problem) = &report.warning {
+                context.trace.line(context.time, format_args!("{} cannot read its log: {problem}", self.id));
+            }
+            self.driver.on_entries_read(now, report);
             self.carry_out_outputs(None, context);
         }
     }

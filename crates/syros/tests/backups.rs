@@ -620,23 +620,100 @@ fn told_behind_all<'a>(told: &'a str, words: &str) -> &'a str {
     told.split_once(words).unwrap().1
 }
 
-/// The end of the log that a cluster keeps in memory is short, so that it soon has not what would follow.
+/// Sections of a cluster that keeps nothing in memory that all members hold, and whose logs are cut often.
+const CUT_OFTEN: &str = "[limits]\nlog-keep = \"0\"\nsnapshot-log = \"1MiB\"\n[disk-engine]\nmemtable = \"1MiB\"\n\
+                         [disk]\nwal-segment = \"64KiB\"\n";
+
+/// What a node tells in INFO.
+fn info(cluster: &Cluster, node: usize, name: &str) -> u64 {
+    let mut redis = Redis::connect_to(cluster.redis_address(node), PATIENCE).unwrap();
+    told_behind(&redis.ask(&["INFO"]), &format!("{name}:")).trim().parse().unwrap()
+}
+
+/// Each member tells what it has dropped from memory, also one that was started again meanwhile, and after its log was cut.
+#[test]
+fn a_backup_is_continued_with_the_logs_on_disk() {
+    let scratch = Scratch::new("backup-disk");
+    let mut old = cluster_with(&scratch, CUT_OFTEN);
+    let target = scratch.0.join("backup");
+    assert!(run(&mut backup(&old, &target)).status.success());
+    let mut redis = connect(&old);
+    let filler = "x".repeat(1_000);
+    for number in 1..=5_000 {
+        assert_eq!(redis.ask(&["SET", &format!("filler-{}", number % 50), &filler]), "+OK");
+        if number % 10 == 0 {
+            assert_eq!(redis.ask(&["INCR", "counter"]), format!(":{}", number / 10));
+        }
+    }
+    let dies = (0..3).find(|node| old.leader() != Some(*node)).unwrap();
+    old.kill(dies).unwrap();
+    old.restart(dies).unwrap();
+    old.wait_until_well(PATIENCE).unwrap();
+    // A log that was cut does not begin with the first record.
+    wait_for("logs that are cut", || {
+        let is_cut =
+            |node: &usize| !old.directory(*node).join("data/wal/wal-00000000000000000001.log").exists();
+        (0..3).filter(is_cut).count().eq(&3).then_some(())
+    });
+    let all = scratch.0.join("all");
+    let output = run(&mut backup(&old, &all));
+    let told = text(&output);
+    assert!(output.status.success(), "{told}");
+    let (last, digest) =
+        (told_behind(&told, "last entry").to_owned(), told_behind(&told, "digest").to_owned());
+    for node in 0..3 {
+        let copy = scratch.0.join(format!("copy-{node}"));
+        fs::create_dir(&copy).unwrap();
+        for file in fs::read_dir(&target).unwrap().map(Result::unwrap) {
+            fs::copy(file.path(), copy.join(file.file_name())).unwrap();
+        }
+        // Only this one is asked.
+        let output = run(syros().args(["backup", "continue"]).arg(&copy).args([
+            "--addr",
+            &old.redis_address(node).to_string(),
+            "--replica",
+            &node.to_string(),
+        ]));
+        let told = text(&output);
+        assert!(output.status.success() && !told.contains("trying another"), "{told}");
+        assert!(run(syros().args(["backup", "verify"]).arg(&copy)).status.success());
+        let (counted, told) = restored_until(&scratch, &copy, &last);
+        assert_eq!((counted, told_behind(&told, "digest")), (500, &digest[..]), "{told}");
+        let (last, part) = (last.parse::<u64>().unwrap(), (node + 1) as u64);
+        let (earlier, told) = restored_until(&scratch, &copy, &(last - part * last / 4).to_string());
+        assert!((1..500).contains(&earlier), "{earlier}: {told}");
+        let (one_more, told) = restored_until(&scratch, &copy, &(last - part * last / 4 + 11).to_string());
+        assert!((earlier..=earlier + 11).contains(&one_more), "{one_more} after {earlier}: {told}");
+    }
+    assert!((0..3).all(|node| info(&old, node, "log_oldest_entry") <= 10), "all is on disk");
+}
+
+/// The end of the log that a cluster keeps is short, so that it soon has not what would follow.
 #[test]
 fn a_backup_that_ends_before_the_log_begins_cannot_be_continued_and_stays() {
     let scratch = Scratch::new("backup-gone");
-    let old = cluster_with(&scratch, "[limits]\nlog-keep = \"1MiB\"\n");
+    let old = cluster_with(&scratch, &format!("{CUT_OFTEN}keep-log = \"0\"\n"));
     let target = scratch.0.join("backup");
     assert!(run(&mut backup(&old, &target)).status.success());
     let mut redis = connect(&old);
     let value = "x".repeat(1 << 20);
     (0..8).for_each(|key| assert_eq!(redis.ask(&["SET", &format!("big-{key}"), &value]), "+OK"));
+    // The next updates let what is due be cut.
+    wait_for("logs that are cut", || {
+        assert_eq!(redis.ask(&["SET", "key", &value]), "+OK");
+        (0..3).all(|node| info(&old, node, "log_oldest_entry") > 12).then_some(())
+    });
     let output = run(syros()
         .args(["backup", "continue"])
         .arg(&target)
         .args(["--addr", &old.redis_address(1).to_string()]));
     let told = text(&output);
     assert!(
-        !output.status.success() && told.contains("cannot be continued. Make a new one, with --follow"),
+        !output.status.success()
+            && told.contains("the backup ends with entry")
+            && told.contains("no replica that answers has entries before")
+            && told.contains("it cannot be continued. Make a new one")
+            && told.contains("disk.keep-log"),
         "{told}"
     );
     assert!(run(syros().args(["backup", "verify"]).arg(&target)).status.success());

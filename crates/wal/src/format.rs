@@ -53,7 +53,7 @@ const _: () = assert!(RECORD_BYTES_MAX < u32::MAX as usize - RECORD_HEADER_BYTES
 
 /// Numbers above this are taken for damage, so that counting on from a number that was read can never
 /// overflow. A million records a second reach it in 292,000 years.
-const RECORD_NUMBER_MAX: u64 = u64::MAX >> 1;
+pub(crate) const RECORD_NUMBER_MAX: u64 = u64::MAX >> 1;
 
 const MAGIC: [u8; 8] = *b"SYROSWAL";
 const CHECKSUM_AT: usize = HEADER_BYTES - 4;

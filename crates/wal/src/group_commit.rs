@@ -21,6 +21,8 @@ struct Submitted {
     batch: Batch,
     /// Records before this one are no longer needed.
     remove_before: Option<RecordNumber>,
+    /// What is kept beside the log goes.
+    drop_kept: bool,
     /// No more will come.
     stop: bool,
     /// The log is being closed in good order.
@@ -31,7 +33,7 @@ struct Submitted {
 
 impl Submitted {
     const fn has_work(&self) -> bool {
-        self.batch.records > 0 || self.remove_before.is_some() || self.stop
+        self.batch.records > 0 || self.remove_before.is_some() || self.drop_kept || self.stop
     }
 }
 
@@ -175,6 +177,13 @@ impl<D: Disk> GroupCommit<D> {
         self.notify(submitted);
     }
 
+    /// Lets the thread remove what is kept beside the log of segments that it needs no more.
+    pub fn drop_kept(&mut self) {
+        let mut submitted = self.shared.lock();
+        submitted.drop_kept = true;
+        self.notify(submitted);
+    }
+
     /// Number of the last record that was appended.
     #[must_use]
     pub const fn appended(&self) -> RecordNumber {
@@ -280,9 +289,13 @@ fn run<D: Disk>(
         submitted.idle = false;
         std::mem::swap(&mut submitted.batch, &mut batch);
         let remove_before = submitted.remove_before.take();
+        let drop_kept = std::mem::take(&mut submitted.drop_kept);
         let (stop, close) = (submitted.stop, submitted.close);
         drop(submitted);
 
+        if drop_kept {
+            wal.drop_kept();
+        }
         let began = Instant::now();
         let mut result = wal.write(&batch).and_then(|()| wal.sync());
         if let Ok(persisted) = result {

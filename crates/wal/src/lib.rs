@@ -34,6 +34,11 @@
 //! How an intact record is told from bytes that look like one by accident is described at
 //! [`recover_segment`].
 //!
+//! # Copying
+//!
+//! Segments that the log needs no more may be kept beside it ([`Options::keep_bytes`]). [`read_log`] reads them, and the log itself
+//! while it is in use.
+//!
 //! # Snapshots
 //!
 //! On the same interface, files of opaque blocks that are either whole or absent: written by
@@ -50,6 +55,8 @@ mod file_disk;
 mod format;
 mod group_commit;
 mod inspect;
+mod kept;
+mod log_reader;
 pub mod memory_disk;
 mod meter;
 mod open_directory;
@@ -78,6 +85,7 @@ pub use inspect::{
     LogInspection, SegmentFault, SegmentInspection, SnapshotInspection, SnapshotsInspection, TornTail,
     inspect_log, inspect_snapshots,
 };
+pub use log_reader::{LogPiece, LogPosition, LogReadError, log_segments, read_log};
 pub use meter::{Distribution, LogActivity};
 pub use open_directory::OpenDirectory;
 pub use options::{Options, RESERVE_BYTES_DEFAULT, SEGMENT_BYTES_DEFAULT, WAITING_BYTES_DEFAULT};

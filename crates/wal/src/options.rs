@@ -38,6 +38,9 @@ pub struct Options {
     /// Whether to create the log if there is none. A replica that has had one must not: a log that is
     /// gone is a lost disk, not a new replica. Default false.
     pub may_create: bool,
+    /// Segments that the log needs no more are kept beside it up to so many bytes, for those who copy it. When the disk is full,
+    /// they go. Default 0.
+    pub keep_bytes: u64,
 }
 
 impl Options {
@@ -51,6 +54,7 @@ impl Options {
             reserve_bytes: RESERVE_BYTES_DEFAULT,
             waiting_bytes_max: WAITING_BYTES_DEFAULT,
             may_create: false,
+            keep_bytes: 0,
         }
     }
 

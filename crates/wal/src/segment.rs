@@ -165,6 +165,8 @@ pub(crate) struct SegmentReader<'a, D: Disk> {
     read_to: u64,
     /// What the header says.
     rules: Rules,
+    /// Bytes read at once.
+    piece: usize,
 }
 
 /// What a [`SegmentReader`] found next.
@@ -182,7 +184,25 @@ impl<'a, D: Disk> SegmentReader<'a, D> {
     pub(crate) fn new(disk: &'a mut D, file: &'a D::File) -> Result<Self, DiskError> {
         let length = disk.length(file)?;
         let rules = Rules { marked: false };
-        Ok(Self { disk, file, length, offset: 0, buffer: Vec::new(), at: 0, read_to: 0, rules })
+        let buffer = Vec::new();
+        Ok(Self { disk, file, length, offset: 0, buffer, at: 0, read_to: 0, rules, piece: READ_BYTES })
+    }
+
+    /// A reader that goes on at `offset` when it has read the header: see [`SegmentReader::go_to`].
+    pub(crate) fn resume(disk: &'a mut D, file: &'a D::File, offset: u64) -> Result<Self, DiskError> {
+        let mut reader = Self::new(disk, file)?;
+        if offset > 0 {
+            // What follows the header is not of interest.
+            reader.piece = HEADER_BYTES;
+        }
+        Ok(reader)
+    }
+
+    /// Goes on at this place, where a record begins.
+    pub(crate) fn go_to(&mut self, offset: u64) {
+        self.buffer.clear();
+        (self.at, self.offset, self.piece) = (0, offset, READ_BYTES);
+        self.read_to = offset.min(self.length);
     }
 
     /// Reads the header; to be called first.
@@ -261,7 +281,7 @@ impl<'a, D: Disk> SegmentReader<'a, D> {
         self.buffer.drain(..self.at);
         self.at = 0;
         let held = self.buffer.len();
-        let wanted = needed.max(READ_BYTES).saturating_sub(held) as u64;
+        let wanted = needed.max(self.piece).saturating_sub(held) as u64;
         // No larger than the file's length, and a file that fits the disk but not the address space is
         // no segment of ours: `try_from` cannot fail on 64-bit machines.
         let bytes = usize::try_from(wanted.min(self.length - self.read_to)).unwrap_or(usize::MAX);

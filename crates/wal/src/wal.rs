@@ -1,7 +1,8 @@
 //! The log itself: appending, syncing, segments.
 
 use crate::disk::{Cause, Disk, DiskError};
-use crate::format::{Batch, HEADER_BYTES, MARK_BYTES, RECORD_BYTES_MAX, RecordNumber, mark, segment_name};
+use crate::format::{Batch, HEADER_BYTES, MARK_BYTES, RECORD_BYTES_MAX, RecordNumber, mark};
+use crate::kept::{Kept, KeptSegment};
 use crate::options::{Options, RESERVE_BYTES_DEFAULT};
 use crate::recovery::{OpenError, Recovered, Recovery, create_segment, record_newest, recover};
 use std::collections::VecDeque;
@@ -131,6 +132,8 @@ pub struct Wal<D: Disk> {
     marked: Option<RecordNumber>,
     /// First records of all segments; never empty.
     segments: VecDeque<RecordNumber>,
+    /// What is kept of those that the log needs no more.
+    kept: Kept,
     /// Appended and not flushed.
     pub(crate) batch: Batch,
     /// persisted <= written <= appended.
@@ -156,6 +159,7 @@ impl<D: Disk> Wal<D> {
     ) -> Result<(Self, Recovery), OpenError<E>> {
         let recovered = recover(&mut disk, &options, on_record)?;
         let Recovered { file, length, reserved, is_old, segments, recovery } = recovered;
+        let kept = Kept::open(&mut disk, segments[0], options.keep_bytes)?;
         let last = recovery.last;
         let wal = Self {
             disk,
@@ -166,6 +170,7 @@ impl<D: Disk> Wal<D> {
             is_old,
             marked: None,
             segments,
+            kept,
             batch: Batch::default(),
             appended: last,
             written: last,
@@ -223,8 +228,8 @@ impl<D: Disk> Wal<D> {
         Ok(self.persisted)
     }
 
-    /// Removes the segments that hold only records before `record`; the last segment always stays.
-    /// Returns how many went.
+    /// Removes the segments that hold only records before `record`, or keeps them beside the log; the last segment always stays.
+    /// Returns how many the log has lost.
     ///
     /// # Errors
     /// Final: see [`WalError`].
@@ -233,13 +238,31 @@ impl<D: Disk> Wal<D> {
         let mut removed = 0;
         while self.segments.get(1).is_some_and(|&second| second <= record) {
             // The oldest first, and durably before the next goes: a crash must not leave a gap.
-            let name = segment_name(self.segments[0]);
-            let result = self.disk.remove(&name).and_then(|()| self.disk.sync_directory());
+            let segment = KeptSegment { first: self.segments[0], next: self.segments[1] };
+            let result = self.kept.add(&mut self.disk, segment, self.options.keep_bytes);
+            let result = result.and_then(|()| self.disk.sync_directory());
             self.noted(result)?;
             self.segments.pop_front();
             removed += 1;
         }
         Ok(removed)
+    }
+
+    /// Removes what is kept beside the log of segments that it needs no more: their space is needed.
+    pub fn drop_kept(&mut self) {
+        self.kept.trim(&mut self.disk, 0);
+    }
+
+    /// The first record that is kept, in the log or beside it.
+    #[must_use]
+    pub fn first_kept(&self) -> RecordNumber {
+        self.kept.first().unwrap_or(self.segments[0])
+    }
+
+    /// Bytes of what is kept beside the log.
+    #[must_use]
+    pub const fn kept_bytes(&self) -> u64 {
+        self.kept.bytes()
     }
 
     /// Number of the last record that was appended.
@@ -352,6 +375,15 @@ impl<D: Disk> Wal<D> {
 
     /// Has the segment end at `needed` or later. What is added has to be synced; after an error nothing counts as added.
     fn extend(&mut self, needed: u64) -> Result<(), DiskError> {
+        match self.extend_once(needed) {
+            Err(error) if error.cause == Cause::Full && self.kept.trim(&mut self.disk, 0) => {
+                self.extend_once(needed)
+            }
+            result => result,
+        }
+    }
+
+    fn extend_once(&mut self, needed: u64) -> Result<(), DiskError> {
         let target = self.options.reserved(needed);
         let zeros = vec![0; (target - self.reserved).min(RESERVE_BYTES_DEFAULT) as usize];
         let mut reserved = self.reserved;
@@ -398,7 +430,13 @@ impl<D: Disk> Wal<D> {
         let first = self.written.next();
         let length = HEADER_BYTES as u64;
         let reserved = self.options.reserved(length);
-        let created = create_segment(&mut self.disk, self.options.header(first), reserved);
+        let header = self.options.header(first);
+        let created = match create_segment(&mut self.disk, header, reserved) {
+            Err(error) if error.cause == Cause::Full && self.kept.trim(&mut self.disk, 0) => {
+                create_segment(&mut self.disk, header, reserved)
+            }
+            created => created,
+        };
         self.file = self.noted(created)?;
         let result = record_newest(&mut self.disk, first);
         self.noted(result)?;

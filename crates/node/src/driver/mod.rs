@@ -28,6 +28,7 @@ use syros_storage::{Store, StoreError};
 use syros_types::{Footprint, Instant, Now, OpNumber, OperationId, View, WallTime};
 
 use crate::disk_executor::{DiskExecutor, ExecutorEvent, Report};
+use crate::entries_reader::EntriesReport;
 use crate::evictions::{Evictions, MemoryLimit};
 use crate::in_memory::{InMemory, SnapshotState};
 use crate::key_events::KeyEvents;
@@ -39,6 +40,10 @@ use crate::snapshots::{
 };
 use crate::ticket_queue::TicketQueue;
 use crate::waited_keys::WaitedKeys;
+
+/// While the disk has less room than this beside the reserve, nothing is kept beside the log for those who copy it: a quarter of a
+/// gigabyte is for updates, a snapshot's beginning, and the next segments of the log.
+const KEEPING_ROOM_MIN: u64 = 256 << 20;
 
 /// A replica and what it drives. `M` is an engine in memory, `S` the store of one on disk, and `H` what is held until a
 /// record is durable.
@@ -290,6 +295,7 @@ impl<M: InMemory + Send + 'static, S: Store, H> ReplicaDriver<M, S, H> {
                 self.snapshots.read_part(to, op_number, offset);
                 Output::SnapshotJobs
             }
+            Action::ReadEntries(wanted) => Output::ReadEntries(wanted),
             Action::WriteSnapshotPart { op_number, offset, part } => {
                 self.snapshots.write_part(op_number, offset, part);
                 Output::SnapshotJobs
@@ -419,9 +425,24 @@ impl<M: InMemory + Send + 'static, S: Store, H> ReplicaDriver<M, S, H> {
 
     /// Tells the core how much room the disk has (see [`Event::DiskRoom`]), if it takes it to have more or less.
     pub fn tell_disk_room(&mut self, now: Now, bytes: u64) {
-        if self.replica.disk_room() != bytes {
+        let before = self.replica.disk_room();
+        if before != bytes {
             self.replica.handle(now, Event::DiskRoom(bytes));
+            if bytes < KEEPING_ROOM_MIN && before >= KEEPING_ROOM_MIN {
+                self.outputs.push_back(Output::DropKept);
+            }
         }
+    }
+
+    /// Entries have been read from the log on disk.
+    pub fn on_entries_read(&mut self, now: Now, report: EntriesReport) {
+        let EntriesReport { client, after, found, warning } = report;
+        if let Some(problem) = warning {
+            self.notice(Notice::Warning(format!(
+                "cannot read the log for a client that copies it: {problem}"
+            )));
+        }
+        self.replica.handle(now, Event::EntriesRead { client, after, found });
     }
 
     /// From now on a snapshot may take so many bytes of the disk, if that is limited.
@@ -861,6 +882,9 @@ impl<M: InMemory + Send + 'static, S: Store, H> ReplicaDriver<M, S, H> {
         }
         if let Some(ticket) = self.snapshots.remove_if_due(durable, self.execution.store()) {
             self.outputs.push_back(Output::RemoveBefore(ticket));
+            if self.replica.disk_room() < KEEPING_ROOM_MIN {
+                self.outputs.push_back(Output::DropKept);
+            }
             self.outputs.push_back(Output::SnapshotJobs);
         }
     }

@@ -3,7 +3,7 @@
 use core::time::Duration;
 use syros_protocol::message::{LogEntry, Message, Peer};
 use syros_protocol::record::{Record, Ticket};
-use syros_protocol::replica::TraceEvent;
+use syros_protocol::replica::{EntriesWanted, TraceEvent};
 use syros_storage::execution::Executed;
 use syros_storage::{Census, DiskEngine, Store, StoreError};
 use syros_types::{Configuration, Database, OpNumber, View};
@@ -71,6 +71,11 @@ pub enum Output<S: Store> {
     SnapshotJobs,
     /// Records before this one are not needed any more, as soon as all that is in the log now is durable.
     RemoveBefore(Ticket),
+    /// What is kept beside the log for those who copy it goes: the disk is short.
+    DropKept,
+    /// Entries are read from the log on disk, by an [`EntriesReader`](crate::EntriesReader), whose report
+    /// [`ReplicaDriver::on_entries_read`](super::ReplicaDriver::on_entries_read) takes.
+    ReadEntries(EntriesWanted),
     /// A loaded engine has taken the place of the present one: that of an engine on disk, whose threads are to be started,
     /// is here.
     Adopted {

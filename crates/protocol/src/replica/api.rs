@@ -2,7 +2,7 @@
 
 use crate::message::{Body, Freshness, LogEntry, Message, Peer};
 use crate::record::{Record, SnapshotHead, Ticket};
-use crate::replica::TraceEvent;
+use crate::replica::{ScannedEntries, TraceEvent};
 use alloc::boxed::Box;
 use syros_types::{Configuration, NodeId, OpNumber, OperationId, ReplicaId, View, WallTime};
 
@@ -106,6 +106,15 @@ pub enum Event {
     SnapshotFailed {
         /// Its last op number.
         op_number: OpNumber,
+    },
+    /// What the log on disk holds of the entries that [`Action::ReadEntries`] asked for.
+    EntriesRead {
+        /// The client that wants them.
+        client: u64,
+        /// They follow this entry.
+        after: OpNumber,
+        /// What a [`LogScan`](super::LogScan) found; `None` if the log cannot be read.
+        found: Option<ScannedEntries>,
     },
     /// The earliest moment at which some key expires (`None`: no key will), if it changed.
     NextExpiry(Option<WallTime>),
@@ -239,6 +248,9 @@ pub enum Action {
         /// From which byte on.
         offset: u64,
     },
+    /// Read entries from the log on disk with a [`LogScan`](super::LogScan), and report [`Event::EntriesRead`]. One answer for each
+    /// client at a time, and at most [`DISK_COPIERS_MAX`](super::DISK_COPIERS_MAX) of them.
+    ReadEntries(EntriesWanted),
     /// Write a part of a snapshot that is being received, and report [`Event::SnapshotPartWritten`] or
     /// [`Event::SnapshotFailed`]. Offset 0 begins it anew.
     WriteSnapshotPart {
@@ -266,6 +278,23 @@ pub enum Action {
     Reconfigured(Configuration),
     /// Tell whoever operates the group. Nothing depends on it.
     Trace(TraceEvent),
+}
+
+/// Entries that a client wants of the log on disk.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct EntriesWanted {
+    /// The client.
+    pub client: u64,
+    /// They follow this entry.
+    pub after: OpNumber,
+    /// The replica had executed so many entries when it asked for this: no later one is told.
+    pub applied: OpNumber,
+    /// The last record that the replica had emitted by then.
+    pub ticket: Ticket,
+    /// About so many bytes of them at most.
+    pub bytes_max: usize,
+    /// So many of them at most.
+    pub entries_max: u64,
 }
 
 /// A replica's log entry, as [`Replica::entry`](crate::replica::Replica::entry) gives it.

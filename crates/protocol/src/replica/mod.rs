@@ -23,12 +23,14 @@ mod entry_copies;
 #[cfg(feature = "model")]
 mod fingerprint;
 mod later_views;
+mod log_scan;
 mod message_checks;
 mod ordering;
 mod persistence;
 mod planted;
 mod reads;
 mod refusals;
+mod replayed_log;
 mod requests;
 mod resources;
 mod restore;
@@ -43,9 +45,11 @@ mod view_change;
 #[cfg(test)]
 mod tests;
 
-pub use api::{Action, Boot, EntryRef, Event, Returned};
+pub use api::{Action, Boot, EntriesWanted, EntryRef, Event, Returned};
 pub use config::{Config, Durability, Settings};
 pub use configurations::ReconfigurationObjection;
+pub use entry_copies::DISK_COPIERS_MAX;
+pub use log_scan::{LogScan, ScannedEntries};
 #[cfg(feature = "planted-bugs")]
 pub use planted::PlantedBug;
 #[cfg(not(feature = "planted-bugs"))]
@@ -247,6 +251,7 @@ impl Replica {
             }
             Event::SnapshotLoaded { head, bytes } => self.on_snapshot_loaded(*head, bytes),
             Event::SnapshotFailed { op_number } => self.on_snapshot_failed(op_number),
+            Event::EntriesRead { client, after, found } => self.on_entries_read(client, after, found),
             Event::NotEvaluated { to, id } => self.on_not_evaluated(to, id),
             Event::NotRead { to, number, body, time, expiry } => {
                 self.on_not_read(to, number, body, time, expiry);

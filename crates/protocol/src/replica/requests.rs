@@ -709,6 +709,7 @@ impl Replica {
     pub(super) fn on_client_gone(&mut self, client: u64) {
         self.later_views.on_client_gone(client);
         self.attachments.remove(client);
+        self.forget_disk_copier(client);
         self.role.forget_client(Peer::Client(client));
     }
 }

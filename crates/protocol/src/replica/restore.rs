@@ -1,10 +1,10 @@
 //! A replica's state as its write-ahead log tells it.
 
 use super::Config;
+use super::replayed_log::ReplayedLog;
 use crate::log::Log;
-use crate::message::{Describe, LogEntry, Payload, Prepared, Request, Update};
+use crate::message::{LogEntry, Request};
 use crate::record::{Checkpoint, Record, SnapshotHead};
-use alloc::collections::BTreeMap;
 use alloc::collections::BTreeSet;
 use alloc::vec::Vec;
 use core::fmt;
@@ -86,19 +86,13 @@ impl core::error::Error for InvalidRecord {}
 /// State rebuilt record by record; boots a replica through [`Boot::Restored`](super::Boot::Restored).
 #[derive(Clone, Debug)]
 pub struct Restored {
-    describe: Describe,
+    replayed: ReplayedLog,
     view: View,
     last_normal: View,
     /// That of `last_normal`.
     rule: FastRule,
     /// The configuration that the replica acts in.
     configuration: Configuration,
-    commit: OpNumber,
-    log: Log,
-    /// Accepted updates that are not in the log, by order of arrival.
-    dlog: BTreeMap<u64, Request>,
-    arrivals: BTreeMap<OperationId, u64>,
-    arrived: u64,
     records: u64,
     /// Snapshots on disk.
     snapshots: BTreeSet<OpNumber>,
@@ -162,7 +156,8 @@ impl Restored {
     /// What all records tell, if [`Restored::is_amnesiac`] does not say that this is nothing.
     #[must_use]
     pub fn into_remains(self) -> Remains {
-        let Self { last_normal, commit, log, dlog, .. } = self;
+        let Self { last_normal, replayed, .. } = self;
+        let (commit, log, dlog) = replayed.into_parts();
         let base = log.base();
         Remains {
             last_normal,
@@ -170,7 +165,7 @@ impl Restored {
             base,
             base_time: log.time_at(base).unwrap_or_default(),
             entries: log.suffix(base),
-            dlog: dlog.into_values().collect(),
+            dlog,
         }
     }
 
@@ -178,16 +173,11 @@ impl Restored {
     #[must_use]
     pub fn new(config: &Config, snapshots: impl IntoIterator<Item = OpNumber>) -> Self {
         Self {
-            describe: config.describe,
+            replayed: ReplayedLog::new(config.describe),
             view: View(0),
             last_normal: View(0),
             rule: config.configuration.rule(),
             configuration: config.configuration,
-            commit: OpNumber(0),
-            log: Log::new(),
-            dlog: BTreeMap::new(),
-            arrivals: BTreeMap::new(),
-            arrived: 0,
             records: 0,
             snapshots: snapshots.into_iter().collect(),
             connected: false,
@@ -213,7 +203,7 @@ impl Restored {
     /// The last op number in the log.
     #[must_use]
     pub const fn op_number(&self) -> OpNumber {
-        self.log.op_number()
+        self.replayed.log.op_number()
     }
 
     /// True if there was no record: the replica never acted.
@@ -255,7 +245,7 @@ impl Restored {
         if !self.connected && self.records > 0 {
             return Err(InvalidRecord::NoSnapshot { needed: self.missing });
         }
-        let base = self.log.base();
+        let base = self.replayed.log.base();
         Ok((base > OpNumber(0)).then_some(base))
     }
 
@@ -264,10 +254,10 @@ impl Restored {
     /// # Errors
     /// [`InvalidRecord::OtherSnapshot`] if it is another one.
     pub fn attach(&mut self, head: SnapshotHead, bytes: u64) -> Result<(), InvalidRecord> {
-        let base = self.log.base();
+        let base = self.replayed.log.base();
         let fits = head.op_number == base
-            && self.log.view_at(base) == Some(head.view)
-            && self.log.time_at(base) == Some(head.time);
+            && self.replayed.log.view_at(base) == Some(head.view)
+            && self.replayed.log.time_at(base) == Some(head.time);
         if !fits {
             return Err(InvalidRecord::OtherSnapshot { base, found: head.op_number });
         }
@@ -291,10 +281,9 @@ impl Restored {
                 self.connected = true;
                 self.amnesiac = true;
                 self.last_normal = view;
-                self.commit = OpNumber(0);
-                self.log = Log::new();
-                self.dlog.clear();
-                self.arrivals.clear();
+                self.replayed.commit = OpNumber(0);
+                self.replayed.log = Log::new();
+                self.replayed.clear_dlog();
                 return Ok(());
             }
             Record::View { view, .. } if !self.connected => return self.reach(view),
@@ -310,26 +299,23 @@ impl Restored {
                 self.reach(view)?;
                 self.last_normal = self.last_normal.max(last_normal);
             }
-            Record::Accept(request) => self.accept(request),
+            Record::Accept(request) => self.replayed.accept(request),
             Record::Append { first, view, time, commit, entries } => {
-                if first != self.log.op_number().next() {
-                    return Err(InvalidRecord::Gap { op_number: self.log.op_number(), first });
-                }
+                self.replayed.check_next(first)?;
                 for prepared in entries {
-                    let payload = self.payload(prepared)?;
-                    self.append(LogEntry { view, time, payload })?;
+                    let payload = self.replayed.payload(prepared)?;
+                    self.replayed.append(LogEntry { view, time, payload })?;
                 }
-                self.commit = self.commit.max(commit.min(self.log.op_number()));
+                self.replayed.commit_up_to(commit);
             }
-            Record::Transfer { base, entries } => self.replace(base, entries)?,
+            Record::Transfer { base, entries } => self.replayed.replace(base, entries)?,
             Record::EnterView { view, rule, base, commit, suffix } => {
                 self.reach(view)?;
-                self.replace(base, suffix)?;
+                self.replayed.replace(base, suffix)?;
                 self.last_normal = view;
                 self.rule = self.known_rule(rule, view);
-                self.commit = self.commit.max(commit.min(self.log.op_number()));
-                self.dlog.clear();
-                self.arrivals.clear();
+                self.replayed.commit_up_to(commit);
+                self.replayed.clear_dlog();
                 self.amnesiac = false;
             }
             Record::Checkpoint(_) | Record::Forgot { .. } => unreachable!("replayed above"),
@@ -356,22 +342,21 @@ impl Restored {
         if !self.snapshots.contains(&base) {
             // A snapshot that was received may have brought what the log had not, or had otherwise. If it
             // is not there any more, it must be because a later one is.
-            self.connected &= self.log.view_at(base) == Some(base_view);
+            self.connected &= self.replayed.log.view_at(base) == Some(base_view);
             self.missing = Some(base);
             return Ok(());
         }
         self.connected = true;
         self.last_normal = last_normal;
         self.rule = self.known_rule(rule, view);
-        self.log = Log::after(base, base_view, base_time);
+        self.replayed.begin_after(base, base_view, base_time);
         for entry in suffix {
-            self.append(entry)?;
+            self.replayed.append(entry)?;
         }
-        self.commit = commit.min(self.log.op_number()).max(base);
-        self.dlog.clear();
-        self.arrivals.clear();
+        self.replayed.commit = commit.min(self.replayed.log.op_number()).max(base);
+        self.replayed.clear_dlog();
         for request in dlog {
-            self.accept(request);
+            self.replayed.accept(request);
         }
         Ok(())
     }
@@ -379,15 +364,6 @@ impl Restored {
     /// The rule that a record tells which was written in this view.
     fn known_rule(&self, told: Option<FastRule>, view: View) -> FastRule {
         self.configuration.of_epoch(view.epoch()).known_rule(told)
-    }
-
-    fn append(&mut self, entry: LogEntry) -> Result<(), InvalidRecord> {
-        let op_number = self.log.op_number();
-        if self.log.view_at(op_number) > Some(entry.view) || self.log.last_time() > entry.time {
-            return Err(InvalidRecord::Backwards { op_number });
-        }
-        self.log.append(entry);
-        Ok(())
     }
 
     fn reach(&mut self, record: View) -> Result<(), InvalidRecord> {
@@ -398,61 +374,14 @@ impl Restored {
         Ok(())
     }
 
-    fn accept(&mut self, request: Request) {
-        self.arrived += 1;
-        self.arrivals.insert(request.id, self.arrived);
-        self.dlog.insert(self.arrived, request);
-    }
-
-    fn forget(&mut self, id: OperationId) -> Option<Request> {
-        self.dlog.remove(&self.arrivals.remove(&id)?)
-    }
-
-    fn payload(&mut self, prepared: Prepared) -> Result<Payload, InvalidRecord> {
-        Ok(match prepared {
-            Prepared::Reference { id, body_hash: _ } => {
-                let request = self.forget(id).ok_or(InvalidRecord::MissingBody(id))?;
-                Payload::Update(self.described(request)?)
-            }
-            Prepared::Full(request) => {
-                self.forget(request.id);
-                Payload::Update(self.described(request)?)
-            }
-            Prepared::Register { nonce } => Payload::Register { nonce },
-            Prepared::Expire(ids) => Payload::Expire(ids),
-            Prepared::Tick => Payload::Tick,
-            Prepared::Reconfigure(next) => Payload::Reconfigure(next),
-        })
-    }
-
-    fn described(&self, request: Request) -> Result<Update, InvalidRecord> {
-        let id = request.id;
-        Update::describe(self.describe, request).ok_or(InvalidRecord::Malformed(id))
-    }
-
-    fn replace(&mut self, base: OpNumber, entries: Vec<LogEntry>) -> Result<(), InvalidRecord> {
-        if base > self.log.op_number() || base < self.commit {
-            return Err(InvalidRecord::Gap { op_number: self.log.op_number(), first: base.next() });
-        }
-        while self.log.op_number() > base {
-            self.log.pop();
-        }
-        for entry in entries {
-            for update in entry.updates() {
-                self.forget(update.request.id);
-            }
-            self.append(entry)?;
-        }
-        Ok(())
-    }
-
     pub(super) fn into_parts(self) -> Parts {
-        let Self { view, last_normal, rule, commit, log, dlog, snapshot, .. } = self;
+        let Self { view, last_normal, rule, replayed, snapshot, .. } = self;
+        let (commit, log, dlog) = replayed.into_parts();
         assert!(
             log.base() == snapshot.as_ref().map_or(OpNumber(0), |(head, _)| head.op_number),
             "the snapshot that the log goes with was attached"
         );
-        Parts { view, last_normal, rule, commit, log, dlog: dlog.into_values().collect(), snapshot }
+        Parts { view, last_normal, rule, commit, log, dlog, snapshot }
     }
 }
 

@@ -8,7 +8,7 @@
 //! A snapshot holds a committed prefix, so it is true in every view. What the receiver's own log holds
 //! after it stays if the two agree about the snapshot's last entry: the replica may have vouched for it.
 
-use super::entry_copies::EntryCopier;
+use super::entry_copies::{DiskCopier, EntryCopier};
 use super::role::Role;
 use super::timers::Timer;
 use super::{Action, PlantedBug, Replica, TraceEvent};
@@ -70,6 +70,8 @@ pub(super) struct Snapshots {
     copiers: Vec<(u64, Instant)>,
     /// Clients that copy the log.
     pub(super) entry_copiers: Vec<EntryCopier>,
+    /// Those of them for which the log on disk is read.
+    pub(super) disk_copiers: Vec<DiskCopier>,
     /// The log of every member is durable up to here.
     held_by_all: OpNumber,
     /// Leader: bytes of log that it has dropped because all members hold them, since it last told the others.
@@ -127,6 +129,7 @@ impl Snapshots {
             readers: vec![None; members],
             copiers: Vec::new(),
             entry_copiers: Vec::new(),
+            disk_copiers: Vec::new(),
             urgent_at: Instant(0),
             held_by_all: OpNumber(0),
             dropped_untold: 0,

@@ -19,8 +19,8 @@ use syros_lsm::DiskStore;
 use syros_metrics::{Distribution, ReplicaActivity};
 use syros_node::data::ViewFile;
 use syros_node::{
-    DiskState, ENTRIES_PER_TURN, Evictions, InMemory as _, KeyEvents, MemoryExecutor, MemoryLimit,
-    NoOpAnswer, Output, ReadJob, RecordNumbering, ReplicaDriver, WaitedKeys,
+    DiskState, ENTRIES_PER_TURN, EntriesJob, Evictions, InMemory as _, KeyEvents, MemoryExecutor,
+    MemoryLimit, NoOpAnswer, Output, ReadJob, RecordNumbering, ReplicaDriver, WaitedKeys,
 };
 use syros_protocol::message::{Describe, Message, Peer, RoleName};
 use syros_protocol::record::Ticket;
@@ -39,6 +39,7 @@ use crate::clock::Clock;
 use crate::directory::{DataDirectory, DirectoryError};
 use crate::disk_space::DiskWatch;
 use crate::durable_sender::DurableSender;
+use crate::entries_thread::EntriesThread;
 use crate::execution::EngineThreads;
 use crate::memory_engine::AnyMemoryEngine;
 use crate::other_members::{OtherMembers, RestartPermit};
@@ -74,6 +75,8 @@ pub(crate) struct LocalReplica {
     driver: Driver,
     engine_threads: EngineThreads,
     snapshots: SnapshotThread,
+    /// Reads the log for those who copy it.
+    log_copies: EntriesThread,
     pub(crate) durability: Durability,
     /// What the state machine says of an operation.
     pub(crate) describe: Describe,
@@ -218,6 +221,11 @@ impl LocalReplica {
                         self.wal.remove_before(record);
                     }
                 }
+                Output::DropKept => self.wal.drop_kept(),
+                Output::ReadEntries(wanted) => {
+                    let (emitted, durable) = (self.record(wanted.ticket), self.wal.persisted());
+                    self.log_copies.read(EntriesJob { wanted, emitted, durable });
+                }
                 Output::Adopted { op_number, engine } => self.on_adopted(op_number, engine),
                 Output::PutTogether(reply) => {
                     if let EngineThreads::InMemory(long_replies) = &self.engine_threads
@@ -294,6 +302,13 @@ impl LocalReplica {
     /// Tells the replica of something.
     pub(crate) fn handle(&mut self, now: Now, event: Event) {
         self.driver.handle(now, event);
+    }
+
+    /// A backup that ends with this entry, or a later one, can be continued with what this node has.
+    pub(crate) fn oldest_entry(&self) -> OpNumber {
+        let in_memory = self.replica().log_base();
+        let on_disk = self.log_copies.oldest().filter(|_| self.durability == Durability::Fsync);
+        on_disk.map_or(in_memory, |on_disk| on_disk.min(in_memory))
     }
 
     /// What the replica has done since it started.

@@ -26,6 +26,10 @@ impl LocalReplica {
         self.on_execution_reports(now);
         self.on_finished_reads(now);
         self.on_snapshot_reports(now);
+        self.log_copies.set_durable(self.wal.persisted());
+        while let Some(report) = self.log_copies.next_report() {
+            self.driver.on_entries_read(now, report);
+        }
         self.on_scrub_findings();
         self.tell_space(now);
         self.on_directory_loss();

@@ -7,20 +7,22 @@ use std::time::Duration;
 use mio::Waker;
 use syros_node::data::{Owner, boot};
 use syros_node::snapshots::SnapshotSizes;
-use syros_node::{DiskState, RecordNumbering, ReplicaDriver};
+use syros_node::{DiskState, EntriesReader, RecordNumbering, ReplicaDriver};
+use syros_protocol::message::Describe;
 use syros_protocol::record::Ticket;
 use syros_protocol::replica::{Boot, Config, Replica, ViewChangeCause};
-use syros_types::{EvictionSettings, Instant, Now, ReplicaId, View};
-use syros_wal::{GroupCommit, Recovery};
+use syros_types::{ConfigurationId, EvictionSettings, Instant, Now, ReplicaId, View};
+use syros_wal::{GroupCommit, Options, ReadOnlyDisk, RecordNumber, Recovery};
 
 use super::LocalReplica;
 use super::log::on_progress;
 use crate::clock::Clock;
 use crate::config::StoreConfig;
-use crate::directory::{DataDirectory, DirectoryError};
+use crate::directory::{DataDirectory, DirectoryError, WAL};
 use crate::disk_engine;
 use crate::disk_space::DiskWatch;
 use crate::durable_sender::DurableSender;
+use crate::entries_thread::EntriesThread;
 use crate::execution::{self, NodeFiles, Opened};
 use crate::memory_engine::MemoryEngineFiles;
 use crate::other_members::OtherMembers;
@@ -75,6 +77,7 @@ impl LocalReplica {
             cluster,
             directory: &directory,
             segment_bytes: settings.segment_bytes,
+            keep_bytes: settings.keep_log_bytes,
             reserve: disk_watch.reserve(),
             waker: &waker,
         };
@@ -108,7 +111,10 @@ impl LocalReplica {
         let numbering = RecordNumbering::new(wal.appended(), Ticket(0));
         let durable_sender = Arc::<DurableSender>::default();
         let on_progress = on_progress(&durable_sender, &waker);
-        let log_options = store::log_options(&config, cluster, settings.segment_bytes);
+        let log_options =
+            store::log_options(&config, cluster, settings.segment_bytes, settings.keep_log_bytes);
+        let log_copies =
+            start_log_copies(&directory, &log_options, configuration, describe, wal.persisted(), &waker)?;
         let now = clock.now();
         let replica = Replica::new(config, boot, now);
         let mut local = Self {
@@ -117,6 +123,7 @@ impl LocalReplica {
             driver: ReplicaDriver::new(replica, execution, SnapshotSizes::SERVER, now),
             engine_threads,
             snapshots,
+            log_copies,
             durability,
             describe,
             configuration,
@@ -171,6 +178,23 @@ impl LocalReplica {
             }
         }
     }
+}
+
+/// Starts the thread that reads the log for those who copy it.
+fn start_log_copies(
+    directory: &DataDirectory,
+    options: &Options,
+    configuration: ConfigurationId,
+    describe: Describe,
+    durable: RecordNumber,
+    waker: &Arc<Waker>,
+) -> Result<EntriesThread, LogError> {
+    let open = || {
+        let log = directory.open_directory().open_directory(WAL)?;
+        let reader = EntriesReader::new(ReadOnlyDisk::of(log), options.clone(), configuration, describe);
+        EntriesThread::start(reader, durable, Arc::clone(waker))
+    };
+    open().map_err(LogError::Thread)
 }
 
 /// Checks that the configuration in the identity file is not older than the view that the replica has reached.

@@ -306,7 +306,8 @@ impl Restoration<'_> {
 
     fn open_log(&self) -> Result<NewLog, RestoreError> {
         let cluster = self.identity.cluster;
-        let options = log_options(&self.config.replica, cluster, self.config.store.segment_bytes);
+        let store = &self.config.store;
+        let options = log_options(&self.config.replica, cluster, store.segment_bytes, store.keep_log_bytes);
         NewLog::create(self.disk(WAL)?, options)
     }
 

@@ -141,6 +141,7 @@ impl Swarm {
                 segment_bytes: SEGMENT_BYTES,
                 // Rolled apart, so that the worlds of all seeds stay what they were.
                 reserve_bytes: Draw(Prng::new(seed ^ 0x5397_0a11_5eed_0007)).of(&[1, 600, SEGMENT_BYTES]),
+                keep_bytes: 0,
             },
             nemesis,
             formation: FormationSettings::default(),
@@ -191,6 +192,10 @@ impl Swarm {
         swarm.draw_copies_of_snapshots();
         // Rolled apart, too.
         swarm.copies_log = Draw(Prng::new(seed ^ 0x5397_0a11_5eed_0057)).one_in(3);
+        if swarm.copies_log {
+            let mut draw = Draw(Prng::new(seed ^ 0x5397_0a11_5eed_005a));
+            swarm.disk.keep_bytes = draw.of(&[0, 3_000, u64::MAX, u64::MAX]);
+        }
         swarm
     }
 

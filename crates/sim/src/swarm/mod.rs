@@ -192,6 +192,7 @@ impl Swarm {
                 fail_ppm: 0,
                 segment_bytes: SEGMENT_BYTES,
                 reserve_bytes: SEGMENT_BYTES,
+                keep_bytes: 0,
             },
             nemesis: NemesisSettings::default(),
             formation: FormationSettings::default(),

@@ -81,6 +81,8 @@ pub struct DiskSettings {
     pub segment_bytes: u64,
     /// Size of the pieces in which room for records is made in it.
     pub reserve_bytes: u64,
+    /// Bytes of segments that are kept beside the log when it needs them no more, for those who copy it.
+    pub keep_bytes: u64,
 }
 
 /// What breaks. Weights are relative to each other; 0 switches a fault off, as all are by default.

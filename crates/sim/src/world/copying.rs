@@ -5,7 +5,7 @@
 //! it has dice of its own.
 
 use super::{SimEvent, World};
-use crate::swarm::MILLI;
+use crate::swarm::{MILLI, SECOND};
 use crate::tally::Occurrence;
 use syros_node::execute_entry;
 use syros_protocol::log_copy::{CopyError, LogCopy};
@@ -28,6 +28,9 @@ pub(crate) struct Copying {
     entries: Vec<(OpNumber, LogEntry)>,
     held: Vec<Message>,
     dice: Prng,
+    /// Now and then nothing is asked for until the members have dropped what they kept for the one who copies, as where a backup is
+    /// continued each hour.
+    pauses: bool,
 }
 
 impl Copying {
@@ -37,6 +40,7 @@ impl Copying {
             entries: Vec::new(),
             held: Vec::new(),
             dice: Prng::new(seed ^ 0x5397_0a11_5eed_0058),
+            pauses: Prng::new(seed ^ 0x5397_0a11_5eed_0059).chance(2, 3),
         }
     }
 }
@@ -50,7 +54,12 @@ impl World {
     }
 
     fn ask_for_entries_later(&mut self) {
-        let pause = 1 + self.copying.dice.below(40 * MILLI / u64::from(self.swarm.protocol.speed));
+        let speed = u64::from(self.swarm.protocol.speed);
+        let mut pause = 1 + self.copying.dice.below(40 * MILLI / speed);
+        if self.copying.pauses && self.copying.dice.chance(1, 30) {
+            // Members keep what it lacks for 200 times `resend`.
+            pause += 11 * SECOND / speed;
+        }
         let at = self.now() + pause;
         self.scheduler.schedule(at, SimEvent::CopyEntries);
     }
@@ -66,6 +75,9 @@ impl World {
             };
             self.take_entries(answer);
         }
+        if self.copying.pauses && self.copying.dice.chance(1, 16) {
+            self.continue_older_copy();
+        }
         let replica = self.copying.dice.below(self.replicas.len() as u64) as usize;
         let bytes_max = [0, 1, 300, 3_000, 1 << 20][self.copying.dice.below(5) as usize];
         let (message, life) =
@@ -73,6 +85,40 @@ impl World {
         self.tell(replica, life, replica::Event::Message { from: Peer::Client(ADDRESS), message });
         if !self.is_healed {
             self.ask_for_entries_later();
+        }
+    }
+
+    /// The next thing that is copied continues another backup, which ends earlier.
+    fn continue_older_copy(&mut self) {
+        let Copying { copy, dice, .. } = &mut self.copying;
+        let op_number = OpNumber(dice.below(copy.op_number().0 + 1));
+        let end = if op_number == OpNumber(0) {
+            Some((View(0), WallTime(0)))
+        } else {
+            self.invariants.executed_entry(op_number)
+        };
+        if let Some((view, time)) = end {
+            *copy = LogCopy::after(op_number, view, time);
+        }
+    }
+
+    /// The next piece of a replica's log is read after a while.
+    pub(super) fn plan_entries_step(&mut self, replica: usize) {
+        let at = self.now() + 1 + self.copying.dice.below(MILLI);
+        let life = self.replicas[replica].life;
+        self.scheduler.schedule(at, SimEvent::StepEntries { replica, life });
+    }
+
+    pub(super) fn step_entries(&mut self, replica: usize, life: u64) {
+        let slot = &mut self.replicas[replica];
+        let Some(process) = slot.process.as_mut().filter(|_| slot.life == life) else { return };
+        let has_report = process.step_entries();
+        process.entries_planned = process.reads_entries();
+        if process.entries_planned {
+            self.plan_entries_step(replica);
+        }
+        if has_report {
+            self.rouse(replica);
         }
     }
 

@@ -177,6 +177,7 @@ impl World {
                     self.scheduler.schedule(time + 1 + delay, SimEvent::Execute { replica, life });
                 }
                 Effect::Snapshots => self.plan_snapshot_step(replica),
+                Effect::ReadEntries => self.plan_entries_step(replica),
                 Effect::Engine => self.plan_engine_step(replica),
                 Effect::Flush => self.begin_flush(replica),
             }

@@ -71,6 +71,8 @@ pub(crate) enum SimEvent {
     Execute { replica: usize, life: u64 },
     /// A replica does the next thing there is to do with its snapshots.
     StepSnapshots { replica: usize, life: u64 },
+    /// A replica's log is read for somebody who copies it.
+    StepEntries { replica: usize, life: u64 },
     /// Threads of an engine on disk do the next things they have to do.
     StepEngine { replica: usize, life: u64 },
     /// The flush of a store of an engine on disk ends.
@@ -360,6 +362,7 @@ impl World {
                 disk: Disk::new(Sizes {
                     segment: swarm.disk.segment_bytes,
                     reserve: swarm.disk.reserve_bytes,
+                    keep: swarm.disk.keep_bytes,
                 }),
                 process: None,
                 life: 0,
@@ -524,6 +527,7 @@ impl World {
             SimEvent::Wake { node, life } => self.wake(node, life),
             SimEvent::Synced { replica, life, log, ticket } => self.synced(replica, (life, log), ticket),
             SimEvent::Execute { replica, life } => self.execute(replica, life),
+            SimEvent::StepEntries { replica, life } => self.step_entries(replica, life),
             SimEvent::StepSnapshots { replica, life } => self.step_snapshots(replica, life),
             SimEvent::StepEngine { replica, life } => self.step_engine(replica, life),
             SimEvent::Flushed { replica, life, store } => self.flushed(replica, life, store),

@@ -10,6 +10,7 @@ use syros_backup::{Backup, LogWriter};
 use syros_client::{Endpoint, EntriesCopy};
 use syros_protocol::log_copy::{CopyError, LogCopy};
 use syros_protocol::message::Message;
+use syros_protocol::replica::DISK_COPIERS_MAX;
 use syros_types::OpNumber;
 
 use super::source::{BARRIER_TIMEOUT, Keys, RETURN_PAUSE, RETURN_TIMEOUT, Source, barrier, choose};
@@ -30,6 +31,9 @@ const PAUSE: Duration = Duration::from_millis(100);
 
 /// When a member has had nothing new for so long, the next one is asked: it may be cut off from the others.
 const STANDSTILL: Duration = Duration::from_secs(5);
+
+/// Members that have entries and tell none for so long are not waited for any longer.
+const SILENCE_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// How often it is told what has been copied.
 const TOLD_INTERVAL: Duration = Duration::from_secs(10);
@@ -53,6 +57,8 @@ pub(super) struct Tail {
     kept_at: Instant,
     /// When entries were taken last, or another member was begun with.
     moved_at: Instant,
+    /// Since when members have had entries and told none.
+    silent_since: Option<Instant>,
     bytes: u64,
     entries: u64,
 }
@@ -95,6 +101,7 @@ impl Tail {
             pending_since: None,
             kept_at: now,
             moved_at: now,
+            silent_since: None,
             bytes: 0,
             entries: 0,
         }
@@ -159,12 +166,17 @@ impl Tail {
             Err(Failure::Unfit(problem)) => return Ok(Answer::Unfit(problem)),
             Err(Failure::Fatal(problem)) => return Err(problem),
         };
+        let has_more = matches!(
+            answer,
+            Message::CommittedEntries { after, applied, .. } if after == self.copy.op_number() && after < applied
+        );
         let cluster = member.connection.as_ref().map(EntriesCopy::cluster);
         self.cluster = self.cluster.or(cluster);
         match self.copy.take(answer) {
             Ok(entries) => {
                 let entries = entries.unwrap_or_default();
                 let count = entries.len();
+                self.check_silence(has_more && count == 0)?;
                 self.bytes += entries.iter().map(|entry| entry.memory_bytes() as u64).sum::<u64>();
                 self.entries += count as u64;
                 self.writer.push(entries).map_err(|error| error.to_string())?;
@@ -179,10 +191,25 @@ impl Tail {
         }
     }
 
+    /// A member that reads its log on disk for as many programs as it may, or has to read far, tells nothing for now.
+    fn check_silence(&mut self, is_silent: bool) -> Result<(), String> {
+        if !is_silent {
+            self.silent_since = None;
+        } else if self.silent_since.get_or_insert_with(Instant::now).elapsed() > SILENCE_TIMEOUT {
+            return Err(format!(
+                "the members have had entries behind {} for {} s and have told none: each reads its log on disk for                  {DISK_COPIERS_MAX} programs at a time. Try again when fewer backups are made",
+                self.copy.op_number().0,
+                SILENCE_TIMEOUT.as_secs()
+            ));
+        }
+        Ok(())
+    }
+
     /// Asks until a member answers; how many entries were taken.
     fn step(&mut self) -> Result<usize, String> {
         let began = Instant::now();
         let (mut gone, mut unfit) = (0, 0);
+        let mut oldest: Option<OpNumber> = None;
         loop {
             match self.ask()? {
                 Answer::Taken(count) => {
@@ -192,11 +219,11 @@ impl Tail {
                 }
                 Answer::Gone(error) => {
                     gone += 1;
+                    if let CopyError::Gone { base, .. } = error {
+                        oldest = oldest.map_or(Some(base), |oldest| Some(oldest.min(base)));
+                    }
                     if gone + unfit >= self.members.len() {
-                        return Err(format!(
-                            "{error}, nor in that of any replica that answers: this backup cannot be continued. Make a new one, with \
-                             --follow, which keeps what it needs from being dropped"
-                        ));
+                        return Err(self.gone(oldest));
                     }
                     self.current = (self.current + 1) % self.members.len();
                 }
@@ -222,6 +249,18 @@ impl Tail {
                 }
             }
         }
+    }
+
+    /// What follows the copy is gone from the logs of all members that answer: what they have begins behind `oldest`.
+    fn gone(&self, oldest: Option<OpNumber>) -> String {
+        let end = self.op_number().0;
+        let has = oldest.map_or(String::new(), |oldest| {
+            format!(", and no replica that answers has entries before {}", oldest.0 + 1)
+        });
+        format!(
+            "the backup ends with entry {end}{has}: it cannot be continued. Make a new one. So that members keep more of their logs on disk, \
+             set disk.keep-log higher, or continue more often; with --follow they keep what is still to be copied"
+        )
     }
 
     /// Asks another member from now on, if this one has had nothing for long.

@@ -103,9 +103,12 @@ Exit status 0: all of it is what was written; 1: something is damaged, and a lin
     #[command(after_help = "Examples:
   syros backup continue /backups/today --addr db1:6379,db2:6379
   syros backup continue /backups/today --follow --interval 2      and whatever is committed, until Ctrl-C
+  17 * * * * syros backup continue /backups/today --addr db1:6379 --secret-file /etc/syros/secret      each hour, by cron
 
-The members of a cluster keep the end of their log in memory: of what all members hold, a 64th of log-keep. If a backup ends before
-that, it cannot be continued, and the command says so: make a new one. With --follow they keep what is still to be copied.
+The members of a cluster keep the end of their log on disk: what a restart needs, and disk.keep-log (1GiB) of what was written before.
+If a backup ends before that, it cannot be continued, and the command says so: make a new one. log_oldest_entry in INFO says which entry
+a backup has to end with, or a later one, to be continued from that node. With durability "replicated" only what is in memory can be
+copied: of what all members hold, a 64th of log-keep. With --follow members keep what is still to be copied.
 
 Exit status 0: the backup holds everything that was acknowledged before the command began (with --follow: before it was ended); 1: a
 line says why it does not. What was copied by then is kept, and the backup is whole.")]

@@ -386,6 +386,7 @@ fn read_limits(
 
 fn read_disk(disk: &mut Reader, store: &mut StoreConfig) -> Result<(), ConfigError> {
     store.segment_bytes = disk.bytes("wal-segment", 64 << 10..=1 << 30, store.segment_bytes)?;
+    store.keep_log_bytes = disk.bytes("keep-log", 0..=1 << 40, store.keep_log_bytes)?;
     let interval = store.scrub_interval.unwrap_or_default();
     let interval = disk.duration("scrub-interval", Duration::ZERO..=365 * DAY, interval)?;
     store.scrub_interval = Some(interval).filter(|interval| !interval.is_zero());

@@ -185,3 +185,93 @@ fn many_clients_copy_the_log_and_the_last_ones_have_it_kept() {
     cluster.pass(60_000);
     assert_eq!(cluster.replicas[1].held_by_copiers(), None, "those that ask no more keep nothing");
 }
+
+/// A cluster of which no member keeps in memory what it has executed, and member 1 has executed some.
+fn cluster_without_memory() -> (Cluster, OpNumber) {
+    let mut cluster = Cluster::with(3, FastQuorum::Majority, |config| config.settings.log_keep_bytes = 0);
+    let session = cluster.register();
+    for sequence in 1..=20 {
+        let update = cluster.request(session, sequence, cluster.now.wall.0, Path::Ordered, "uA");
+        let leader = cluster.leader();
+        cluster.send(&[leader], &update);
+        cluster.deliver_all();
+        cluster.pass(20);
+    }
+    cluster.inbox.clear();
+    let base = cluster.replicas[1].log_base();
+    assert!(base > OpNumber(10));
+    (cluster, base)
+}
+
+fn want(after: u64) -> Message {
+    Message::WantEntries { after: OpNumber(after), held: OpNumber(after), bytes_max: u64::MAX }
+}
+
+fn wanted(actions: &[Action]) -> Option<EntriesWanted> {
+    actions.iter().find_map(|action| match action {
+        Action::ReadEntries(wanted) => Some(*wanted),
+        _ => None,
+    })
+}
+
+#[test]
+fn what_is_gone_from_memory_is_read_from_disk_and_told() {
+    let (mut cluster, base) = cluster_without_memory();
+    let asked = wanted(&ask(&mut cluster, CLIENT, want(3))).expect("it is read from disk");
+    let replica = &cluster.replicas[1];
+    assert_eq!((asked.after, asked.applied), (OpNumber(3), replica.applied()));
+    assert_eq!(asked.ticket, replica.last_ticket());
+    assert_eq!(copied(&mut cluster), None, "there is no answer yet");
+    // One that does not wait gets nothing more.
+    cluster.pass(1);
+    assert_eq!(wanted(&ask(&mut cluster, CLIENT, want(3))), None);
+    let entry = LogEntry { view: View(0), time: WallTime(5), payload: Payload::Tick };
+    let entries = vec![entry.clone(), entry];
+    let found = Some(ScannedEntries::Entries { after_view: View(0), entries });
+    let (client, after) = (asked.client, asked.after);
+    cluster.event(1, Event::EntriesRead { client, after, found });
+    let applied = cluster.replicas[1].applied();
+    assert_eq!(copied(&mut cluster), Some((OpNumber(3), applied, 2)));
+    // Of what is gone, it is told where the log begins, on disk or in memory.
+    for (found, told) in [
+        (Some(ScannedEntries::Gone { base: OpNumber(7), is_cut: true }), OpNumber(7)),
+        (Some(ScannedEntries::Gone { base: OpNumber(1_000), is_cut: false }), base),
+        (None, base),
+    ] {
+        cluster.pass(1);
+        assert!(wanted(&ask(&mut cluster, CLIENT, want(3))).is_some());
+        cluster.event(1, Event::EntriesRead { client, after, found });
+        let (has, _, count) = copied(&mut cluster).unwrap();
+        assert_eq!((has.min(base), count), (told.min(cluster.replicas[1].log_base()), 0));
+    }
+    // One who only wants entries kept, and one who wants those in memory, have nothing read.
+    cluster.pass(1);
+    let keep = Message::WantEntries { after: OpNumber(3), held: OpNumber(3), bytes_max: 0 };
+    assert_eq!(wanted(&ask(&mut cluster, CLIENT, keep)), None);
+    cluster.pass(1);
+    let base = cluster.replicas[1].log_base();
+    assert_eq!(wanted(&ask(&mut cluster, CLIENT, want(base.0))), None);
+}
+
+#[test]
+fn the_disk_is_read_for_few_at_a_time_and_the_others_hear_of_no_entries() {
+    let (mut cluster, _) = cluster_without_memory();
+    for client in 0..4 {
+        assert!(wanted(&ask(&mut cluster, Peer::Client(client), want(3))).is_some());
+    }
+    assert_eq!(wanted(&ask(&mut cluster, MORE, want(3))), None);
+    let applied = cluster.replicas[1].applied();
+    assert_eq!(copied(&mut cluster), Some((OpNumber(3), applied, 0)), "it is to ask again");
+    // One whose answer is not there yet keeps its place, one that does not ask any more does not.
+    cluster.pass(60_000);
+    assert_eq!(wanted(&ask(&mut cluster, MORE, want(3))), None);
+    cluster.event(1, Event::EntriesRead { client: 2, after: OpNumber(3), found: None });
+    cluster.pass(60_000);
+    assert!(wanted(&ask(&mut cluster, MORE, want(3))).is_some());
+    cluster.event(1, Event::ClientGone(8));
+    assert_eq!(wanted(&ask(&mut cluster, Peer::Client(9), want(3))), None, "what is read has its place");
+    cluster.event(1, Event::EntriesRead { client: 8, after: OpNumber(3), found: None });
+    cluster.event(1, Event::ClientGone(8));
+    cluster.pass(1);
+    assert!(wanted(&ask(&mut cluster, Peer::Client(9), want(3))).is_some());
+}

@@ -22,6 +22,9 @@ const ANSWERS_MAX: usize = 3;
 /// An update that has not been executed after this long is told as far as it has come: its client has given it up.
 const PATIENCE: Duration = Duration::from_secs(30);
 
+/// As [`PATIENCE`], of an update that was refused: the leader may have taken it, and order it.
+const REFUSED_PATIENCE: Duration = Duration::from_secs(1);
+
 /// How often those are looked for.
 const LOOK_INTERVAL: Duration = Duration::from_secs(1);
 
@@ -103,11 +106,12 @@ impl Followed {
         }
     }
 
-    /// True if nothing more comes of it here.
-    fn is_over(&self) -> bool {
+    /// True if nothing more comes of it here, or nobody waits for that any more.
+    fn is_over(&self, now: Instant) -> bool {
+        let is_executed = self.executed.is_some() && self.awaited().is_none();
         let has_begun = self.accept.is_some() || self.append.is_some();
-        let is_done = self.executed.is_some() || (self.is_refused && !has_begun);
-        is_done && self.awaited().is_none()
+        let patience = if self.is_refused && !has_begun { REFUSED_PATIENCE } else { PATIENCE };
+        is_executed || now.since(self.received) >= patience
     }
 
     /// The stages that have begun and ended, with their times.
@@ -357,9 +361,7 @@ impl ReplicaTraces {
         self.has_news = false;
         self.look_at = now.instant.after(LOOK_INTERVAL);
         self.tracing.look_at_clock(now);
-        let is_old = |followed: &Followed| now.instant.since(followed.received) >= PATIENCE;
-        let ended: Vec<_> =
-            self.followed.extract_if(|_, followed| followed.is_over() || is_old(followed)).collect();
+        let ended: Vec<_> = self.followed.extract_if(|_, followed| followed.is_over(now.instant)).collect();
         for (id, followed) in ended {
             if self.ended.len() == ENDED_MAX {
                 self.ended.pop_front();
@@ -479,6 +481,12 @@ mod tests {
         spans.map(|(name, times)| (name.to_owned(), times)).into()
     }
 
+    /// So many seconds later.
+    fn later(seconds: u64) -> Now {
+        let passed = Duration::from_secs(seconds);
+        Now { instant: NOW.instant.after(passed), wall: NOW.wall.after(passed) }
+    }
+
     fn at(instant: u64) -> impl Fn() -> Instant {
         move || Instant(instant)
     }
@@ -550,13 +558,27 @@ mod tests {
     }
 
     #[test]
-    fn a_refused_update_ends_with_its_answer() {
+    fn a_refused_update_ends_with_its_answer_unless_the_leader_orders_it() {
         let (mut traces, spans) = traces(1.0);
-        traces.on_request(Instant(1_100), id(1));
-        let refusal = Refusal::Overloaded;
-        let refused = Message::Refused { view: View(0), id: id(1), clock: WallTime(0), refusal };
-        traces.on_answer(at(1_150), &refused, None);
+        let refused = |sequence| {
+            let refusal = Refusal::Overloaded;
+            Message::Refused { view: View(0), id: id(sequence), clock: WallTime(0), refusal }
+        };
+        traces.on_request(Instant(1_100), id(2));
+        traces.on_answer(at(1_150), &refused(2), None);
         traces.end_turn(NOW, LEADER);
+        traces.on_record(at(1_400), &entries(5, &[2]), RecordNumber(42));
+        traces.on_durable(Instant(1_500), RecordNumber(42));
+        traces.on_progress(at(1_600), (OpNumber(5), OpNumber(5)));
+        traces.end_turn(NOW, LEADER);
+        let told = exported(&spans);
+        assert_eq!((told["replica"], told["answer"], told.len()), ((1_100, 1_600), (1_150, 1_150), 6));
+
+        traces.on_request(Instant(1_100), id(1));
+        traces.on_answer(at(1_150), &refused(1), None);
+        traces.end_turn(NOW, LEADER);
+        assert_eq!(exported(&spans), BTreeMap::new());
+        traces.end_turn(later(2), LEADER);
         assert_eq!(exported(&spans), named([("replica", (1_100, 1_150)), ("answer", (1_150, 1_150))]));
     }
 
@@ -567,13 +589,9 @@ mod tests {
         traces.on_record(at(1_110), &Record::Accept(request(1)), RecordNumber(41));
         // The disk fails, and another log begins.
         traces.on_log_reopened();
-        let later =
-            |seconds| Now { instant: NOW.instant.after(Duration::from_secs(seconds)), wall: NOW.wall };
         traces.end_turn(later(29), LEADER);
         assert_eq!(exported(&spans), BTreeMap::new());
-        let origin = traces.tracing.origin.load(std::sync::atomic::Ordering::Relaxed);
-        traces.end_turn(Now { wall: WallTime(NOW.wall.0 + 31_000_000), ..later(31) }, LEADER);
-        assert_eq!(traces.tracing.origin.load(std::sync::atomic::Ordering::Relaxed), origin);
+        traces.end_turn(later(31), LEADER);
         assert_eq!(exported(&spans), named([("replica", (1_100, 1_100))]));
         assert!(traces.followed.is_empty());
     }

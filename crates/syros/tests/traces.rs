@@ -11,10 +11,13 @@ use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::process::Stdio;
 use std::sync::{Arc, Mutex};
-use std::time::Duration;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 /// Clocks of two processes on one machine, read one after the other, may differ by this many nanoseconds.
 const CLOCKS: u64 = 200_000;
+
+/// A clock that is read in microseconds, and two clocks that are read one after the other, are off by no more nanoseconds.
+const READING: u64 = 10_000;
 
 /// What no trace may hold.
 const KEY: &str = "key-that-nobody-else-knows";
@@ -102,12 +105,14 @@ impl Collector {
 
     /// Runs one operation, and waits for the trace that comes of it: the root has this name, and so many replicas have a part.
     fn trace_of(&self, name: &str, replicas: usize, operation: impl FnOnce()) -> Vec<Span> {
-        let known: BTreeSet<String> = self.spans().into_iter().map(|span| span.trace).collect();
+        // Spans of operations before it may come later.
+        let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_nanos() as u64;
         operation();
         wait_for(&format!("a trace of {name}"), || {
-            let spans: Vec<Span> =
-                self.spans().into_iter().filter(|span| !known.contains(&span.trace)).collect();
-            let root = spans.iter().find(|span| span.parent.is_none() && span.name == name)?.trace.clone();
+            let spans = self.spans();
+            let is_root = |span: &&Span| span.parent.is_none() && span.name == name;
+            let root =
+                spans.iter().find(|span| is_root(span) && span.start + READING >= since)?.trace.clone();
             let trace: Vec<Span> = spans.into_iter().filter(|span| span.trace == root).collect();
             (trace.iter().filter(|span| span.name == "replica").count() == replicas).then_some(trace)
         })

@@ -73,6 +73,13 @@ impl<'a> Operation<'a> {
         if self.command.is_of_all_databases() { self } else { Self { database, ..self } }
     }
 
+    /// The name of its command, in upper or lower case. Commands that differ in syntax only have one name: that of SETEX is
+    /// `Set`, that of INCR and DECR `IncrBy`, and that of ZUNION and ZINTER `ZCombine`.
+    #[must_use]
+    pub const fn name(&self) -> &'static str {
+        self.command.name()
+    }
+
     /// Appends the operation's only encoding. What [`parse`](crate::parse) returns is within all
     /// limits; an operation built by hand has to be, or [`Operation::decode`] will refuse it.
     pub fn encode(&self, out: &mut Vec<u8>) {

@@ -10,7 +10,7 @@ use prometheus_client::registry::{Registry, Unit};
 use std::fmt;
 use syros_resp::{CommandTotals, ServerReport, Statistics};
 
-use crate::{Distribution, Peer, ReplicaActivity, Told};
+use crate::{Distribution, Peer, ReplicaActivity, Told, TraceActivity};
 
 /// The format of [`exposition`], as HTTP names it.
 pub const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
@@ -145,7 +145,7 @@ const fn flag(value: bool) -> f64 {
 
 impl Collector for Everything {
     fn encode(&self, encoder: DescriptorEncoder<'_>) -> fmt::Result {
-        let Told { report, shared, ways, peers, replica, .. } = &self.0;
+        let Told { report, shared, ways, peers, replica, traces, .. } = &self.0;
         let statistics = &*shared.statistics;
         let mut writer = Writer(encoder);
         process(&mut writer, report)?;
@@ -158,6 +158,9 @@ impl Collector for Everything {
         peers_of(&mut writer, report, peers, replica.as_ref())?;
         if let Some(replica) = replica {
             activity(&mut writer, replica)?;
+        }
+        if let Some(traces) = traces {
+            traces_of(&mut writer, traces)?;
         }
         commands(&mut writer, statistics)
     }
@@ -402,6 +405,17 @@ fn activity(writer: &mut Writer<'_>, replica: &ReplicaActivity) -> fmt::Result {
     writer.histogram(("syros_log_sync_records", help), None, 1.0, &replica.sync_records)?;
     let help = "Bytes that became durable with one sync";
     writer.histogram(("syros_log_sync_size", help), Some(&Unit::Bytes), 1.0, &replica.sync_bytes)
+}
+
+fn traces_of(writer: &mut Writer<'_>, traces: &TraceActivity) -> fmt::Result {
+    let help = "Spans of traces that a collector has taken";
+    writer.counter(("syros_trace_spans_exported", help), None, number(traces.exported))?;
+    let help = "Spans of traces that are lost, by why";
+    let dropped: Vec<Labelled<'_>> =
+        traces.dropped.iter().map(|(reason, count)| (*reason, number(*count))).collect();
+    writer.counters(("syros_trace_spans_dropped", help), None, "reason", &dropped)?;
+    let help = "Requests to the collector of traces that failed";
+    writer.counter(("syros_trace_export_failures", help), None, number(traces.failures))
 }
 
 fn commands(writer: &mut Writer<'_>, statistics: &Statistics) -> fmt::Result {

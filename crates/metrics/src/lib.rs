@@ -19,5 +19,6 @@ pub use health::not_ready;
 pub use server::{ANSWER_TIMEOUT, CONNECTIONS_MAX, Server};
 pub use snapshot::snapshot;
 pub use told::{
-    Answer, Distribution, Member, MemberReport, Members, Peer, ReplicaActivity, Source, ToBe, Told, Way,
+    Answer, Distribution, Member, MemberReport, Members, Peer, ReplicaActivity, Source, ToBe, Told,
+    TraceActivity, Way,
 };

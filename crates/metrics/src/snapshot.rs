@@ -25,7 +25,7 @@ const TEXT_MAX: usize = 200;
 /// The object. It has less than 256 KiB, whatever clients do.
 #[must_use]
 pub fn snapshot(told: &Told, members: &Members) -> String {
-    let Told { report, shared, ways, peers, replica, to_be } = told;
+    let Told { report, shared, ways, peers, replica, to_be, traces: _ } = told;
     let commands = shared.statistics.times_of_commands();
     let mut all = json!({
         "now_ms": now_ms(),
@@ -286,7 +286,15 @@ mod tests {
             Peer { member: 2, is_connected: false, acknowledged: Some(5) },
         ];
         let ways = vec![("reads_by_leader", Distribution { sum: 9, buckets: vec![(1, 0), (8, 3), (16, 0)] })];
-        Told { report, shared: Arc::default(), ways, peers, replica: Some(replica), to_be: None }
+        Told {
+            report,
+            shared: Arc::default(),
+            ways,
+            peers,
+            replica: Some(replica),
+            to_be: None,
+            traces: None,
+        }
     }
 
     fn member(address: &str, answer: Option<Result<MemberReport, String>>) -> Member {

@@ -20,6 +20,8 @@ pub struct Told {
     pub replica: Option<ReplicaActivity>,
     /// What the process is to be, if it has no replica yet.
     pub to_be: Option<ToBe>,
+    /// What has become of traces, if the process exports any.
+    pub traces: Option<TraceActivity>,
 }
 
 impl Told {
@@ -27,6 +29,17 @@ impl Told {
     pub(crate) fn place(&self) -> Option<u8> {
         self.report.replica.or_else(|| self.to_be.map(|to_be| to_be.replica))
     }
+}
+
+/// What has become of the spans of a process's traces since it started.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct TraceActivity {
+    /// A collector has taken them.
+    pub exported: u64,
+    /// Spans that are lost, by why.
+    pub dropped: Vec<(&'static str, u64)>,
+    /// Requests to the collector that failed.
+    pub failures: u64,
 }
 
 /// What a process is to be that waits for other nodes.

@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 
 use syros_metrics::{
     Answer, CONNECTIONS_MAX, Distribution, Member, Members, Peer, ReplicaActivity, Server, Source, Told,
+    TraceActivity,
 };
 use syros_resp::{DatabaseReport, ServerReport};
 
@@ -35,7 +36,16 @@ fn told() -> Told {
     };
     let peers = vec![Peer { member: 2, is_connected: true, acknowledged: Some(33) }];
     let ways = vec![("writes_by_quorum", Distribution { sum: 12, buckets: vec![(4, 3), (8, 1)] })];
-    Told { report, shared: Arc::default(), ways, peers, replica: Some(replica), to_be: None }
+    let traces = TraceActivity { exported: 70, dropped: vec![("queue", 6)], failures: 1 };
+    Told {
+        report,
+        shared: Arc::default(),
+        ways,
+        peers,
+        replica: Some(replica),
+        to_be: None,
+        traces: Some(traces),
+    }
 }
 
 fn start(ask: impl Fn() -> Answer + Send + Sync + 'static) -> Server {
@@ -77,6 +87,9 @@ fn metrics_are_told_with_units_and_labels() {
         "syros_updates_total{path=\"fast\"} 17.0",
         "syros_operations_total{way=\"reads_by_leader\"} 3.0",
         "syros_damaged_frames_total 2.0",
+        "syros_trace_spans_exported_total 70.0",
+        "syros_trace_spans_dropped_total{reason=\"queue\"} 6.0",
+        "syros_trace_export_failures_total 1.0",
         "syros_keys{database=\"3\"} 5.0",
         "syros_disk_state{state=\"ok\"} 1.0",
         "syros_peer_connected{member=\"2\"} 1.0",

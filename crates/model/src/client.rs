@@ -115,7 +115,7 @@ impl ModelClient {
                     let envelope = |to| Envelope { from, to: Peer::Replica(to), message: message.clone() };
                     sent.extend(to.iter().map(envelope));
                 }
-                Action::Completed { token, outcome, applied: _ } => {
+                Action::Completed { token, outcome, .. } => {
                     let progress = match outcome {
                         Outcome::Done => Progress::Done,
                         Outcome::Reply(body) => machine::decode_value(&body)

@@ -8,6 +8,7 @@ use std::time::Duration;
 use syros_machine::MachineName;
 use syros_protocol::{client, replica};
 use syros_resp::DebugAccess;
+use syros_traces::TraceSettings;
 use syros_types::{Configuration, EvictionSettings, FastQuorum, Group, InvalidGroupSize, ReplicaId};
 use syros_wire::Secret;
 
@@ -323,6 +324,8 @@ pub struct FrontConfig {
     pub protected: bool,
     /// Where HTTP clients get metrics, and learn whether the process lives and is ready; `None`: nowhere.
     pub listen_metrics: Option<SocketAddr>,
+    /// Where traces of operations go, and of which operations; `None`: nothing is traced.
+    pub traces: Option<TraceSettings>,
     /// The session that carries the operations of all Redis clients of this process. Beyond its `in_flight_max`, further
     /// operations wait in their sockets.
     pub client: client::Settings,
@@ -364,6 +367,7 @@ impl Default for FrontConfig {
             first_rules: Vec::new(),
             protected: true,
             listen_metrics: None,
+            traces: None,
             client: client::Settings { resend: RESEND, ..client::Settings::new() },
         }
     }

@@ -48,6 +48,7 @@ mod tls;
 mod tls_config;
 mod tls_handshakes;
 mod trace;
+mod traces;
 mod yield_policy;
 
 pub use config::{
@@ -71,6 +72,10 @@ pub use syros_commands::acl::hide_passwords;
 pub use syros_protocol::replica::Durability;
 pub use syros_resp::DebugAccess;
 pub use syros_tls::{ClientCertificates, Files as TlsFiles};
+pub use syros_traces::{
+    ATTRIBUTES_MAX as TRACE_ATTRIBUTES_MAX, Endpoint as TraceEndpoint, Sampling as TraceSampling,
+    TEXT_BYTES_MAX as TRACE_TEXT_BYTES_MAX, TraceSettings, parse_attribute as parse_trace_attribute,
+};
 pub use syros_types::{FastQuorum, ReplicaId};
 pub use syros_wire::{Secret, SecretLength};
 pub use tls_config::{NodesTls, TlsConfig};

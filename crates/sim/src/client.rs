@@ -218,7 +218,7 @@ impl ClientProcess {
                 }
                 // It asks around for nodes by itself.
                 Action::Reconfigured(_) => {}
-                Action::Completed { token, outcome, applied } => {
+                Action::Completed { token, outcome, applied, way: _ } => {
                     let pending = self.operations.remove(&token).expect("a token ends once");
                     self.completed += 1;
                     effects.push(ClientEffect::Completed { operation: pending.operation, outcome, applied });

@@ -9,11 +9,13 @@ use clap::Args;
 use syros_cli::tls::TlsOptions;
 use syros_cli::{check_address, signals};
 use syros_runtime::{
-    ClientCertificates, FrontConfig, GatewayConfig, GatewayNode, NodesTls, REDIS_ADDRESS, TlsConfig,
+    ClientCertificates, FrontConfig, GatewayConfig, GatewayNode, NodesTls, REDIS_ADDRESS,
+    TRACE_ATTRIBUTES_MAX, TlsConfig, TraceEndpoint, TraceSampling, TraceSettings,
 };
 use syros_types::{ReadPolicy, WritePolicy};
 
 use crate::certificate::parse_cluster;
+use crate::config::traces::{parse_attribute, parse_endpoint, parse_service_name, parse_share};
 use crate::config::{CONNECTIONS, listening_address};
 use crate::logger;
 use crate::secret::read_password;
@@ -24,6 +26,7 @@ use crate::secret::read_password;
   syros gateway --cluster db1:7379,db2:7379,db3:7379 --port 6379
   redis-cli -p 6379 SET greeting hello
   syros gateway --cluster db1:7379,db2:7379,db3:7379 --tls gateway-tls --port 0 --tls-port 6380
+  syros gateway --cluster db1:7379,db2:7379,db3:7379 --traces http://127.0.0.1:4318 --trace-sample 0.01
 
 A gateway on the host of the application saves the network hop to a node: a SET takes one round trip.")]
 pub(crate) struct Options {
@@ -53,6 +56,18 @@ pub(crate) struct Options {
     /// Where HTTP clients get a dashboard, /metrics, /livez and /readyz, as IP:PORT [default: nowhere]
     #[arg(long, value_name = "IP:PORT", value_parser = parse_metrics)]
     metrics: Option<SocketAddr>,
+    /// Where traces of operations go, to a collector that takes OTLP over HTTP, as http://HOST:PORT [default: nowhere]
+    #[arg(long, value_name = "URL", value_parser = parse_endpoint)]
+    traces: Option<TraceEndpoint>,
+    /// Share of operations that are traced, from 0 to 1; the same as on the nodes [default: 0.001]
+    #[arg(long, value_name = "SHARE", requires = "traces", value_parser = parse_share)]
+    trace_sample: Option<TraceSampling>,
+    /// What the gateway is called in traces [default: syros]
+    #[arg(long, value_name = "NAME", requires = "traces", value_parser = parse_service_name)]
+    trace_service_name: Option<String>,
+    /// What else is said of the gateway in traces, as NAME=VALUE; may be given several times
+    #[arg(long, value_name = "NAME=VALUE", requires = "traces", value_parser = parse_attribute)]
+    trace_attribute: Vec<(String, String)>,
     /// Only talk to the cluster with this id, as the nodes' configuration says it [default: any]
     #[arg(long, value_name = "ID", default_value = "0", hide_default_value = true, value_parser = parse_cluster_id)]
     cluster_id: u64,
@@ -104,6 +119,20 @@ fn parse_connections_per_address(text: &str) -> Result<usize, String> {
     if text == "0" { Ok(0) } else { parse_connections(text) }
 }
 
+impl Options {
+    /// Where traces go, and of which operations.
+    fn trace_settings(&self) -> Option<TraceSettings> {
+        let sampling = self.trace_sample.or_else(|| TraceSampling::of_share(TraceSettings::SHARE_DEFAULT))?;
+        let service_name = self.trace_service_name.as_deref().unwrap_or(TraceSettings::SERVICE_NAME_DEFAULT);
+        Some(TraceSettings {
+            endpoint: self.traces.clone()?,
+            sampling,
+            service_name: service_name.to_owned(),
+            attributes: self.trace_attribute.clone(),
+        })
+    }
+}
+
 /// Runs the gateway until it is asked to end.
 pub(crate) fn run(options: &Options) -> Result<ExitCode, String> {
     syros_logging::install(&options.log.or(syros_logging::Settings::default()))?;
@@ -114,6 +143,11 @@ pub(crate) fn run(options: &Options) -> Result<ExitCode, String> {
     };
     (front.client.read_policy, front.client.write_policy) = (options.reads, options.writes);
     front.listen_metrics = options.metrics;
+    front.traces = options.trace_settings();
+    if options.trace_attribute.len() > TRACE_ATTRIBUTES_MAX {
+        let count = options.trace_attribute.len();
+        return Err(format!("--trace-attribute is there {count} times; {TRACE_ATTRIBUTES_MAX} are the most"));
+    }
     front.protected = !options.no_protected_mode;
     front.first_rules = options.password_file.as_deref().map(read_password).transpose()?.unwrap_or_default();
     let listen_redis = (options.port > 0).then(|| SocketAddr::new(options.bind, options.port));

@@ -24,6 +24,7 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
     ("client", &["types", "machine", "protocol", "wire", "net", "tls", "commands"]),
     ("resp", &["types", "commands", "scripts"]),
     ("metrics", &["resp"]),
+    ("traces", &["types"]),
     ("snapshot", &["types", "protocol", "wire", "wal", "storage"]),
     ("backup", &["types", "protocol", "wire", "wal", "storage", "snapshot"]),
     ("rdb", &["types", "commands", "values"]),
@@ -32,7 +33,7 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
         "runtime",
         &[
             "types", "machine", "protocol", "wire", "net", "tls", "wal", "commands", "storage", "lsm",
-            "snapshot", "backup", "node", "resp", "metrics", "client",
+            "snapshot", "backup", "node", "resp", "metrics", "traces", "client",
         ],
     ),
     ("checker", &["types"]),

@@ -199,6 +199,11 @@ impl Command<'_> {
     }
 }
 
+/// The name of an operation of this type, which these rows of the table become: see [`Command::name`].
+const fn name_of(rows: &[CommandSpec], of_type: &'static str) -> &'static str {
+    if let [only] = rows { only.name } else { of_type }
+}
+
 /// Makes of the list of all commands what has an arm or an entry for each of them. An operation is named by the path of
 /// its type, from its family on; behind a bar stands the constant that is the opcode of a second form. The commands of a
 /// connection are named by the modules with their rows and the names of their variants.
@@ -261,6 +266,14 @@ macro_rules! commands {
                 match self {
                     $(Self::$read(operation) => operation.opcode(),)*
                     $(Self::$update(operation) => operation.opcode(),)*
+                }
+            }
+
+            /// The name of the command that becomes such an operation. Where several do, it is the name of the type.
+            pub(crate) const fn name(&self) -> &'static str {
+                match self {
+                    $(Self::$read(_) => name_of($read::SPECS, stringify!($read)),)*
+                    $(Self::$update(_) => name_of($update::SPECS, stringify!($update)),)*
                 }
             }
 

@@ -57,7 +57,7 @@ use no_ops::NoOps;
 use reply_room::{ReplyRoom, long_reply, needed};
 use requests::Requests;
 use syros_commands::{Generation, may_be_no_op};
-use syros_protocol::client::{Action, Client, Config, Event, Outcome, Token};
+use syros_protocol::client::{Action, Client, Config, Event, Outcome, Token, Way};
 use syros_protocol::message::{Body, Message};
 #[cfg(feature = "planted-bugs")]
 use syros_protocol::replica::PlantedBug;
@@ -115,6 +115,10 @@ pub enum FrontEndAction {
         reply: Option<Body>,
         /// A read that a member answered: the state was the one after this log entry, or a later one.
         applied: Option<OpNumber>,
+        /// The way in which it was answered, if it was.
+        way: Option<Way>,
+        /// How it ended, if the owner wants to know: see [`RedisFrontEnd::show_outcomes`].
+        outcome: Option<Outcome>,
     },
     /// Send a message to another front end.
     SendToPeer {
@@ -145,6 +149,15 @@ pub struct Look {
     footprint: Footprint,
     /// A body of one read.
     pub body: Body,
+}
+
+/// Where an operation comes from that has not ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Origin {
+    /// When it came.
+    pub since: Instant,
+    /// No client has asked for it: the front end needs it itself.
+    pub is_internal: bool,
 }
 
 /// The Redis front end of a process.
@@ -183,6 +196,8 @@ pub struct RedisFrontEnd {
     evictions_ended: usize,
     /// Reads that this side has made for itself: of the users, and of whether the leader leads.
     own_reads: u64,
+    /// The owner wants to know how operations end.
+    shows_outcomes: bool,
     #[cfg(feature = "planted-bugs")]
     planted: Option<PlantedBug>,
 }
@@ -232,6 +247,7 @@ impl RedisFrontEnd {
             users,
             evictions_ended: 0,
             own_reads: 0,
+            shows_outcomes: false,
             #[cfg(feature = "planted-bugs")]
             planted,
         }
@@ -241,6 +257,18 @@ impl RedisFrontEnd {
     #[must_use]
     pub const fn client(&self) -> &Client {
         &self.group.client
+    }
+
+    /// From now on the owner is told how each operation ends, which costs a reference to its reply.
+    pub const fn show_outcomes(&mut self) {
+        self.shows_outcomes = true;
+    }
+
+    /// Where an operation comes from, if it has not ended.
+    #[must_use]
+    pub fn origin(&self, token: Token) -> Option<Origin> {
+        let waiter = self.group.waiter(token)?;
+        Some(Origin { since: waiter.since, is_internal: waiter.purpose != Purpose::Connection })
     }
 
     /// Tells the client core of something that is no message.
@@ -522,7 +550,8 @@ impl RedisFrontEnd {
                 FrontEndAction::Send { to, message }
             }
             Action::Reconfigured(known) => FrontEndAction::Reconfigured(known),
-            Action::Completed { token, outcome, applied } => {
+            Action::Completed { token, outcome, applied, way } => {
+                let shown = self.shows_outcomes.then(|| outcome.clone());
                 #[cfg(feature = "planted-bugs")]
                 let reply = if let Outcome::Reply(reply) = &outcome { Some(reply.clone()) } else { None };
                 let address = self.complete(now, token, outcome);
@@ -532,6 +561,8 @@ impl RedisFrontEnd {
                     #[cfg(feature = "planted-bugs")]
                     reply,
                     applied,
+                    way,
+                    outcome: shown,
                 }
             }
         })

@@ -1,5 +1,6 @@
 //! What goes into a client and what comes out of it.
 
+use super::way_times::Way;
 use crate::message::{Body, Message, Refusal};
 use core::time::Duration;
 use syros_types::{Configuration, OpNumber, ReadPolicy, Reconfiguration, ReplicaId, ReplicaSet, WritePolicy};
@@ -171,6 +172,8 @@ pub enum Action {
         outcome: Outcome,
         /// A read that a member answered: the state was the one after this log entry, or a later one.
         applied: Option<OpNumber>,
+        /// The way in which it was answered, if it was.
+        way: Option<Way>,
     },
     /// The group has this configuration: nodes that are not in it need not be connected any more, and those that are new
     /// should be.

@@ -192,8 +192,8 @@ impl Client {
         self.last_token.0 += 1;
         let token = self.last_token;
         if self.members.quorum_lost && !(class == Class::Read && self.may_answer(policy)) {
-            let (outcome, applied) = (Outcome::NoQuorum, None);
-            self.actions.push_back(Action::Completed { token, outcome, applied });
+            let outcome = Outcome::NoQuorum;
+            self.actions.push_back(Action::Completed { token, outcome, applied: None, way: None });
             return Ok(token);
         }
         if class == Class::Read {
@@ -563,13 +563,14 @@ impl Client {
             // How long it took says nothing of how long updates take.
             if let Some(update) = client.updates.remove(sequence) {
                 let outcome = if update.attempts == 0 { Outcome::NoQuorum } else { Outcome::Unknown };
-                client.actions.push_back(Action::Completed { token: update.token, outcome, applied: None });
+                let (token, applied, way) = (update.token, None, None);
+                client.actions.push_back(Action::Completed { token, outcome, applied, way });
             }
         });
         self.for_each_read(|client, number| {
             let policy = client.reads.get_mut(number).map(|read| read.policy);
             if policy.is_some_and(|policy| !client.may_answer(policy)) {
-                client.finish_read(number, None, Outcome::NoQuorum);
+                client.finish_read(number, Outcome::NoQuorum);
             }
         });
     }

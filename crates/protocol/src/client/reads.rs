@@ -627,7 +627,8 @@ impl Client {
                     self.latencies.on_value(from, took, now);
                 }
                 self.way_times.record(Way::ReadStale, now.since(read.invoked));
-                self.finish_read(number, Some(value.applied), Outcome::Reply(value.reply));
+                let outcome = Outcome::Reply(value.reply);
+                self.end_read(number, Some(value.applied), outcome, Some(Way::ReadStale));
                 self.read_counts.stale += 1;
             }
             return;
@@ -693,7 +694,7 @@ impl Client {
             if is_quorum {
                 self.latencies.record_wait(bucket.unwrap_or_default(), false);
             }
-            return self.finish_read(number, Some(applied), Outcome::Reply(reply));
+            return self.end_read(number, Some(applied), Outcome::Reply(reply), Some(way));
         }
         // The leader has executed it first; unless it is far, it answers before the member hears of that.
         let latencies = &self.latencies;
@@ -761,7 +762,7 @@ impl Client {
             Way::ReadByLeader
         };
         self.way_times.record(way, now.since(read.invoked));
-        self.finish_read(number, None, Outcome::Reply(reply));
+        self.end_read(number, None, Outcome::Reply(reply), Some(way));
     }
 
     pub(super) fn on_read_refused(&mut self, from: ReplicaId, view: View, number: u64, refusal: Refusal) {
@@ -782,7 +783,7 @@ impl Client {
             }
             Refusal::NotNormal => {}
             _ if view == self.view || waited_for => {
-                self.finish_read(number, None, Outcome::Refused(refusal));
+                self.finish_read(number, Outcome::Refused(refusal));
             }
             _ => {}
         }
@@ -794,7 +795,7 @@ impl Client {
         let (connected, leader) = (self.members.connected, self.leader());
         let Some(read) = self.reads.get_mut(number) else { return };
         if now.since(read.invoked) >= self.config.settings.give_up_after {
-            return self.finish_read(number, None, Outcome::TimedOut);
+            return self.finish_read(number, Outcome::TimedOut);
         }
         let ReadProgress { heard, change, .. } = &read.progress;
         let members = read.source.members();
@@ -849,9 +850,14 @@ impl Client {
         Some(read)
     }
 
-    pub(super) fn finish_read(&mut self, number: u64, applied: Option<OpNumber>, outcome: Outcome) {
+    /// A read ends that was not answered.
+    pub(super) fn finish_read(&mut self, number: u64, outcome: Outcome) {
+        self.end_read(number, None, outcome, None);
+    }
+
+    fn end_read(&mut self, number: u64, applied: Option<OpNumber>, outcome: Outcome, way: Option<Way>) {
         if let Some(read) = self.remove_read(number) {
-            self.actions.push_back(Action::Completed { token: read.token, outcome, applied });
+            self.actions.push_back(Action::Completed { token: read.token, outcome, applied, way });
         }
     }
 }

@@ -549,7 +549,8 @@ impl Client {
             self.write_times.ordered = self.write_times.ordered.max(took);
         }
         let reply = update.evaluated.take().filter(|reply| !reply.is_empty());
-        self.finish_update(sequence, reply.map_or(Outcome::Done, Outcome::Reply));
+        let outcome = reply.map_or(Outcome::Done, Outcome::Reply);
+        self.end_update(sequence, outcome, Some(Way::WriteByQuorum));
     }
 
     /// An update that the leader has ordered is executed, there or at a follower.
@@ -562,19 +563,20 @@ impl Client {
         if is_leader {
             self.write_times.distances[from.index()].on_answer(took, now);
         }
-        match update.way {
+        let way = match update.way {
             UpdatePath::Fast => {
                 self.write_counts.ordered += 1;
-                self.way_times.record(Way::WriteReferred, now.since(update.invoked));
+                Way::WriteReferred
             }
             UpdatePath::Leader | UpdatePath::Both => {
                 self.write_counts.leader += 1;
-                self.way_times.record(Way::WriteByLeader, now.since(update.invoked));
                 self.write_times.on_ordered(took, is_leader, now);
+                Way::WriteByLeader
             }
-        }
+        };
+        self.way_times.record(way, now.since(update.invoked));
         let outcome = if reply.is_empty() { Outcome::Done } else { Outcome::Reply(reply) };
-        self.finish_update(sequence, outcome);
+        self.end_update(sequence, outcome, Some(way));
         self.on_first_answer(from, sequence, took);
     }
 
@@ -908,7 +910,12 @@ impl Client {
         }
     }
 
+    /// An update ends that was not answered.
     pub(super) fn finish_update(&mut self, sequence: u64, outcome: Outcome) {
+        self.end_update(sequence, outcome, None);
+    }
+
+    fn end_update(&mut self, sequence: u64, outcome: Outcome, way: Option<Way>) {
         if let Some(update) = self.updates.remove(sequence) {
             // An update that failed tells for how long the client waited, and not how long the cluster takes.
             let is_done = matches!(outcome, Outcome::Done | Outcome::Reply(_));
@@ -916,8 +923,8 @@ impl Client {
                 let took = self.now.instant.since(update.sent).as_nanos() as u64;
                 self.write_times.latency = smooth(self.write_times.latency, took);
             }
-            let applied = None;
-            self.actions.push_back(Action::Completed { token: update.token, outcome, applied });
+            let (token, applied) = (update.token, None);
+            self.actions.push_back(Action::Completed { token, outcome, applied, way });
         }
     }
 }

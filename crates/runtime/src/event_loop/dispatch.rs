@@ -54,9 +54,20 @@ impl EventLoop {
             while let Some(action) = self.front_end.poll(self.now) {
                 is_quiet = false;
                 match action {
-                    FrontEndAction::Send { to, message } => self.send_request(to, message),
+                    FrontEndAction::Send { to, message } => {
+                        if let Some(traces) = &mut self.traces {
+                            traces.on_sent(&message, &self.front_end);
+                        }
+                        self.send_request(to, message);
+                    }
                     FrontEndAction::Reconfigured(known) => self.on_client_reconfigured(&known),
-                    FrontEndAction::Completed { address, .. } => self.charge(address),
+                    FrontEndAction::Completed { token, address, way, outcome, .. } => {
+                        if let Some(traces) = &mut self.traces {
+                            let clock = self.clock;
+                            traces.on_completed(|| clock.now(), token, way, outcome.as_ref());
+                        }
+                        self.charge(address);
+                    }
                     FrontEndAction::SendToPeer { to, message } => self.send_to_peer(to, &message),
                     FrontEndAction::CloseSubscriber { address, bytes } => {
                         self.close_subscriber(address, bytes);

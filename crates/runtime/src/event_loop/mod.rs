@@ -64,6 +64,7 @@ use crate::statistics::Statistics;
 use crate::stop::StopFlag;
 use crate::tls::LinksTls;
 use crate::tls_handshakes::TlsHandshakes;
+use crate::traces::FrontEndTraces;
 use crate::yield_policy::{Turn, YieldPolicy};
 use redis::KeyCountRequest;
 
@@ -171,6 +172,8 @@ pub(crate) struct EventLoop {
     /// What other threads ask.
     inquiries: Arc<Inquiries>,
     waker: Arc<Waker>,
+    /// The operations of its clients that are traced, if any are.
+    traces: Option<FrontEndTraces>,
 }
 
 /// What an [`EventLoop`] is made of.
@@ -194,6 +197,7 @@ pub(crate) struct EventLoopParts {
     pub(crate) output_bytes_max: usize,
     pub(crate) inquiries: Arc<Inquiries>,
     pub(crate) waker: Arc<Waker>,
+    pub(crate) traces: Option<FrontEndTraces>,
 }
 
 impl EventLoop {
@@ -245,6 +249,7 @@ impl EventLoop {
             turn: Turn::default(),
             inquiries: parts.inquiries,
             waker: parts.waker,
+            traces: parts.traces,
         }
     }
 
@@ -341,7 +346,7 @@ impl EventLoop {
             return;
         }
         let peers = self.peers();
-        let Self { front_end, statistics, local, description, memory, now, .. } = self;
+        let Self { front_end, statistics, local, description, memory, now, traces, .. } = self;
         let state = (front_end.is_cut_off(), front_end.is_stopping());
         let shown = (&*memory, front_end.subscriptions(), front_end.own_reads());
         let clients = (self.clients, self.descriptors.redis_clients);
@@ -356,7 +361,9 @@ impl EventLoop {
         let told = |client::TimesOfWay { way, sum, buckets }| (way.name(), Distribution { sum, buckets });
         let ways = front_end.client().way_times().into_iter().map(told).collect();
         let replica = local.as_ref().map(LocalReplica::activity);
-        let told = Told { report, shared: Arc::clone(front_end.shared()), ways, peers, replica, to_be };
+        let traces = traces.as_ref().map(FrontEndTraces::activity);
+        let shared = Arc::clone(front_end.shared());
+        let told = Told { report, shared, ways, peers, replica, to_be, traces };
         for asker in asked {
             // Who does not wait any more does not get it.
             let _ = asker.send(told.clone());

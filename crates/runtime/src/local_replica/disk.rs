@@ -245,7 +245,7 @@ impl LocalReplica {
     /// Has the replica go on with a log that takes records again.
     pub(super) fn reopen_log(&mut self, now: Now) {
         let durable_sender = Arc::<DurableSender>::default();
-        let on_progress = on_progress(&durable_sender, &self.waker);
+        let on_progress = on_progress(&durable_sender, &self.waker, self.traces.as_deref());
         let Self { wal, view, directory, disk_watch, log_options, .. } = self;
         let open = |why: Option<&WalError>| match why {
             // The thread may have found out when it ended.
@@ -274,6 +274,7 @@ impl LocalReplica {
         }
         // What waited for records of the log before may be lost, as messages may.
         self.durable_sender = durable_sender;
+        self.traces.iter_mut().for_each(|traces| traces.on_log_reopened());
         self.numbering = RecordNumbering::new(self.wal.appended(), self.driver.reopen_log(now));
         self.disk = DiskState::Works;
         self.probe_at = Instant::NEVER;

@@ -13,6 +13,7 @@ use syros_wal::{AppendError, RecordNumber, WalError};
 use super::LocalReplica;
 use crate::durable_sender::DurableSender;
 use crate::execution::EngineThreads;
+use crate::traces::ReplicaTraces;
 
 /// Clients are not read from while more bytes than this wait for the disk: half of what the log takes,
 /// so that what other replicas send in the meantime still fits.
@@ -127,9 +128,14 @@ impl LocalReplica {
 pub(super) fn on_progress(
     durable_sender: &Arc<DurableSender>,
     waker: &Arc<Waker>,
+    traces: Option<&ReplicaTraces>,
 ) -> impl FnMut(Result<RecordNumber, &WalError>) + Send + use<> {
     let (durable_sender, waker) = (Arc::clone(durable_sender), Arc::clone(waker));
+    let syncs = traces.map(|traces| Arc::clone(traces.syncs()));
     move |progress: Result<RecordNumber, &WalError>| {
+        if let (Some(syncs), Ok(persisted)) = (&syncs, progress) {
+            syncs.on_durable(persisted);
+        }
         if progress.map_or(true, |persisted| durable_sender.send(persisted)) {
             // Fails only if the loop is gone, and then nobody waits.
             let _ = waker.wake();

@@ -9,6 +9,7 @@ mod log;
 mod notices;
 mod reports;
 mod start;
+mod traced;
 
 use std::cell::Cell;
 use std::sync::Arc;
@@ -47,6 +48,7 @@ use crate::scrub::Scrub;
 use crate::slow_reads::SlowReads;
 use crate::snapshots::SnapshotThread;
 use crate::trace;
+use crate::traces::ReplicaTraces;
 
 /// How often a node looks whether space has returned to its disk.
 const PROBE_INTERVAL: Duration = Duration::from_secs(1);
@@ -131,6 +133,8 @@ pub(crate) struct LocalReplica {
     view_changes: [u64; ViewChangeCause::NAMES.len()],
     /// Requests for a census up to this one have been answered.
     pub(crate) counted: u64,
+    /// What it does with the updates that are traced, if any are.
+    traces: Option<Box<ReplicaTraces>>,
     /// Locked as long as this exists.
     directory: DataDirectory,
 }
@@ -166,12 +170,16 @@ impl LocalReplica {
     /// Lets an engine in memory execute what it was to, and what it is told to until [`LocalReplica::pause_execution`].
     pub(crate) fn execute(&mut self, now: Now) {
         let clock = self.clock;
+        self.trace_progress();
         self.driver.resume(ENTRIES_PER_TURN, now, || clock.now().instant, &mut ());
+        self.trace_progress();
     }
 
     /// From now on an engine in memory notes what it is to execute, and does not.
     pub(crate) fn pause_execution(&mut self) {
         self.driver.pause();
+        self.trace_progress();
+        self.trace_end_of_turn();
     }
 
     /// The next thing that the event loop is to do for the replica; what concerns the log and the threads is done here.
@@ -183,9 +191,11 @@ impl LocalReplica {
         while let Some(output) = self.driver.poll(now, || clock.now().instant, &mut ()) {
             match output {
                 Output::Send { to, message } | Output::Evaluated { to, message } => {
+                    self.trace_answer(to, &message, None);
                     return Some(ReplicaRequest::Send(to, message));
                 }
                 Output::SendAfter { after, to, message } => {
+                    self.trace_answer(to, &message, Some(after));
                     return Some(ReplicaRequest::SendAfter(after, to, message));
                 }
                 Output::Answer { to, message } => match &mut self.slow_reads {
@@ -204,7 +214,10 @@ impl LocalReplica {
                     self.is_halted = noted.is_err();
                     return Some(ReplicaRequest::Reconfigured(noted));
                 }
-                Output::Append { ticket, record } => self.append(ticket, &record),
+                Output::Append { ticket, record } => {
+                    self.trace_record(ticket, &record);
+                    self.append(ticket, &record);
+                }
                 Output::Deal => self.hand_out(),
                 Output::SnapshotJobs => {
                     while let Some(job) = self.driver.next_snapshot_job() {
@@ -301,6 +314,7 @@ impl LocalReplica {
 
     /// Tells the replica of something.
     pub(crate) fn handle(&mut self, now: Now, event: Event) {
+        self.trace_event(now, &event);
         self.driver.handle(now, event);
     }
 

@@ -22,8 +22,10 @@ impl LocalReplica {
     pub(crate) fn on_progress(&mut self, now: Now) -> bool {
         self.is_overdue = false;
         self.driver.on_durable(self.numbering.ticket(self.wal.persisted()));
+        self.trace_durable();
         let has_advanced = self.driver.tell_durable(now);
         self.on_execution_reports(now);
+        self.trace_progress();
         self.on_finished_reads(now);
         self.on_snapshot_reports(now);
         self.log_copies.set_durable(self.wal.persisted());

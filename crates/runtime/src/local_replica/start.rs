@@ -31,6 +31,7 @@ use crate::slow_reads::SlowReads;
 use crate::start_error::LogError;
 use crate::store::{self};
 use crate::tls::LinksTls;
+use crate::traces::{ReplicaTraces, SyncTimes, Tracing};
 
 /// What a [`LocalReplica`] is made of.
 pub(crate) struct LocalReplicaParts {
@@ -51,6 +52,8 @@ pub(crate) struct LocalReplicaParts {
     pub(crate) maxmemory: Option<u64>,
     /// What happens when it takes as many.
     pub(crate) eviction: EvictionSettings,
+    /// With what operations are traced, if they are.
+    pub(crate) tracing: Option<Tracing>,
     /// Used when records that are waited for have reached the disk, and when there is news of snapshots or damage.
     pub(crate) waker: Arc<Waker>,
 }
@@ -68,6 +71,7 @@ impl LocalReplica {
             on_disk,
             in_memory,
             clock,
+            tracing,
             ..
         } = parts;
         let (maxmemory, eviction, waker) = (parts.maxmemory, parts.eviction, parts.waker);
@@ -110,7 +114,11 @@ impl LocalReplica {
         let scrub = plan.map(|plan| Scrub::start(plan, clock, Arc::clone(&waker)));
         let numbering = RecordNumbering::new(wal.appended(), Ticket(0));
         let durable_sender = Arc::<DurableSender>::default();
-        let on_progress = on_progress(&durable_sender, &waker);
+        let traces = tracing.map(|tracing| {
+            let syncs = Arc::new(SyncTimes::new(clock));
+            Box::new(ReplicaTraces::new(tracing, me, directory.node().number(), syncs))
+        });
+        let on_progress = on_progress(&durable_sender, &waker, traces.as_deref());
         let log_options =
             store::log_options(&config, cluster, settings.segment_bytes, settings.keep_log_bytes);
         let log_copies =
@@ -156,6 +164,7 @@ impl LocalReplica {
             was_short: false,
             view_changes: [0; ViewChangeCause::NAMES.len()],
             counted: 0,
+            traces,
             directory,
         };
         local.tell_memory(local.clock.now());

@@ -3,6 +3,7 @@
 mod ports;
 mod process;
 
+use std::hash::{BuildHasher as _, RandomState};
 use std::io;
 use std::sync::Arc;
 
@@ -11,9 +12,11 @@ use syros_metrics::Server;
 use syros_protocol::agreement::{EngineName, SharedSettings};
 use syros_protocol::formation::{Decision, Formation};
 use syros_protocol::replica::Config;
+use syros_traces::Exporter;
 use syros_types::{Configuration, ConfigurationEpoch, Group, Incarnation, Reconfiguration};
 use syros_wire::Member;
 
+use crate::clock::Clock;
 use crate::config::{EngineKind, FirstStart, FrontConfig, GatewayConfig, NodeConfig};
 use crate::descriptors::{self, Demand, Descriptors};
 use crate::directory::{DataDirectory, Identity};
@@ -32,6 +35,7 @@ use crate::start_error::{StartError, system};
 use crate::stop::Stopper;
 use crate::tls::ProcessTls;
 use crate::tls_handshakes::Guard;
+use crate::traces::{Tracing, start_exporter};
 use ports::{log_address, warn_if_exposed, warn_without_secret};
 use process::{ClusterSettings, NodeState, Process, ProcessBase, RedisListeners};
 
@@ -54,12 +58,16 @@ struct Resources {
     descriptors: Descriptors,
     tls: ProcessTls,
     inquiries: Arc<Inquiries>,
+    /// Exports traces, if there are any.
+    exporter: Option<Arc<Exporter>>,
 }
 
 /// A Redis front end without a replica, ready to run.
 pub struct GatewayNode {
     process: Process,
     metrics: Option<Server>,
+    /// Ends after the event loop.
+    exporter: Option<Exporter>,
 }
 
 /// What the data directory of this node says of it.
@@ -147,6 +155,17 @@ fn start_metrics(
     Ok(Some(server))
 }
 
+/// With what the operations of a process are traced that has this exporter, if it has one.
+fn tracing_of(
+    exporter: Option<&Exporter>,
+    front: &FrontConfig,
+    cluster: u64,
+    clock: Clock,
+) -> Option<Tracing> {
+    let (exporter, settings) = (exporter?, front.traces.as_ref()?);
+    Some(Tracing::new(exporter, settings, cluster, clock.now()))
+}
+
 /// Logs where a process that runs tells its metrics.
 fn log_metrics(metrics: Option<&Server>) {
     if let Some(server) = metrics {
@@ -216,7 +235,11 @@ impl Node {
         let tls = ProcessTls::load(config.tls.as_ref(), config.cluster, Some(config.replica.replica));
         let tls = tls.map_err(StartError::Tls)?;
         let metrics = start_metrics(&config.front, &inquiries, &tls)?;
-        let resources = Resources { machine, descriptors, tls, inquiries };
+        let instance = || format!("{:016x}/{}", config.cluster, config.replica.replica.0);
+        let start = |settings| start_exporter(settings, config.cluster, ("node", instance()));
+        let exporter = config.front.traces.as_ref().map(start).transpose();
+        let exporter = exporter.map_err(system("a thread"))?.map(Arc::new);
+        let resources = Resources { machine, descriptors, tls, inquiries, exporter };
         let process = Self::start_process(config.clone(), resources.clone(), None, None)?;
         log_metrics(metrics.as_ref());
         let config = NodeConfig { first_start: None, ..config };
@@ -225,7 +248,7 @@ impl Node {
 
     fn start_process(
         mut config: NodeConfig,
-        Resources { machine, descriptors, tls, inquiries }: Resources,
+        Resources { machine, descriptors, tls, inquiries, exporter }: Resources,
         stopper: Option<Stopper>,
         formed: Option<Reconfiguration>,
     ) -> Result<Process, StartError> {
@@ -261,6 +284,7 @@ impl Node {
             connects_below: identity.replica.index(),
             descriptors,
             tls,
+            tracing: tracing_of(exporter.as_deref(), &config.front, identity.cluster, base.clock),
         };
         if let Some(formation) = formation {
             log_address(&identity, replicas.address, "the other nodes, to form the cluster");
@@ -310,6 +334,7 @@ impl Node {
             in_memory: MemoryEngineFiles { hash_seed, machine },
             maxmemory,
             eviction: config.eviction,
+            tracing: cluster.tracing.clone(),
             clock: base.clock,
             waker,
         })
@@ -426,6 +451,10 @@ impl GatewayNode {
                 .map_err(StartError::Discover)?;
         let first = Configuration::first(group, settings.fast_quorum);
         let configuration = declaration.configuration().map_or(first, |known| first.after(known));
+        // Nobody gives a gateway a name of its own.
+        let instance = || format!("gateway-{:016x}", RandomState::new().hash_one("gateway"));
+        let start = |settings| start_exporter(settings, cluster, ("gateway", instance()));
+        let exporter = config.front.traces.as_ref().map(start).transpose().map_err(system("a thread"))?;
         let addresses = [&redis.plain, &redis.tls].into_iter().flatten().map(|listener| listener.address);
         let addresses: Vec<String> = addresses.map(|address| address.to_string()).collect();
         tracing::info!(
@@ -446,10 +475,11 @@ impl GatewayNode {
             descriptors,
             replicas: config.replicas,
             tls,
+            tracing: tracing_of(exporter.as_ref(), &config.front, cluster, base.clock),
         };
         let process = base.into_process(cluster, &config.front, redis, None, (None, inquiries))?;
         log_metrics(metrics.as_ref());
-        Ok(Self { process, metrics })
+        Ok(Self { process, metrics, exporter })
     }
 
     /// Serves until it is told to stop.
@@ -457,9 +487,9 @@ impl GatewayNode {
     /// # Errors
     /// When the system does not let it wait for events any more.
     pub fn run(self) -> io::Result<()> {
-        let Self { process, metrics } = self;
+        let Self { process, metrics, exporter } = self;
         let ended = process.event_loop.run();
-        drop(metrics);
+        drop((metrics, exporter));
         ended.map(drop)
     }
 

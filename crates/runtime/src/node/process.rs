@@ -29,6 +29,7 @@ use crate::start_error::{StartError, system};
 use crate::stop::Stopper;
 use crate::tls::ProcessTls;
 use crate::tls_handshakes::Guard;
+use crate::traces::{FrontEndTraces, Tracing};
 
 /// A node or a gateway, ready to run.
 pub(super) struct Process {
@@ -81,6 +82,7 @@ pub(super) struct ClusterSettings {
     pub(super) connects_below: usize,
     pub(super) descriptors: Descriptors,
     pub(super) tls: ProcessTls,
+    pub(super) tracing: Option<Tracing>,
 }
 
 /// How far a node has come.
@@ -127,6 +129,7 @@ impl ProcessBase {
             connects_below,
             descriptors,
             tls,
+            tracing,
         } = cluster;
         let mut config = client::Config::new(configuration, self.prng.next_u64());
         config.settings = front.client.clone();
@@ -187,6 +190,12 @@ impl ProcessBase {
         };
         let now = self.clock.now();
         let mut front_end = RedisFrontEnd::new(config, settings, now);
+        let traces = tracing.map(|tracing| {
+            front_end.show_outcomes();
+            let listeners = [&redis.plain, &redis.tls].into_iter().flatten();
+            let server = listeners.map(|listener| listener.address).next();
+            FrontEndTraces::new(tracing, self.prng.next_u64(), server)
+        });
         front_end.require_users(now, front.first_rules.clone(), front.protected);
         let event_loop = EventLoop::new(EventLoopParts {
             front_end,
@@ -208,6 +217,7 @@ impl ProcessBase {
             output_bytes_max: front.output_bytes_max,
             inquiries,
             waker,
+            traces,
         });
         Ok(Process { event_loop, stopper })
     }

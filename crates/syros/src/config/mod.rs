@@ -1,5 +1,7 @@
 //! The configuration file of `syros server`: docs/syros.sample.toml describes every key.
 
+pub(crate) mod traces;
+
 use std::net::SocketAddr;
 use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
@@ -135,6 +137,10 @@ pub(crate) fn parse(
     let reads = emulate.integer("reads-per-second", 0..=1_000_000, 0)?;
     store.emulated_reads = u32::try_from(reads).ok().filter(|reads| *reads > 0);
     keys.extend(emulate.finish()?);
+
+    let mut section = root.section("traces")?;
+    front.traces = traces::read(&mut section)?;
+    keys.extend(section.finish()?);
 
     let mut section = root.section("log")?;
     let log = read_log(&mut section)?;

@@ -93,7 +93,11 @@ impl Harness {
                     }
                     sent.extend(to.iter().map(|to| (to.0, message.clone())));
                 }
-                Action::Completed { token, outcome, applied: _ } => done.push((token, outcome)),
+                Action::Completed { token, outcome, way, .. } => {
+                    let is_answered = matches!(outcome, Outcome::Done | Outcome::Reply(_));
+                    assert_eq!(way.is_some(), is_answered, "{outcome:?} by {way:?}");
+                    done.push((token, outcome));
+                }
                 Action::Reconfigured(known) => {
                     assert_eq!(self.client.configuration().id.epoch, known.epoch);
                 }

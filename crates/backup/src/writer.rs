@@ -139,14 +139,16 @@ impl BackupWriter {
 }
 
 /// Removes what a backup that failed has written, and lets another one be made there; only whoever has begun it may do so. A
-/// directory stays, and so does whatever else is in the place.
-pub fn remove_unfinished(place: &Place) {
+/// directory stays, and so does whatever else is in the place. True if the backup is finished after all, and stays: no answer of a store may
+/// have told so.
+pub fn remove_unfinished(place: &Place) -> bool {
     let storage = place.storage();
     storage.abandon();
     // A store that cannot be reached keeps what it has. Nobody takes that for a backup.
-    let Ok(names) = storage.list() else { return };
+    let Ok(names) = storage.list() else { return false };
     if names.iter().any(|name| name == MANIFEST) {
-        return;
+        storage.release();
+        return true;
     }
     for name in &names {
         let whole = name.strip_suffix(TEMPORARY).unwrap_or(name);
@@ -157,4 +159,5 @@ pub fn remove_unfinished(place: &Place) {
     if names.iter().any(|name| name == CLAIM) {
         storage.release();
     }
+    false
 }

@@ -158,12 +158,13 @@ impl Client {
         self.lacks_conditions.store(true, Ordering::SeqCst);
     }
 
-    /// Up to `length` bytes of an object from `start` on; `None` if there is no such object.
+    /// Up to `length` bytes of an object from `start` on, and at least one that is there; `None` if there is no such object.
     ///
     /// # Errors
     /// [`S3Error`].
     pub fn get(&self, key: &str, start: u64, length: u64) -> Result<Option<Fetched>, S3Error> {
-        let range = Some((start, start + length.max(1) - 1));
+        let length = length.max(1);
+        let range = Some((start, start + length - 1));
         let ask = Ask { range, bytes_max: length, ..Ask::new("GET", key) };
         let fetched = self.repeat(ask, |answer| {
             let whole = answer.body.len() as u64;

@@ -251,6 +251,7 @@ impl Reply {
 }
 
 fn serve(stream: TcpStream, state: &Mutex<State>, ends: &AtomicBool) -> std::io::Result<()> {
+    stream.set_nodelay(true)?;
     let mut out = stream.try_clone()?;
     let mut reader = BufReader::new(stream);
     while let Some(request) = receive(&mut reader)? {
@@ -291,10 +292,7 @@ fn serve(stream: TcpStream, state: &Mutex<State>, ends: &AtomicBool) -> std::io:
                     std::thread::sleep(Duration::from_millis(5));
                 }
             }
-            _ => {
-                out.write_all(head.as_bytes())?;
-                out.write_all(&reply.body)?;
-            }
+            _ => out.write_all(&[head.as_bytes(), &reply.body].concat())?,
         }
     }
     Ok(())

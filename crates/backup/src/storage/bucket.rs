@@ -1,6 +1,7 @@
 //! The files of a backup as objects in a bucket.
 
 use super::{Meanwhile, NewFile, Storage};
+use crate::chunk::{CHUNK_BYTES_MAX, CHUNK_HEADER_BYTES};
 use crate::error::BackupError;
 use crate::layout::{CLAIM, MANIFEST};
 use std::collections::VecDeque;
@@ -15,7 +16,7 @@ use std::time::Duration;
 use syros_s3::{Client, Fetched, Location, S3Error, Written};
 
 /// A part is uploaded when it has so many bytes, from memory: so many are sent again if a connection breaks. The manifest has
-/// room for parts of 2.5 TiB of compressed data ([`crate::manifest::PARTS_MAX`]).
+/// room for parts of 2.4 TiB of compressed data ([`crate::manifest::PARTS_MAX`]).
 const PART_BYTES: u64 = 16 << 20;
 
 /// So many parts are uploaded at a time, beside the one that is filled: a store takes some tens of mebibytes a second on one
@@ -198,7 +199,9 @@ impl Storage for Bucket {
     }
 
     fn create(&self, file: &str) -> Result<Box<dyn NewFile>, BackupError> {
-        Ok(Box::new(NewObject { bucket: Arc::clone(&self.0), file: file.to_owned(), bytes: Vec::new() }))
+        // A vector that grows by itself would take twice the memory. A part ends with the chunk with which it is long enough.
+        let bytes = Vec::with_capacity(PART_BYTES as usize + CHUNK_BYTES_MAX + CHUNK_HEADER_BYTES);
+        Ok(Box::new(NewObject { bucket: Arc::clone(&self.0), file: file.to_owned(), bytes }))
     }
 
     fn settle(&self, meanwhile: Meanwhile<'_>) -> Result<(), BackupError> {

@@ -58,10 +58,9 @@ impl Directory {
 
     fn other_claim(&self) -> Result<BackupError, BackupError> {
         let is_alive = match self.open_file(CLAIM)?.map(|file| file.try_lock()) {
-            Some(Err(TryLockError::WouldBlock)) => true,
             Some(Err(TryLockError::Error(error))) => return Err(self.failed("lock", CLAIM)(error)),
-            // The one who had it has come to an end just now.
-            None => true,
+            // Without a claim, the one who had it has come to an end just now.
+            Some(Err(TryLockError::WouldBlock)) | None => true,
             Some(Ok(())) => false,
         };
         if is_alive {

@@ -165,7 +165,10 @@ impl RecoveryPlan {
     /// [`RecoverError`]; then there is no backup.
     pub fn write(&self, target: &Place, stamp: Stamp) -> Result<Manifest, RecoverError> {
         let writer = BackupWriter::create(target).map_err(RecoverError::Backup)?;
-        self.write_all(writer, stamp).inspect_err(|_| syros_backup::remove_unfinished(target))
+        self.write_all(writer, stamp).inspect_err(|_| {
+            // What says why is the error.
+            let _ = syros_backup::remove_unfinished(target);
+        })
     }
 
     fn write_all(&self, writer: BackupWriter, stamp: Stamp) -> Result<Manifest, RecoverError> {

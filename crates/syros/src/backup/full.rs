@@ -46,8 +46,11 @@ pub(super) fn make(
             Ok((tail, manifest))
         });
     let (tail, manifest) = made.map_err(|problem| {
-        remove_unfinished(target);
-        format!("{problem}; there is no backup in {target}")
+        if remove_unfinished(target) {
+            format!("{problem}; the backup in {target} is finished all the same")
+        } else {
+            format!("{problem}; there is no backup in {target}")
+        }
     })?;
     print_summary(target, &format!("was made in {:.1} s", began.elapsed().as_secs_f64()), &manifest);
     match tail {

@@ -1,10 +1,9 @@
 //! The log behind a backup's snapshot: all its files, and what of it is wanted.
 
 use crate::error::BackupError;
-use crate::log_file::{LogFile, log_name, log_number};
+use crate::log_file::{LINES_BYTES_MAX, LogFile, log_name, log_number};
 use crate::manifest::{Hash, LastEntry, Manifest};
-use std::fs;
-use std::path::{Path, PathBuf};
+use crate::storage::Place;
 use syros_protocol::message::{Describe, LogEntry};
 use syros_types::{OpNumber, WallTime};
 
@@ -28,16 +27,16 @@ pub(crate) struct Chain {
 
 impl Chain {
     /// Reads what the files of the log say of themselves, and checks that they belong together.
-    pub(crate) fn open(directory: &Path, manifest: &Manifest) -> Result<Self, BackupError> {
+    pub(crate) fn open(place: &Place, manifest: &Manifest) -> Result<Self, BackupError> {
         let damaged = |number: u64, problem: String| BackupError::Damaged {
-            path: directory.join(log_name(number)),
+            place: place.name_of(&log_name(number)),
             offset: 0,
             problem,
         };
         let mut files: Vec<LogFile> = Vec::new();
         let base = manifest.origin.last;
-        for number in 1.. {
-            let Some(file) = LogFile::open(directory, number)? else { break };
+        for (number, start) in (1..).zip(beginnings(place)?) {
+            let file = LogFile::open(place, number, &start)?;
             let previous = files.last().map_or(Hash::default(), |file: &LogFile| file.hash);
             if file.backup != manifest.origin.id {
                 return Err(damaged(number, "it belongs to another backup".to_owned()));
@@ -65,16 +64,6 @@ impl Chain {
             }
             files.push(file);
         }
-        let count = files.len() as u64;
-        let entries = fs::read_dir(directory).map_err(BackupError::io("read directory", directory))?;
-        for entry in entries {
-            let entry = entry.map_err(BackupError::io("read directory", directory))?;
-            let number = entry.file_name().to_str().and_then(log_number);
-            if let Some(later) = number.filter(|number| *number > count) {
-                let problem = format!("it is missing, and {} is there", log_name(later));
-                return Err(damaged(count + 1, problem));
-            }
-        }
         Ok(Self { files })
     }
 
@@ -86,26 +75,53 @@ impl Chain {
     /// Reads the entries behind `base` in those files that are wanted, and checks that `base` is among them if its number is.
     pub(crate) fn read<E: From<BackupError>>(
         &self,
-        directory: &Path,
+        place: &Place,
         base: LastEntry,
         wants: impl Fn(&LogFile) -> bool,
         describe: Describe,
         mut take: impl FnMut(OpNumber, LogEntry) -> Result<(), E>,
     ) -> Result<(), E> {
         for file in self.files.iter().filter(|file| wants(file)) {
-            file.read(directory, describe, &mut |number, entry: LogEntry| {
+            file.read(place, describe, &mut |number, entry: LogEntry| {
                 if number > base.op_number {
                     return take(number, entry);
                 }
                 if number == base.op_number && (entry.view, entry.time) != (base.view, base.time) {
-                    let path: PathBuf = directory.join(log_name(file.number));
+                    let place = place.name_of(&log_name(file.number));
                     let problem =
                         format!("its entry {} is not the one that the snapshot ends with", number.0);
-                    return Err(BackupError::Damaged { path, offset: 0, problem }.into());
+                    return Err(BackupError::Damaged { place, offset: 0, problem }.into());
                 }
                 Ok(())
             })?;
         }
         Ok(())
     }
+}
+
+/// What each file of the log begins with, in their order. None may be missing between two others.
+fn beginnings(place: &Place) -> Result<Vec<Vec<u8>>, BackupError> {
+    let mut numbers: Vec<u64> = place
+        .storage()
+        .list()?
+        .iter()
+        .filter_map(|name| log_number(name))
+        .filter(|number| *number > 0)
+        .collect();
+    numbers.sort_unstable();
+    let missing = |number: u64, later: u64| {
+        let problem = format!("it is missing, and {} is there", log_name(later));
+        BackupError::Damaged { place: place.name_of(&log_name(number)), offset: 0, problem }
+    };
+    if let Some((number, later)) = (1..).zip(&numbers).find(|(number, found)| number != *found) {
+        return Err(missing(number, *later));
+    }
+    let names: Vec<String> = numbers.iter().map(|number| log_name(*number)).collect();
+    let starts = place.storage().read_starts(&names, LINES_BYTES_MAX)?;
+    // One may have gone meanwhile.
+    let found = starts
+        .into_iter()
+        .zip(&numbers)
+        .map(|(start, number)| start.ok_or_else(|| missing(*number, *number)));
+    found.collect()
 }

@@ -4,15 +4,15 @@ use crate::chunk::{CHUNK_HEADER_BYTES, ChunkHeader, ChunkPlace};
 use crate::error::BackupError;
 use crate::layout::{PART_HEADER_BYTES, part_header, part_name};
 use crate::manifest::Part;
+use crate::storage::Place;
 use sha2::{Digest as _, Sha256};
-use std::fs::File;
-use std::io::{ErrorKind, Read as _};
-use std::path::{Path, PathBuf};
+use std::fmt;
+use std::io::{ErrorKind, Read};
 
 /// Reads the data from its beginning to its end. Holds one chunk.
 #[derive(Debug)]
 pub(crate) struct DataReader {
-    directory: PathBuf,
+    place: Place,
     parts: Vec<Part>,
     /// Parts that have been opened.
     opened: usize,
@@ -22,10 +22,9 @@ pub(crate) struct DataReader {
     at: usize,
 }
 
-#[derive(Debug)]
 struct OpenPart {
-    path: PathBuf,
-    file: File,
+    name: String,
+    file: Box<dyn Read + Send>,
     number: u64,
     expected: Part,
     /// Bytes that have been read.
@@ -33,9 +32,18 @@ struct OpenPart {
     hash: Sha256,
 }
 
+impl fmt::Debug for OpenPart {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("OpenPart")
+            .field("name", &self.name)
+            .field("offset", &self.offset)
+            .finish_non_exhaustive()
+    }
+}
+
 impl OpenPart {
     fn damaged(&self, offset: u64, problem: String) -> BackupError {
-        BackupError::Damaged { path: self.path.clone(), offset, problem }
+        BackupError::Damaged { place: self.name.clone(), offset, problem }
     }
 
     fn read(&mut self, buffer: &mut [u8]) -> Result<(), BackupError> {
@@ -44,7 +52,7 @@ impl OpenPart {
                 let bytes = self.expected.bytes;
                 self.damaged(self.offset, format!("it ends here, and had {bytes} bytes"))
             }
-            _ => BackupError::io("read", &self.path)(error),
+            _ => BackupError::io("read", self.name.clone())(error),
         })?;
         self.hash.update(&*buffer);
         self.offset += buffer.len() as u64;
@@ -70,7 +78,7 @@ impl OpenPart {
 
     /// Checks what can be checked when all of it has been read.
     fn end(mut self) -> Result<(), BackupError> {
-        let more = self.file.read(&mut [0]).map_err(BackupError::io("read", &self.path))?;
+        let more = self.file.read(&mut [0]).map_err(BackupError::io("read", self.name.clone()))?;
         if more > 0 {
             return Err(self.damaged(self.offset, format!("it goes on, and had {} bytes", self.offset)));
         }
@@ -83,15 +91,8 @@ impl OpenPart {
 }
 
 impl DataReader {
-    pub(crate) fn new(directory: &Path, parts: &[Part]) -> Self {
-        Self {
-            directory: directory.to_owned(),
-            parts: parts.to_vec(),
-            opened: 0,
-            part: None,
-            chunk: Vec::new(),
-            at: 0,
-        }
+    pub(crate) fn new(place: &Place, parts: &[Part]) -> Self {
+        Self { place: place.clone(), parts: parts.to_vec(), opened: 0, part: None, chunk: Vec::new(), at: 0 }
     }
 
     /// Fills the buffer with what comes next; false if the data has ended before that, and then the buffer holds anything.
@@ -121,8 +122,8 @@ impl DataReader {
             return Ok(());
         }
         let problem = "there is more data than the manifest says".to_owned();
-        let path = self.directory.join(part_name(self.opened as u64));
-        Err(BackupError::Damaged { path, offset: 0, problem })
+        let place = self.place.name_of(&part_name(self.opened as u64));
+        Err(BackupError::Damaged { place, offset: 0, problem })
     }
 
     /// Reads the next chunk; false if there is none.
@@ -147,9 +148,9 @@ impl DataReader {
         let Some(expected) = self.parts.get(self.opened).copied() else { return Ok(false) };
         self.opened += 1;
         let number = self.opened as u64;
-        let path = self.directory.join(part_name(number));
-        let file = File::open(&path).map_err(BackupError::io("open", &path))?;
-        let mut part = OpenPart { path, file, number, expected, offset: 0, hash: Sha256::new() };
+        let file = self.place.open(&part_name(number))?;
+        let name = self.place.name_of(&part_name(number));
+        let mut part = OpenPart { name, file, number, expected, offset: 0, hash: Sha256::new() };
         let mut header = [0; PART_HEADER_BYTES];
         part.read(&mut header)?;
         if header != part_header(number) {

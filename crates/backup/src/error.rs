@@ -1,9 +1,10 @@
 //! Why a backup cannot be written or read.
 
 use crate::layout::FORMAT;
+use crate::storage::Place;
 use std::fmt;
 use std::io;
-use std::path::{Path, PathBuf};
+use syros_s3::S3Error;
 use syros_snapshot::SnapshotStoreError;
 use syros_wal::SnapshotError;
 use syros_wire::Malformed;
@@ -16,33 +17,33 @@ pub enum BackupError {
         /// What was being done.
         doing: &'static str,
         /// To what.
-        path: PathBuf,
+        place: String,
         /// What the system says.
         source: io::Error,
     },
     /// Something is there already, and a backup overwrites nothing.
     NotEmpty {
-        /// The directory.
-        path: PathBuf,
+        /// Where it is, or was to be.
+        place: String,
         /// One of the things in it.
         found: String,
     },
     /// There is no manifest: it is no backup, or one that was not finished.
     NoManifest {
-        /// The directory.
-        path: PathBuf,
+        /// Where it is, or was to be.
+        place: String,
     },
     /// A manifest is of a format that this build does not read.
     Format {
         /// The manifest.
-        path: PathBuf,
+        place: String,
         /// Its format.
         found: u64,
     },
     /// A file is not what was written.
     Damaged {
         /// The file.
-        path: PathBuf,
+        place: String,
         /// Where in it, in bytes.
         offset: u64,
         /// What is wrong.
@@ -50,20 +51,36 @@ pub enum BackupError {
     },
     /// All files are what was written, and what they hold is no snapshot.
     Snapshot {
-        /// The directory.
-        path: PathBuf,
+        /// Where it is, or was to be.
+        place: String,
         /// What is wrong.
         source: Box<SnapshotStoreError>,
     },
+    /// Another process makes a backup there, or one was interrupted.
+    Claimed {
+        /// Where it is, or was to be.
+        place: String,
+    },
+    /// There may be no more parts.
+    TooLarge {
+        /// Where it is, or was to be.
+        place: String,
+        /// The most parts that there may be.
+        parts: usize,
+        /// About how long each is, in bytes.
+        part_bytes: u64,
+    },
+    /// A store refuses something, or cannot be reached.
+    Store(S3Error),
     /// Another process continues the backup.
     InUse {
-        /// The directory.
-        path: PathBuf,
+        /// Where it is, or was to be.
+        place: String,
     },
     /// The backup was made of what was left of a cluster, which is gone: nothing can follow.
     HasRecords {
-        /// The directory.
-        path: PathBuf,
+        /// Where it is, or was to be.
+        place: String,
     },
     /// The backup does not reach what is wanted of it.
     OutOfRange {
@@ -74,8 +91,8 @@ pub enum BackupError {
     },
     /// All files are what was written, and a record of the log in them is none.
     Record {
-        /// The directory.
-        path: PathBuf,
+        /// Where it is, or was to be.
+        place: String,
         /// What is wrong.
         problem: String,
     },
@@ -84,44 +101,49 @@ pub enum BackupError {
 impl fmt::Display for BackupError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Io { doing, path, source } => write!(f, "cannot {doing} {}: {source}", path.display()),
-            Self::NotEmpty { path, found } => write!(
+            Self::Io { doing, place, source } => write!(f, "cannot {doing} {place}: {source}"),
+            Self::NotEmpty { place, found } => write!(
                 f,
-                "{} is not empty ('{found}' is in it), and nothing there is overwritten: name a new or an empty directory",
-                path.display()
+                "{place} is not empty ('{found}' is in it), and nothing there is overwritten: name a new or an empty place"
             ),
-            Self::NoManifest { path } => write!(
+            Self::NoManifest { place } => write!(
                 f,
-                "{} holds no finished backup: there is no manifest, which is written last. A backup that was interrupted is of \
-                 no use: delete it, and make another",
-                path.display()
+                "{place} holds no finished backup: there is no manifest, which is written last. A backup that was interrupted is of \
+                 no use: delete it, and make another"
             ),
-            Self::Format { path, found } => write!(
+            Self::Format { place, found } => {
+                write!(f, "{place} has format version {found}; this build reads version {FORMAT}")
+            }
+            Self::Damaged { place, offset, problem } => {
+                write!(f, "{place} is damaged at offset {offset}: {problem}")
+            }
+            Self::Snapshot { place, source } => {
+                write!(f, "the backup in {place} holds no state that can be read: {source}")
+            }
+            Self::Claimed { place } => write!(
                 f,
-                "{} has format version {found}; this build reads version {}",
-                path.display(),
-                FORMAT
+                "another command makes a backup in {place} at this moment, or one was interrupted: name another place. If none is \
+                 running, delete what is there",
             ),
-            Self::Damaged { path, offset, problem } => {
-                write!(f, "{} is damaged at offset {offset}: {problem}", path.display())
-            }
-            Self::Snapshot { path, source } => {
-                write!(f, "the backup in {} holds no state that can be read: {source}", path.display())
-            }
-            Self::InUse { path } => {
-                write!(f, "another process continues the backup in {}", path.display())
-            }
-            Self::HasRecords { path } => write!(
+            Self::TooLarge { place, parts, part_bytes } => write!(
                 f,
-                "the backup in {} was made by syros recover of what was left of a cluster, and nothing can follow: make a backup of \
-                 the cluster that was restored from it",
-                path.display()
+                "the backup in {place} would have more than {parts} parts of {} MiB: make it in a directory, whose parts are larger",
+                part_bytes >> 20
+            ),
+            Self::Store(error) => error.fmt(f),
+            Self::InUse { place } => {
+                write!(f, "another process continues the backup in {place}")
+            }
+            Self::HasRecords { place } => write!(
+                f,
+                "the backup in {place} was made by syros recover of what was left of a cluster, and nothing can follow: make a backup \
+                 of the cluster that was restored from it"
             ),
             Self::OutOfRange { wanted, range } => {
                 write!(f, "the backup does not reach {wanted}: it covers {range}")
             }
-            Self::Record { path, problem } => {
-                write!(f, "the backup in {} holds a record that cannot be read: {problem}", path.display())
+            Self::Record { place, problem } => {
+                write!(f, "the backup in {place} holds a record that cannot be read: {problem}")
             }
         }
     }
@@ -130,24 +152,25 @@ impl fmt::Display for BackupError {
 impl std::error::Error for BackupError {}
 
 impl BackupError {
-    /// For what the system says about a path.
-    pub(crate) fn io(doing: &'static str, path: &Path) -> impl FnOnce(io::Error) -> Self {
-        let path = path.to_owned();
-        move |source| Self::Io { doing, path, source }
+    /// For what the system says about a place, or about a file in one.
+    pub(crate) fn io(doing: &'static str, place: impl Into<String>) -> impl FnOnce(io::Error) -> Self {
+        let place = place.into();
+        // What is read from a store says itself which object it is about.
+        move |source| source.downcast().unwrap_or_else(|source| Self::Io { doing, place, source })
     }
 
     /// For what is wrong with the state in a backup.
-    pub(crate) fn state(path: &Path, error: impl Into<SnapshotStoreError>) -> Self {
-        Self::Snapshot { path: path.to_owned(), source: Box::new(error.into()) }
+    pub(crate) fn state(place: &Place, error: impl Into<SnapshotStoreError>) -> Self {
+        Self::Snapshot { place: place.to_string(), source: Box::new(error.into()) }
     }
 
     /// For what is wrong with a record in a backup.
-    pub(crate) fn record(path: &Path, error: &Malformed) -> Self {
-        Self::Record { path: path.to_owned(), problem: error.to_string() }
+    pub(crate) fn record(place: &Place, error: &Malformed) -> Self {
+        Self::Record { place: place.to_string(), problem: error.to_string() }
     }
 
     /// The failure of a file behind an error of the reader of snapshots.
-    pub(crate) fn of_reader(path: &Path, error: SnapshotError, failed: Option<Self>) -> Self {
-        failed.unwrap_or_else(|| Self::state(path, error))
+    pub(crate) fn of_reader(place: &Place, error: SnapshotError, failed: Option<Self>) -> Self {
+        failed.unwrap_or_else(|| Self::state(place, error))
     }
 }

@@ -3,6 +3,12 @@
 /// The name of the manifest.
 pub const MANIFEST: &str = "manifest";
 
+/// The name of what keeps a place for one backup that is being made. It goes when the backup is finished.
+pub(crate) const CLAIM: &str = "claim";
+
+/// What stands behind the name of a file in a directory until it is whole.
+pub(crate) const TEMPORARY: &str = ".tmp";
+
 /// The format of a backup that this build writes, and the only one it reads.
 pub const FORMAT: u64 = 1;
 
@@ -24,4 +30,10 @@ pub(crate) fn part_header(number: u64) -> [u8; PART_HEADER_BYTES] {
 /// The name of a part; the first has number 1.
 pub(crate) fn part_name(number: u64) -> String {
     format!("data-{number:05}")
+}
+
+/// True for the names of files with data.
+pub(crate) fn is_part_name(name: &str) -> bool {
+    name.strip_prefix("data-")
+        .is_some_and(|digits| digits.len() >= 5 && digits.bytes().all(|byte| byte.is_ascii_digit()))
 }

@@ -8,10 +8,9 @@ use crate::chunk::{CHUNK_BYTES_MAX, CHUNK_HEADER_BYTES, ChunkHeader, ChunkPlace,
 use crate::error::BackupError;
 use crate::manifest::{Fields, Hash, LastEntry, hash_of, hexadecimal};
 use crate::records::records_of;
+use crate::storage::Place;
 use sha2::{Digest as _, Sha256};
-use std::fs::File;
-use std::io::{ErrorKind, Read as _};
-use std::path::{Path, PathBuf};
+use std::io::Read as _;
 use syros_protocol::message::{Describe, LogEntry};
 use syros_protocol::record::Record;
 use syros_types::{OpNumber, View, WallTime};
@@ -22,7 +21,7 @@ pub(crate) const LOG_FORMAT: u64 = 1;
 const TITLE: &str = "syros backup log";
 
 /// The lines take a few hundred bytes.
-const LINES_BYTES_MAX: usize = 4096;
+pub(crate) const LINES_BYTES_MAX: usize = 4096;
 
 /// A file is ended when its entries take so many bytes; one entry may take more, as in a frame between replicas.
 pub(crate) const LOG_BYTES: usize = 32 << 20;
@@ -126,19 +125,9 @@ impl PendingLog {
 }
 
 impl LogFile {
-    /// Reads what the file with this number says of itself; `None` if there is no such file.
-    pub(crate) fn open(directory: &Path, number: u64) -> Result<Option<Self>, BackupError> {
-        let path = directory.join(log_name(number));
-        let file = match File::open(&path) {
-            Ok(file) => file,
-            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
-            Err(error) => return Err(BackupError::io("open", &path)(error)),
-        };
-        let mut beginning = Vec::new();
-        file.take(LINES_BYTES_MAX as u64)
-            .read_to_end(&mut beginning)
-            .map_err(BackupError::io("read", &path))?;
-        Self::decode(&beginning, number).map(Some).map_err(|problem| problem.at(&path))
+    /// Reads what the file with this number says of itself, from what it begins with.
+    pub(crate) fn open(place: &Place, number: u64, beginning: &[u8]) -> Result<Self, BackupError> {
+        Self::decode(beginning, number).map_err(|problem| problem.at(place.name_of(&log_name(number))))
     }
 
     fn decode(beginning: &[u8], number: u64) -> Result<Self, Problem> {
@@ -207,22 +196,22 @@ impl LogFile {
     /// What `take` says, [`BackupError`] if anything is not what was written, and what the system says.
     pub(crate) fn read<E: From<BackupError>>(
         &self,
-        directory: &Path,
+        place: &Place,
         describe: Describe,
         take: &mut impl FnMut(OpNumber, LogEntry) -> Result<(), E>,
     ) -> Result<(), E> {
-        let path = directory.join(log_name(self.number));
-        let records = self.records(&path)?;
+        let name = place.name_of(&log_name(self.number));
+        let records = self.records(place, &name)?;
         let mut next = self.first;
         let mut last = None;
         for record in records_of(&records, describe) {
-            let record = record.map_err(|problem| BackupError::Record { path: path.clone(), problem })?;
+            let record = record.map_err(|problem| BackupError::Record { place: name.clone(), problem })?;
             let Record::Transfer { base, entries } = record else {
-                return Err(damaged(&path, "it holds something that is no entry".to_owned()).into());
+                return Err(damaged(&name, "it holds something that is no entry".to_owned()).into());
             };
             if base.next() != next {
                 let problem = format!("entry {} follows where {} should", base.next().0, next.0);
-                return Err(damaged(&path, problem).into());
+                return Err(damaged(&name, problem).into());
             }
             for entry in entries {
                 last = Some(LastEntry { op_number: next, view: entry.view, time: entry.time });
@@ -233,48 +222,48 @@ impl LogFile {
         if last == Some(self.last) {
             return Ok(());
         }
-        Err(damaged(&path, format!("it ends with {last:?}, and says that it ends with {:?}", self.last))
+        Err(damaged(&name, format!("it ends with {last:?}, and says that it ends with {:?}", self.last))
             .into())
     }
 
     /// All records, checked against what the lines say.
-    fn records(&self, path: &Path) -> Result<Vec<u8>, BackupError> {
-        let mut file = File::open(path).map_err(BackupError::io("open", path))?;
+    fn records(&self, place: &Place, name: &str) -> Result<Vec<u8>, BackupError> {
+        let mut file = place.open(&log_name(self.number))?;
         let mut bytes = Vec::new();
         // One more than there should be tells of a file that goes on.
         let length = self.lines_bytes as u64 + self.stored_bytes;
-        file.by_ref().take(length + 1).read_to_end(&mut bytes).map_err(BackupError::io("read", path))?;
+        (&mut file).take(length + 1).read_to_end(&mut bytes).map_err(BackupError::io("read", name))?;
         let chunks = bytes.get(self.lines_bytes..).unwrap_or_default();
         if bytes.len() as u64 != length {
-            return Err(damaged(path, format!("it has {} bytes, and had {length}", bytes.len())));
+            return Err(damaged(name, format!("it has {} bytes, and had {length}", bytes.len())));
         }
         if Hash::from(Sha256::digest(chunks)) != self.data_hash {
-            return Err(self.explain(path, chunks));
+            return Err(self.explain(name, chunks));
         }
         let mut records = Vec::new();
-        self.each_chunk(path, chunks, |data| records.extend_from_slice(&data))?;
+        self.each_chunk(name, chunks, |data| records.extend_from_slice(&data))?;
         if records.len() as u64 == self.data_bytes {
             return Ok(records);
         }
-        Err(damaged(path, format!("it has {} bytes of records, and had {}", records.len(), self.data_bytes)))
+        Err(damaged(name, format!("it has {} bytes of records, and had {}", records.len(), self.data_bytes)))
     }
 
     /// Where chunks are damaged whose checksum does not match.
-    fn explain(&self, path: &Path, chunks: &[u8]) -> BackupError {
-        let found = self.each_chunk(path, chunks, drop);
-        found.err().unwrap_or_else(|| damaged(path, "the checksum of its entries does not match".to_owned()))
+    fn explain(&self, name: &str, chunks: &[u8]) -> BackupError {
+        let found = self.each_chunk(name, chunks, drop);
+        found.err().unwrap_or_else(|| damaged(name, "the checksum of its entries does not match".to_owned()))
     }
 
     fn each_chunk(
         &self,
-        path: &Path,
+        name: &str,
         chunks: &[u8],
         mut take: impl FnMut(Vec<u8>),
     ) -> Result<(), BackupError> {
         let mut offset = 0;
         while offset < chunks.len() {
             let at = |problem: String| BackupError::Damaged {
-                path: path.to_owned(),
+                place: name.to_owned(),
                 offset: (self.lines_bytes + offset) as u64,
                 problem,
             };
@@ -293,8 +282,8 @@ impl LogFile {
     }
 }
 
-fn damaged(path: &Path, problem: String) -> BackupError {
-    BackupError::Damaged { path: path.to_owned(), offset: 0, problem }
+fn damaged(name: &str, problem: String) -> BackupError {
+    BackupError::Damaged { place: name.to_owned(), offset: 0, problem }
 }
 
 /// What is wrong with the lines.
@@ -304,11 +293,10 @@ enum Problem {
 }
 
 impl Problem {
-    fn at(self, path: &Path) -> BackupError {
-        let path: PathBuf = path.to_owned();
+    fn at(self, place: String) -> BackupError {
         match self {
-            Self::Damaged(problem) => BackupError::Damaged { path, offset: 0, problem },
-            Self::Format(found) => BackupError::Format { path, found },
+            Self::Damaged(problem) => BackupError::Damaged { place, offset: 0, problem },
+            Self::Format(found) => BackupError::Format { place, found },
         }
     }
 }

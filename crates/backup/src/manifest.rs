@@ -2,18 +2,19 @@
 
 use crate::error::BackupError;
 use crate::layout::{FORMAT, MANIFEST, part_name};
+use crate::storage::Place;
 use sha2::{Digest as _, Sha256};
 use std::fmt::Write as _;
-use std::fs;
-use std::io::ErrorKind;
-use std::path::Path;
 use std::str::FromStr;
 use syros_types::{OpNumber, View, WallTime};
 
 const TITLE: &str = "syros backup";
 
 /// A manifest is a few lines, and one for each part of 256 MiB; anything longer is none.
-const MANIFEST_BYTES_MAX: u64 = 16 << 20;
+const MANIFEST_BYTES_MAX: usize = 16 << 20;
+
+/// Most parts that a manifest has room for: a line for each has about 95 bytes.
+pub(crate) const PARTS_MAX: usize = 160_000;
 
 /// A SHA-256 hash.
 pub(crate) type Hash = [u8; 32];
@@ -117,27 +118,23 @@ impl Manifest {
         text + "sha256 = " + &checksum + "\n"
     }
 
-    /// Reads the manifest of the backup in a directory.
-    pub(crate) fn read(directory: &Path) -> Result<Self, BackupError> {
-        let path = directory.join(MANIFEST);
+    /// Reads the manifest of the backup in a place.
+    pub(crate) fn read(place: &Place) -> Result<Self, BackupError> {
+        let name = place.name_of(MANIFEST);
         let damaged = |problem: &str| BackupError::Damaged {
-            path: path.clone(),
+            place: name.clone(),
             offset: 0,
             problem: problem.to_owned(),
         };
-        match fs::metadata(&path) {
-            Err(error) if error.kind() == ErrorKind::NotFound => {
-                return match fs::metadata(directory) {
-                    Err(source) => Err(BackupError::io("read", directory)(source)),
-                    Ok(_) => Err(BackupError::NoManifest { path: directory.to_owned() }),
-                };
-            }
-            Ok(metadata) if metadata.len() > MANIFEST_BYTES_MAX => {
-                return Err(damaged(&format!("it has {} bytes, too many for a manifest", metadata.len())));
-            }
-            Ok(_) | Err(_) => {}
+        let Some(bytes) = place.read_start(MANIFEST, MANIFEST_BYTES_MAX + 1)? else {
+            // The place may not be there either.
+            place.storage().list()?;
+            return Err(BackupError::NoManifest { place: place.to_string() });
+        };
+        if bytes.len() > MANIFEST_BYTES_MAX {
+            let problem = format!("it has more than {MANIFEST_BYTES_MAX} bytes, too many for a manifest");
+            return Err(damaged(&problem));
         }
-        let bytes = fs::read(&path).map_err(BackupError::io("read", &path))?;
         let text = String::from_utf8(bytes).map_err(|_| damaged("it is not text"))?;
         if text.lines().next() != Some(TITLE) {
             return Err(damaged("it is no manifest of a backup"));
@@ -148,7 +145,7 @@ impl Manifest {
             text[at..] == format!("sha256 = {}\n", hexadecimal(&Sha256::digest(&text[..at]).into()));
         match fields.number::<u64>("format") {
             // A later format has its checksum where it pleases.
-            Ok(found) if found != FORMAT => return Err(BackupError::Format { path, found }),
+            Ok(found) if found != FORMAT => return Err(BackupError::Format { place: name, found }),
             _ if !is_intact => return Err(damaged("its checksum does not match")),
             _ => {}
         }

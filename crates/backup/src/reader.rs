@@ -8,7 +8,7 @@ use crate::log_file::LogFile;
 use crate::manifest::{LastEntry, Manifest};
 use crate::moment::rfc3339;
 use crate::records::RECORD_HEADER_BYTES;
-use std::path::{Path, PathBuf};
+use crate::storage::Place;
 use syros_protocol::message::{Describe, LogEntry};
 use syros_protocol::record::{Record, SnapshotHead};
 use syros_snapshot::{HEAD_KIND, STATE_KIND, SnapshotStoreError};
@@ -26,7 +26,7 @@ const HEAD_BYTES_MAX: usize = 1 << 30;
 /// A finished backup.
 #[derive(Clone, Debug)]
 pub struct Backup {
-    path: PathBuf,
+    place: Place,
     manifest: Manifest,
     chain: Chain,
 }
@@ -49,19 +49,19 @@ pub fn snapshot_header(bytes: &[u8]) -> Option<SnapshotHeader> {
 }
 
 impl Backup {
-    /// Opens the backup in a directory. Its data is not looked at.
+    /// Opens the backup in a place. Its data is not looked at.
     ///
     /// # Errors
     /// [`BackupError::NoManifest`], [`BackupError::Format`], [`BackupError::Damaged`], and what the system says.
-    pub fn open(path: &Path) -> Result<Self, BackupError> {
-        let manifest = Manifest::read(path)?;
-        let chain = Chain::open(path, &manifest)?;
-        Ok(Self { path: path.to_owned(), manifest, chain })
+    pub fn open(place: &Place) -> Result<Self, BackupError> {
+        let manifest = Manifest::read(place)?;
+        let chain = Chain::open(place, &manifest)?;
+        Ok(Self { place: place.clone(), manifest, chain })
     }
 
     /// One without a log behind it.
-    pub(crate) fn new(path: &Path, manifest: Manifest) -> Self {
-        Self { path: path.to_owned(), manifest, chain: Chain::default() }
+    pub(crate) fn new(place: &Place, manifest: Manifest) -> Self {
+        Self { place: place.clone(), manifest, chain: Chain::default() }
     }
 
     pub(crate) const fn chain(&self) -> &Chain {
@@ -120,7 +120,7 @@ impl Backup {
             }
         }
         self.chain.read(
-            &self.path,
+            &self.place,
             base,
             in_question,
             any_operation,
@@ -146,15 +146,15 @@ impl Backup {
     ) -> Result<(), E> {
         let base = self.manifest.origin.last.op_number;
         let wants = |file: &LogFile| file.first <= last && file.last.op_number >= base;
-        self.chain.read(&self.path, self.manifest.origin.last, wants, describe, |number, entry| {
+        self.chain.read(&self.place, self.manifest.origin.last, wants, describe, |number, entry| {
             if number <= last { take(number, entry) } else { Ok(()) }
         })
     }
 
     /// Where it is.
     #[must_use]
-    pub fn path(&self) -> &Path {
-        &self.path
+    pub const fn place(&self) -> &Place {
+        &self.place
     }
 
     /// What it holds.
@@ -170,14 +170,14 @@ impl Backup {
     pub fn verify(&self, on_bytes: impl FnMut(u64)) -> Result<(), BackupError> {
         let found = self.survey(on_bytes)?;
         let nothing = |_: OpNumber, _: LogEntry| -> Result<(), BackupError> { Ok(()) };
-        self.chain.read(&self.path, self.manifest.origin.last, |_| true, any_operation, nothing)?;
+        self.chain.read(&self.place, self.manifest.origin.last, |_| true, any_operation, nothing)?;
         let Manifest { keys, digest, is_of_disk_engine, .. } = self.manifest;
         let expected = SnapshotContents { keys, digest, is_of_disk_engine };
         if found == expected {
             return Ok(());
         }
         let problem = format!("it says {expected:?}, and the data has {found:?}");
-        Err(BackupError::Damaged { path: self.path.join(MANIFEST), offset: 0, problem })
+        Err(BackupError::Damaged { place: self.place.name_of(MANIFEST), offset: 0, problem })
     }
 
     /// Reads everything.
@@ -188,12 +188,12 @@ impl Backup {
             if let Item::Block(block) = item {
                 bytes += block.len() as u64;
                 on_bytes(bytes);
-                survey.block(block).map_err(|error| BackupError::state(&self.path, error))?;
+                survey.block(block).map_err(|error| BackupError::state(&self.place, error))?;
             }
             Ok(())
         })?;
         match self.manifest.origin.snapshot {
-            Some(_) => survey.finish().map_err(|error| BackupError::state(&self.path, error)),
+            Some(_) => survey.finish().map_err(|error| BackupError::state(&self.place, error)),
             None => Ok(SnapshotContents { keys: 0, digest: 0, is_of_disk_engine: false }),
         }
     }
@@ -209,7 +209,7 @@ impl Backup {
         mut take: impl FnMut(Item<'_>) -> Result<(), E>,
     ) -> Result<(), E> {
         let mut disk = DataDisk {
-            data: DataReader::new(&self.path, &self.manifest.parts),
+            data: DataReader::new(&self.place, &self.manifest.parts),
             length: 0,
             position: 0,
             failed: None,
@@ -230,12 +230,12 @@ impl Backup {
     ) -> Result<(), E> {
         let opened = SnapshotReader::open(disk, op_number, self.manifest.origin.cluster);
         let (header, mut reader) =
-            opened.map_err(|error| BackupError::of_reader(&self.path, error, disk.failed.take()))?;
+            opened.map_err(|error| BackupError::of_reader(&self.place, error, disk.failed.take()))?;
         let mut head = Some(Vec::new());
         loop {
             let next = reader.next(disk);
             let block =
-                next.map_err(|error| BackupError::of_reader(&self.path, error, disk.failed.take()))?;
+                next.map_err(|error| BackupError::of_reader(&self.place, error, disk.failed.take()))?;
             match (block, &mut head) {
                 (Some((HEAD_KIND, piece)), Some(bytes)) if bytes.len() + piece.len() <= HEAD_BYTES_MAX => {
                     bytes.extend_from_slice(piece);
@@ -243,7 +243,7 @@ impl Backup {
                 }
                 (Some((STATE_KIND, _)) | None, _) => {}
                 (Some((kind, _)), _) => {
-                    return Err(BackupError::state(&self.path, SnapshotStoreError::Kind(kind)).into());
+                    return Err(BackupError::state(&self.place, SnapshotStoreError::Kind(kind)).into());
                 }
             }
             if let Some(bytes) = head.take() {
@@ -258,12 +258,12 @@ impl Backup {
 
     fn head(&self, bytes: &[u8], header: &SnapshotHeader) -> Result<SnapshotHead, BackupError> {
         let decoded = syros_wire::decode_snapshot_head(bytes).map_err(SnapshotStoreError::Head);
-        let head = decoded.map_err(|error| BackupError::state(&self.path, error))?;
+        let head = decoded.map_err(|error| BackupError::state(&self.place, error))?;
         if (head.op_number, head.view, head.time) == (header.op_number, header.view, header.time) {
             return Ok(head);
         }
         let other = SnapshotStoreError::OtherHead { op_number: header.op_number, found: head.op_number };
-        Err(BackupError::state(&self.path, other))
+        Err(BackupError::state(&self.place, other))
     }
 
     fn read_records<E: From<BackupError>>(
@@ -272,8 +272,10 @@ impl Backup {
         describe: Describe,
         take: &mut impl FnMut(Item<'_>) -> Result<(), E>,
     ) -> Result<(), E> {
-        let record =
-            |problem: &str| BackupError::Record { path: self.path.clone(), problem: problem.to_owned() };
+        let record = |problem: &str| BackupError::Record {
+            place: self.place.to_string(),
+            problem: problem.to_owned(),
+        };
         let mut left = self.manifest.origin.record_bytes;
         while left > 0 {
             let mut header = [0; RECORD_HEADER_BYTES];
@@ -288,7 +290,7 @@ impl Backup {
             }
             left -= whole;
             let decoded: Result<Record, Malformed> = syros_wire::decode_record(&bytes, describe);
-            take(Item::Record(Box::new(decoded.map_err(|error| BackupError::record(&self.path, &error))?)))?;
+            take(Item::Record(Box::new(decoded.map_err(|error| BackupError::record(&self.place, &error))?)))?;
         }
         Ok(())
     }

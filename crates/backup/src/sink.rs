@@ -39,7 +39,7 @@ impl Disk for SnapshotSink {
     }
 
     fn append(&mut self, file: &mut String, bytes: &[u8]) -> Result<(), DiskError> {
-        self.0.borrow_mut().write(bytes).map_err(|error| DiskError {
+        self.0.borrow_mut().write(bytes, &mut || {}).map_err(|error| DiskError {
             operation: DiskOperation::Append,
             file: file.clone(),
             cause: Cause::Other(error.to_string()),

@@ -12,6 +12,7 @@ use syros_commands::rdb::{Format, typed};
 use syros_rdb::FileWriter;
 use syros_storage::{DamagedSnapshot, SnapshotEntries, SnapshotEntry};
 
+use crate::place::PlaceOptions;
 use crate::progress::{Progress, mebibytes};
 
 /// So many keys are named that cannot be exported; of the others, how many they are.
@@ -23,6 +24,7 @@ const NAMED_MAX: usize = 20;
   syros backup /backups/today --addr db1:6379                    all data, as of one moment, while the cluster serves
   syros export /backups/today dump.rdb                           for Redis 7.0 or newer, and for Valkey
   syros export /backups/today dump.rdb --format 7.4              with fields of hashes that expire
+  syros export s3://backups/today dump.rdb                       from a bucket; keys are in the environment
   redis-server --dbfilename dump.rdb --dir .                     loads it
 
 The file has all keys of all databases with their expiry, and the libraries of functions. It has no users and passwords, and no
@@ -31,7 +33,7 @@ is damaged leaves nothing.
 
 Exit status 0: the file is whole and on disk; 1: there is none, and a line says why.")]
 pub(crate) struct Options {
-    /// The directory of the backup
+    /// Where the backup is: a directory or s3://BUCKET/PREFIX
     #[arg(value_name = "BACKUP")]
     backup: PathBuf,
     /// The file to be made
@@ -43,6 +45,8 @@ pub(crate) struct Options {
     /// Leave out keys that the format cannot hold, and name them
     #[arg(long)]
     skip_unsupported: bool,
+    #[command(flatten)]
+    place: PlaceOptions,
 }
 
 /// [`Format`] on the command line.
@@ -96,7 +100,7 @@ impl From<std::io::Error> for Problem {
 
 /// Makes the file.
 pub(crate) fn run(options: &Options) -> Result<ExitCode, String> {
-    let backup = Backup::open(&options.backup).map_err(|error| error.to_string())?;
+    let backup = Backup::open(&options.place.open(&options.backup)?).map_err(|error| error.to_string())?;
     let name = options.file.display();
     if backup.manifest().origin.record_bytes > 0 {
         return Err(format!(

@@ -15,6 +15,7 @@ mod lead;
 mod logger;
 mod member;
 mod mode;
+mod place;
 mod progress;
 mod recover;
 mod restore;

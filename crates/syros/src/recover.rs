@@ -9,6 +9,7 @@ use syros_runtime::{RecoveryPlan, Stamp};
 use syros_types::{ReplicaId, WallTime};
 
 use crate::backup;
+use crate::place::{PlaceOptions, warn};
 
 /// Options of `syros recover`.
 #[derive(Args, Debug)]
@@ -27,12 +28,14 @@ pub(crate) struct Options {
     /// Data directories of the nodes that are left
     #[arg(value_name = "DIR", required = true)]
     directories: Vec<PathBuf>,
-    /// Where the backup goes: a directory that is new or empty
-    #[arg(long, value_name = "DIRECTORY", requires = "force")]
+    /// Where the backup goes: a directory or s3://BUCKET/PREFIX, new or empty
+    #[arg(long, value_name = "TARGET", requires = "force")]
     to: Option<PathBuf>,
     /// Make the backup, although acknowledged updates may be lost
     #[arg(long, requires = "to")]
     force: bool,
+    #[command(flatten)]
+    place: PlaceOptions,
 }
 
 /// Tells what can be recovered, and does it if it is told to.
@@ -40,12 +43,14 @@ pub(crate) fn run(options: &Options) -> Result<ExitCode, String> {
     let plan = RecoveryPlan::make(&options.directories).map_err(|error| error.to_string())?;
     tell(&plan);
     let Some(target) = options.to.as_deref().filter(|_| options.force) else {
-        println!("nothing was written: with --to DIRECTORY --force this becomes a backup");
+        println!("nothing was written: with --to TARGET --force this becomes a backup");
         return Ok(ExitCode::SUCCESS);
     };
     let stamp =
         Stamp { id: backup::random_id()?, product: syros_cli::VERSION.to_owned(), created: backup::now() };
+    let target = &options.place.open(target)?;
     let manifest = plan.write(target, stamp).map_err(|error| format!("{error}; there is no backup"))?;
+    warn(target);
     backup::print_summary(target, "was made of what is left", &manifest);
     println!("syros restore makes the nodes of a new cluster of it");
     Ok(ExitCode::SUCCESS)

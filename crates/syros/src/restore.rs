@@ -9,6 +9,7 @@ use syros_runtime::Restored;
 use syros_types::OpNumber;
 
 use crate::config;
+use crate::place::PlaceOptions;
 use crate::progress::Progress;
 
 /// Options of `syros restore`.
@@ -18,6 +19,7 @@ use crate::progress::Progress;
   syros restore /backups/live --config node.toml --until 48211                  up to this entry of the log, it included
   syros restore /backups/live --config node.toml --until 2026-11-29T10:00:00Z   up to this moment of the log's time
   syros restore /backups/live --config node.toml --until 1796032800000ms        the same in milliseconds since 1970
+  syros restore s3://backups/today --config node.toml             straight from a bucket; keys are in the environment
   syros server --config /etc/syros/node.toml --bootstrap          then start all of them
 
 The command prints the number of the new cluster, which is the same on all machines. Write it into the configuration files (cluster):
@@ -34,8 +36,8 @@ engine must be of the same kind as in the backup: in memory, or on disk.
 
 Exit status 0: the directory is made; 1: it is not, and a line says why.")]
 pub(crate) struct Options {
-    /// The directory of the backup
-    #[arg(value_name = "DIRECTORY")]
+    /// Where the backup is: a directory or s3://BUCKET/PREFIX
+    #[arg(value_name = "BACKUP")]
     backup: PathBuf,
     /// Configuration file of the node
     #[arg(long, value_name = "FILE")]
@@ -43,6 +45,8 @@ pub(crate) struct Options {
     /// Restore up to this entry, or up to the last entry whose log time is not after this moment
     #[arg(long, value_name = "ENTRY|TIME", value_parser = parse_until)]
     until: Option<Until>,
+    #[command(flatten)]
+    place: PlaceOptions,
 }
 
 /// An entry's number, a moment in RFC 3339, or one in milliseconds since 1970 with `ms` behind.
@@ -59,7 +63,7 @@ fn parse_until(text: &str) -> Result<Until, String> {
 /// Makes the data directory.
 pub(crate) fn run(options: &Options) -> Result<ExitCode, String> {
     let config = config::read(&options.config, None)?;
-    let backup = Backup::open(&options.backup).map_err(|error| error.to_string())?;
+    let backup = Backup::open(&options.place.open(&options.backup)?).map_err(|error| error.to_string())?;
     let manifest = backup.manifest();
     let mut progress = Progress::new("restored", manifest.data_bytes());
     let (place, until) = (config.node.directory.clone(), options.until.unwrap_or_default());

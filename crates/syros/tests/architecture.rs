@@ -20,13 +20,14 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
     ("storage", &["types", "values", "commands"]),
     ("lsm", &["types", "storage"]),
     ("tls", &["types"]),
+    ("s3", &["tls"]),
     ("net", &["types", "wire"]),
     ("client", &["types", "machine", "protocol", "wire", "net", "tls", "commands"]),
     ("resp", &["types", "commands", "scripts"]),
     ("metrics", &["resp"]),
     ("traces", &["types"]),
     ("snapshot", &["types", "protocol", "wire", "wal", "storage"]),
-    ("backup", &["types", "protocol", "wire", "wal", "storage", "snapshot"]),
+    ("backup", &["types", "protocol", "wire", "wal", "storage", "snapshot", "s3"]),
     ("rdb", &["types", "commands", "values"]),
     ("node", &["types", "protocol", "commands", "wire", "wal", "storage", "snapshot", "resp"]),
     (
@@ -66,7 +67,7 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
         "syros",
         &[
             "types", "logging", "protocol", "commands", "storage", "resp", "backup", "rdb", "runtime",
-            "client", "tls", "cli", "regions", "relay", "settings",
+            "client", "tls", "cli", "regions", "relay", "settings", "s3",
         ],
     ),
     (

@@ -398,6 +398,57 @@ fn a_node_that_dies_in_the_middle_goes_on_when_it_is_back_or_the_backup_fails() 
     }
 }
 
+/// One wins; the other is told, and removes nothing of the winner's.
+#[test]
+fn of_two_backups_into_one_directory_one_is_made() {
+    let scratch = Scratch::new("backup-twice");
+    let old = cluster(&scratch);
+    fill(&mut connect(&old));
+    let target = scratch.0.join("backup");
+    let start = || backup(&old, &target).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let ended: Vec<(bool, String)> = [start(), start()]
+        .map(|process| process.wait_with_output().unwrap())
+        .iter()
+        .map(|output| (output.status.success(), text(output)))
+        .collect();
+    assert_eq!(ended.iter().filter(|(won, _)| *won).count(), 1, "{ended:?}");
+    let (_, told) = ended.iter().find(|(won, _)| !won).unwrap();
+    assert!(told.contains("another command makes a backup in") || told.contains("is not empty"), "{told}");
+    assert!(run(syros().args(["backup", "verify"]).arg(&target)).status.success());
+    assert!(!target.join("claim").exists());
+}
+
+/// A replica does not answer the fifth one, which says why.
+#[test]
+fn a_fifth_backup_of_one_replica_at_a_time_is_told_why_there_is_none() {
+    let scratch = Scratch::new("backup-fifth");
+    let old = cluster(&scratch);
+    let mut redis = connect(&old);
+    let value = "x".repeat(1 << 20);
+    (0..40).for_each(|key| assert_eq!(redis.ask(&["SET", &format!("big-{key}"), &value]), "+OK"));
+    // There is a snapshot from now on, which all of them copy.
+    assert!(run(backup(&old, &scratch.0.join("first")).args(["--replica", "2"])).status.success());
+    let slow = |number: u32| {
+        let mut command = backup(&old, &scratch.0.join(number.to_string()));
+        command.args(["--rate", "1", "--replica", "2"]).stdout(Stdio::null()).stderr(Stdio::null());
+        command.spawn().unwrap()
+    };
+    let mut others: Vec<Child> = (0..4).map(slow).collect();
+    for number in 0..4 {
+        let part = scratch.0.join(number.to_string()).join("data-00001");
+        wait_for("a part of each", || part.exists().then_some(()));
+    }
+    let target = scratch.0.join("fifth");
+    let output = run(backup(&old, &target).args(["--replica", "2"]));
+    let told = text(&output);
+    assert!(!output.status.success() && told.contains("lets 4 commands copy it at a time"), "{told}");
+    assert_eq!(fs::read_dir(&target).unwrap().count(), 0, "{told}");
+    for process in &mut others {
+        process.kill().unwrap();
+        process.wait().unwrap();
+    }
+}
+
 #[test]
 fn only_who_knows_the_secret_gets_a_backup() {
     let scratch = Scratch::new("backup-secret");

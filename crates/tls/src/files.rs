@@ -88,6 +88,14 @@ impl Files {
     }
 }
 
+/// The certificates in a file in PEM, at least one, each in DER.
+///
+/// # Errors
+/// [`TlsError`] names the file and says what is wrong with it.
+pub fn certificates_in(path: &Path) -> Result<Vec<Vec<u8>>, TlsError> {
+    Ok(certificates(path)?.iter().map(|certificate| certificate.to_vec()).collect())
+}
+
 /// The certificates in a file, at least one.
 fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, TlsError> {
     let text = text(path, false)?;

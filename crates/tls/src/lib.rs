@@ -18,6 +18,6 @@ mod issue;
 pub use blocking::BlockingStream;
 pub use configs::{ClientCertificates, Purpose};
 pub use credentials::Credentials;
-pub use files::{Files, TlsError};
+pub use files::{Files, TlsError, certificates_in};
 pub use identity::{Identity, Role};
 pub use issue::{Authority, IssueError, Issued, ValidityDays};

@@ -11,9 +11,9 @@ mod tests;
 
 use std::collections::BTreeSet;
 use std::fmt;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
-use syros_backup::{BackupError, BackupWriter, LastEntry, Manifest, Origin, put_record};
+use syros_backup::{BackupError, BackupWriter, LastEntry, Manifest, Origin, Place, put_record};
 use syros_protocol::message::{LogEntry, Request};
 use syros_protocol::record::Record;
 use syros_protocol::replica::Remains;
@@ -163,9 +163,12 @@ impl RecoveryPlan {
     ///
     /// # Errors
     /// [`RecoverError`]; then there is no backup.
-    pub fn write(&self, target: &Path, stamp: Stamp) -> Result<Manifest, RecoverError> {
+    pub fn write(&self, target: &Place, stamp: Stamp) -> Result<Manifest, RecoverError> {
         let writer = BackupWriter::create(target).map_err(RecoverError::Backup)?;
-        self.write_all(writer, stamp).inspect_err(|_| syros_backup::remove_unfinished(target))
+        self.write_all(writer, stamp).inspect_err(|_| {
+            // What says why is the error.
+            let _ = syros_backup::remove_unfinished(target);
+        })
     }
 
     fn write_all(&self, writer: BackupWriter, stamp: Stamp) -> Result<Manifest, RecoverError> {
@@ -183,7 +186,7 @@ impl RecoveryPlan {
             let mut bytes = Vec::new();
             put_record(record, &mut bytes);
             record_bytes += bytes.len() as u64;
-            writer.write(&bytes).map_err(RecoverError::Backup)
+            writer.write(&bytes, &mut || {}).map_err(RecoverError::Backup)
         };
         for_each_transfer(remains, &mut write)?;
         self.kept.iter().try_for_each(|request| write(&Record::Accept(request.clone())))?;

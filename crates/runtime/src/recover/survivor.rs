@@ -109,7 +109,7 @@ impl Survivor {
         while offset < bytes.length() {
             let count = bytes.read(&mut disk, offset, &mut piece);
             let count = count.map_err(|error| failed(error.to_string()))?;
-            writer.write(&piece[..count]).map_err(RecoverError::Backup)?;
+            writer.write(&piece[..count], &mut || {}).map_err(RecoverError::Backup)?;
             offset += count as u64;
         }
         Ok((writer, offset))

@@ -100,7 +100,7 @@ fn the_longest_log_of_the_newest_view_is_taken_with_all_updates_of_its_view() {
     assert_eq!((sequences(&plan), plan.obsolete), (vec![1, 2, 3], 1));
     assert_eq!(plan.lost, [ReplicaId(1), ReplicaId(3), ReplicaId(5), ReplicaId(6)]);
 
-    let target = place.0.join("rest");
+    let target = syros_backup::Place::directory(&place.0.join("rest"));
     let stamp = Stamp { id: 9, product: "test".to_owned(), created: WallTime(1) };
     plan.write(&target, stamp).unwrap();
     let backup = Backup::open(&target).unwrap();

@@ -104,6 +104,6 @@ impl Restoration<'_> {
         }
         // The files of the log were there when the backup was opened.
         let problem = format!("its log ends with entry {} instead of {}", executed.0, last.op_number.0);
-        Err(BackupError::Record { path: self.backup.path().to_owned(), problem }.into())
+        Err(BackupError::Record { place: self.backup.place().to_string(), problem }.into())
     }
 }

@@ -1,12 +1,11 @@
 //! The log behind a backup: what was committed since, and whatever is committed from now on.
 
-use std::path::Path;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, channel};
 use std::time::{Duration, Instant};
 
-use syros_backup::{Backup, LogWriter};
+use syros_backup::{Backup, BackupError, LogWriter, Place};
 use syros_client::{Endpoint, EntriesCopy};
 use syros_protocol::log_copy::{CopyError, LogCopy};
 use syros_protocol::message::Message;
@@ -15,6 +14,7 @@ use syros_types::OpNumber;
 
 use super::source::{BARRIER_TIMEOUT, Keys, RETURN_PAUSE, RETURN_TIMEOUT, Source, barrier, choose};
 use super::{SourceOptions, print_range};
+use crate::place::warn;
 use crate::progress::mebibytes;
 
 /// How long a replica may take to answer.
@@ -112,7 +112,7 @@ impl Tail {
         options: &SourceOptions,
         source: &Source,
         replicas: &[String],
-        (target, id, least): (&Path, u64, OpNumber),
+        (target, id, least): (&Place, u64, OpNumber),
         interval: Duration,
     ) -> Result<Self, String> {
         let (copy, writer) = (LogCopy::behind(least), LogWriter::begin(target, id, least));
@@ -135,10 +135,11 @@ impl Tail {
     /// Goes on where a backup ends.
     fn resume(
         options: &SourceOptions,
-        target: &Path,
+        target: &Place,
         interval: Duration,
     ) -> Result<(Self, OpNumber), String> {
         let (writer, backup) = LogWriter::resume(target).map_err(|error| error.to_string())?;
+        warn(target);
         let keys = Arc::new(options.keys()?);
         let replicas = options.cluster.replicas(keys.credentials.as_deref())?;
         let least = barrier(&replicas, &keys)?;
@@ -179,7 +180,7 @@ impl Tail {
                 self.check_silence(has_more && count == 0)?;
                 self.bytes += entries.iter().map(|entry| entry.memory_bytes() as u64).sum::<u64>();
                 self.entries += count as u64;
-                self.writer.push(entries).map_err(|error| error.to_string())?;
+                self.store(|writer, meanwhile| writer.push(entries, meanwhile))?;
                 self.pending_since = match self.pending_since {
                     since if self.writer.has_pending() => since.or(Some(Instant::now())),
                     _ => None,
@@ -290,10 +291,8 @@ impl Tail {
         }
         self.kept_at = Instant::now();
         let want = self.copy.want(self.writer.durable(), 0);
-        for (_, member) in self.members.iter_mut().enumerate().filter(|(at, _)| *at != self.current) {
-            // One that does not answer will not be asked soon.
-            let _ = member.ask(&self.keys, self.cluster, want.clone());
-        }
+        let others = self.members.iter_mut().enumerate().filter(|(at, _)| *at != self.current);
+        keep(others.map(|(_, member)| member), &self.keys, self.cluster, &want);
     }
 
     /// Takes some of what there is.
@@ -307,9 +306,25 @@ impl Tail {
     }
 
     fn finish_file(&mut self) -> Result<(), String> {
-        self.writer.finish_file().map_err(|error| error.to_string())?;
+        self.store(LogWriter::finish_file)?;
         self.pending_since = None;
         Ok(())
+    }
+
+    /// Has the writer do something that may take long where it writes to a store. The members keep their log meanwhile.
+    fn store(
+        &mut self,
+        write: impl FnOnce(&mut LogWriter, &mut dyn FnMut()) -> Result<(), BackupError>,
+    ) -> Result<(), String> {
+        let Self { writer, members, copy, keys, cluster, kept_at, .. } = self;
+        let want = copy.want(writer.durable(), 0);
+        let mut meanwhile = || {
+            if kept_at.elapsed() >= KEEP_INTERVAL {
+                *kept_at = Instant::now();
+                keep(members.iter_mut(), keys, *cluster, &want);
+            }
+        };
+        write(writer, &mut meanwhile).map_err(|error| error.to_string())
     }
 
     /// Copies what is there up to an entry that has everything which was acknowledged before.
@@ -338,7 +353,7 @@ impl Tail {
     }
 
     /// Copies whatever is committed until a signal comes.
-    pub(super) fn follow(mut self, target: &Path) -> Result<ExitCode, String> {
+    pub(super) fn follow(mut self, target: &Place) -> Result<ExitCode, String> {
         self.writer.hold().map_err(|error| error.to_string())?;
         let (sender, ended) = channel();
         syros_cli::signals::forward(sender)?;
@@ -351,7 +366,7 @@ impl Tail {
         // What has come is kept, whatever ends it.
         self.finish_file()?;
         let backup = Backup::open(target).map_err(|error| error.to_string())?;
-        println!("the backup in {} was continued by {} entries", target.display(), self.entries);
+        println!("the backup in {target} was continued by {} entries", self.entries);
         print_range(&backup);
         followed.map(|()| ExitCode::SUCCESS)
     }
@@ -386,7 +401,7 @@ impl Tail {
 /// Continues a backup: once, or until a signal comes.
 pub(super) fn go_on(
     options: &SourceOptions,
-    target: &Path,
+    target: &Place,
     interval: Option<Duration>,
 ) -> Result<ExitCode, String> {
     let (mut tail, least) = Tail::resume(options, target, interval.unwrap_or_default())?;
@@ -399,14 +414,26 @@ pub(super) fn go_on(
     copied?;
     let backup = Backup::open(target).map_err(|error| error.to_string())?;
     println!(
-        "the backup in {} was continued by {} entries with {}, in {:.1} s",
-        target.display(),
+        "the backup in {target} was continued by {} entries with {}, in {:.1} s",
         tail.entries,
         mebibytes(tail.bytes),
         began.elapsed().as_secs_f64()
     );
     print_range(&backup);
     Ok(ExitCode::SUCCESS)
+}
+
+/// Has members keep what follows the entries that are durable.
+fn keep<'a>(
+    members: impl Iterator<Item = &'a mut Member>,
+    keys: &Arc<Keys>,
+    cluster: Option<u64>,
+    want: &Message,
+) {
+    for member in members {
+        // One that does not answer will not be asked soon.
+        let _ = member.ask(keys, cluster, want.clone());
+    }
 }
 
 /// The members, the one that is to be asked first.

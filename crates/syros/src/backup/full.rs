@@ -1,23 +1,23 @@
 //! A backup of all data, as of one entry of the log.
 
-use std::path::Path;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use syros_backup::{BackupWriter, LastEntry, Manifest, Origin, remove_unfinished};
+use syros_backup::{BackupWriter, LastEntry, Manifest, Origin, Place, remove_unfinished};
 use syros_client::{SnapshotCopy, SnapshotFile};
 use syros_types::{OpNumber, View, WallTime};
 
 use super::follow::Tail;
 use super::source::{Source, barrier, choose};
 use super::{SourceOptions, now, print_summary, random_id};
+use crate::place::warn;
 use crate::progress::{Progress, mebibytes};
 
 /// Makes a backup; goes on with the log if `interval` says how often.
 pub(super) fn make(
     options: &SourceOptions,
-    target: &Path,
+    target: &Place,
     interval: Option<Duration>,
 ) -> Result<ExitCode, String> {
     let keys = Arc::new(options.keys()?);
@@ -28,6 +28,7 @@ pub(super) fn make(
     let id = random_id()?;
     // Before a node works for it.
     let writer = BackupWriter::create(target).map_err(|error| error.to_string())?;
+    warn(target);
     let began = Instant::now();
     let made =
         begin(options, &source, &replicas, (target, id, least), interval).and_then(|(mut tail, first)| {
@@ -45,8 +46,11 @@ pub(super) fn make(
             Ok((tail, manifest))
         });
     let (tail, manifest) = made.map_err(|problem| {
-        remove_unfinished(target);
-        format!("{problem}; there is no backup in {}", target.display())
+        if remove_unfinished(target) {
+            format!("{problem}; the backup in {target} is finished all the same")
+        } else {
+            format!("{problem}; there is no backup in {target}")
+        }
     })?;
     print_summary(target, &format!("was made in {:.1} s", began.elapsed().as_secs_f64()), &manifest);
     match tail {
@@ -60,7 +64,7 @@ fn begin(
     options: &SourceOptions,
     source: &Source,
     replicas: &[String],
-    (target, id, least): (&Path, u64, OpNumber),
+    (target, id, least): (&Place, u64, OpNumber),
     interval: Option<Duration>,
 ) -> Result<(Option<Tail>, OpNumber), String> {
     let Some(interval) = interval else { return Ok((None, OpNumber(0))) };
@@ -84,12 +88,15 @@ fn copy_all(
     let mut progress = Progress::new("copied", file.bytes);
     let mut offset = 0;
     let mut last = LastEntry { op_number: file.op_number, view: View::default(), time: WallTime(0) };
+    let mut kept_up = KeptUp::new();
     while offset < file.bytes {
         let part = source.part(&mut copy, file, offset)?;
         if offset == 0 {
             last = header(&part, file)?;
         }
-        writer.write(&part).map_err(|error| error.to_string())?;
+        let written = writer.write(&part, &mut || kept_up.ask(&mut meanwhile));
+        written.map_err(|error| error.to_string())?;
+        kept_up.result()?;
         offset += part.len() as u64;
         progress.tell(offset);
         meanwhile()?;
@@ -105,16 +112,33 @@ fn copy_all(
         last,
         record_bytes: 0,
     };
-    // The members do not keep their log for somebody who says nothing for long.
-    let (mut kept_up, mut asked) = (Ok(()), Instant::now());
-    let manifest = writer.finish(origin, || {
-        if kept_up.is_ok() && asked.elapsed() >= MEANWHILE_INTERVAL {
-            kept_up = meanwhile();
-            asked = Instant::now();
-        }
-    });
+    let manifest = writer.finish(origin, || kept_up.ask(&mut meanwhile));
     let manifest = manifest.map_err(|error| error.to_string())?;
-    kept_up.map(|()| manifest)
+    kept_up.result().map(|()| manifest)
+}
+
+/// What is done meanwhile, now and then: the members do not keep their log for somebody who says nothing for long.
+struct KeptUp {
+    asked: Instant,
+    result: Result<(), String>,
+}
+
+impl KeptUp {
+    fn new() -> Self {
+        Self { asked: Instant::now(), result: Ok(()) }
+    }
+
+    fn ask(&mut self, meanwhile: &mut impl FnMut() -> Result<(), String>) {
+        if self.result.is_ok() && self.asked.elapsed() >= MEANWHILE_INTERVAL {
+            self.result = meanwhile();
+            self.asked = Instant::now();
+        }
+    }
+
+    /// The first failure, once.
+    fn result(&mut self) -> Result<(), String> {
+        std::mem::replace(&mut self.result, Ok(()))
+    }
 }
 
 /// What the first part of a snapshot file says of its last entry.

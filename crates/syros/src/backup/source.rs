@@ -1,5 +1,6 @@
 //! The cluster that a backup is made of: what it has to hold, and which replica gives it.
 
+use std::io::ErrorKind;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -16,6 +17,9 @@ use crate::status::{query, reports_of};
 
 /// How long a replica may take to answer.
 pub(super) const ANSWER_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// So many commands at a time may copy the snapshot of one replica; the replica does not answer others.
+const COPIERS_MAX: usize = 4;
 
 /// How long a replica may take to write its snapshot, and to execute what is to be in it.
 const SNAPSHOT_TIMEOUT: Duration = Duration::from_secs(3600);
@@ -115,6 +119,21 @@ impl Source {
         }
     }
 
+    /// Why the replica does not give its snapshot, as far as that can be told: it does not answer those whom it lets wait.
+    fn gives_none(&self, error: &StatusError) -> String {
+        let is_late = matches!(error, StatusError::Io(error) if error.kind() == ErrorKind::TimedOut);
+        if is_late && query(&self.address, self.keys.access()).is_ok() {
+            return format!(
+                "the replica at {} answers other questions, and has not given its snapshot for {} s: it lets {COPIERS_MAX} commands \
+                 copy it at a time, and as many do. Run this one again when one of them has ended, or name another replica with \
+                 --replica",
+                self.address,
+                ANSWER_TIMEOUT.as_secs()
+            );
+        }
+        self.failed(error)
+    }
+
     /// Waits until the replica has a snapshot that goes at least up to `at_least`, and up to an entry that has everything which was
     /// acknowledged before: `least`, unless it turns out to be one that was never committed.
     pub(super) fn find(
@@ -127,7 +146,7 @@ impl Source {
         let began = Instant::now();
         let mut asked = began;
         loop {
-            if let Some(file) = copy.find(least).map_err(|error| self.failed(&error))? {
+            if let Some(file) = copy.find(least).map_err(|error| self.gives_none(&error))? {
                 return Ok((copy, file));
             }
             if began.elapsed() > SNAPSHOT_TIMEOUT {
@@ -177,7 +196,7 @@ impl Source {
             };
             if began.elapsed() > RETURN_TIMEOUT {
                 let bytes = mebibytes(offset);
-                return Err(format!("{}, after {bytes} were copied", self.failed(&error)));
+                return Err(format!("{}, after {bytes} were copied", self.gives_none(&error)));
             }
             eprintln!("syros: {}; trying again", self.failed(&error));
             std::thread::sleep(RETURN_PAUSE);

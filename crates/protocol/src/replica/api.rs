@@ -2,7 +2,8 @@
 
 use crate::message::{Body, Freshness, LogEntry, Message, Peer};
 use crate::record::{Record, SnapshotHead, Ticket};
-use crate::replica::{ScannedEntries, TraceEvent};
+use crate::replica::TraceEvent;
+use crate::replica::wanted_entries::{EntriesWanted, ScannedEntries};
 use alloc::boxed::Box;
 use syros_types::{Configuration, NodeId, OpNumber, OperationId, ReplicaId, View, WallTime};
 
@@ -278,23 +279,6 @@ pub enum Action {
     Reconfigured(Configuration),
     /// Tell whoever operates the group. Nothing depends on it.
     Trace(TraceEvent),
-}
-
-/// Entries that a client wants of the log on disk.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct EntriesWanted {
-    /// The client.
-    pub client: u64,
-    /// They follow this entry.
-    pub after: OpNumber,
-    /// The replica had executed so many entries when it asked for this: no later one is told.
-    pub applied: OpNumber,
-    /// The last record that the replica had emitted by then.
-    pub ticket: Ticket,
-    /// About so many bytes of them at most.
-    pub bytes_max: usize,
-    /// So many of them at most.
-    pub entries_max: u64,
 }
 
 /// A replica's log entry, as [`Replica::entry`](crate::replica::Replica::entry) gives it.

@@ -10,8 +10,8 @@
 //! Entries that are gone from memory may still be in the log on disk. They are read there by whoever carries out
 //! [`Action::ReadEntries`], off the replica's thread, for a few clients at a time; a [`LogScan`](super::LogScan) says which may be told.
 
-use super::log_scan::ScannedEntries;
-use super::{Action, Durability, EntriesWanted, PlantedBug, Replica};
+use super::wanted_entries::{EntriesWanted, ScannedEntries};
+use super::{Action, Durability, PlantedBug, Replica};
 use crate::message::{LogEntry, Message, Peer};
 use alloc::vec::Vec;
 use syros_types::{Instant, OpNumber, View};

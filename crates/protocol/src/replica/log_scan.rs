@@ -6,9 +6,10 @@
 //! record that it began with, it leaves out: its log then begins later. So what it holds is a piece of the log that reading from the
 //! first record on gives (lemma B8 in docs/PROTOCOL.md).
 
+use super::PlantedBug;
+use super::invalid_record::InvalidRecord;
 use super::replayed_log::ReplayedLog;
-use super::restore::InvalidRecord;
-use super::{EntriesWanted, PlantedBug};
+use super::wanted_entries::{EntriesWanted, ScannedEntries};
 use crate::message::{Describe, LogEntry, Prepared};
 use crate::record::{Checkpoint, Record};
 use alloc::vec::Vec;
@@ -24,25 +25,6 @@ pub struct LogScan {
     is_cut: bool,
     #[cfg(feature = "planted-bugs")]
     planted: Option<PlantedBug>,
-}
-
-/// Entries that may be told.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum ScannedEntries {
-    /// These follow; none, if the records that were read name no more that may be told.
-    Entries {
-        /// The view of the entry before the first.
-        after_view: View,
-        /// The entries.
-        entries: Vec<LogEntry>,
-    },
-    /// The records that were read do not hold them.
-    Gone {
-        /// They hold those behind this entry.
-        base: OpNumber,
-        /// Reading from an earlier record on gives no more.
-        is_cut: bool,
-    },
 }
 
 impl LogScan {

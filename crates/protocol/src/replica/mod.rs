@@ -22,6 +22,7 @@ mod divergence;
 mod entry_copies;
 #[cfg(feature = "model")]
 mod fingerprint;
+mod invalid_record;
 mod later_views;
 mod log_scan;
 mod message_checks;
@@ -41,22 +42,25 @@ mod timers;
 mod trace;
 mod trace_event;
 mod view_change;
+mod wanted_entries;
 
 #[cfg(test)]
 mod tests;
 
-pub use api::{Action, Boot, EntriesWanted, EntryRef, Event, Returned};
+pub use api::{Action, Boot, EntryRef, Event, Returned};
 pub use config::{Config, Durability, Settings};
 pub use configurations::ReconfigurationObjection;
 pub use entry_copies::DISK_COPIERS_MAX;
-pub use log_scan::{LogScan, ScannedEntries};
+pub use invalid_record::InvalidRecord;
+pub use log_scan::LogScan;
 #[cfg(feature = "planted-bugs")]
 pub use planted::PlantedBug;
 #[cfg(not(feature = "planted-bugs"))]
 pub(crate) use planted::PlantedBug;
 pub use reads::ReadAtOnce;
-pub use restore::{InvalidRecord, Remains, Restored};
+pub use restore::{Remains, Restored};
 pub use trace_event::{ClockError, HandOverReason, TraceEvent, ViewChangeCause};
+pub use wanted_entries::{EntriesWanted, ScannedEntries};
 
 use crate::digests::Digests;
 use crate::durability_log::DurabilityLog;

@@ -1,7 +1,7 @@
 //! The log as records of the write-ahead log tell it: what [`Restored`](super::Restored) and [`LogScan`](super::LogScan) have in
 //! common.
 
-use super::restore::InvalidRecord;
+use super::invalid_record::InvalidRecord;
 use crate::log::Log;
 use crate::message::{Describe, LogEntry, Payload, Prepared, Request, Update};
 use alloc::collections::BTreeMap;

@@ -123,7 +123,7 @@ Exit status 0: all of it is what was written; 1: something is damaged, and a lin
 
 The members of a cluster keep the end of their log on disk: what a restart needs, and disk.keep-log (1GiB) of what was written before.
 If a backup ends before that, it cannot be continued, and the command says so: make a new one. log_oldest_entry in INFO says which entry
-a backup has to end with, or a later one, to be continued from that node. With durability "replicated" only what is in memory can be
+a backup has to end with, or a later one, to be continued from that node. With durability = replicated only what is in memory can be
 copied: of what all members hold, a 64th of log-keep. With --follow members keep what is still to be copied.
 
 Exit status 0: the backup holds everything that was acknowledged before the command began (with --follow: before it was ended); 1: a

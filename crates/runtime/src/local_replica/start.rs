@@ -71,7 +71,6 @@ impl LocalReplica {
             on_disk,
             in_memory,
             clock,
-            tracing,
             ..
         } = parts;
         let (maxmemory, eviction, waker) = (parts.maxmemory, parts.eviction, parts.waker);
@@ -114,10 +113,7 @@ impl LocalReplica {
         let scrub = plan.map(|plan| Scrub::start(plan, clock, Arc::clone(&waker)));
         let numbering = RecordNumbering::new(wal.appended(), Ticket(0));
         let durable_sender = Arc::<DurableSender>::default();
-        let traces = tracing.map(|tracing| {
-            let syncs = Arc::new(SyncTimes::new(clock));
-            Box::new(ReplicaTraces::new(tracing, me, directory.node().number(), syncs))
-        });
+        let traces = parts.tracing.map(|tracing| traces_of(tracing, me, &directory, clock));
         let on_progress = on_progress(&durable_sender, &waker, traces.as_deref());
         let log_options =
             store::log_options(&config, cluster, settings.segment_bytes, settings.keep_log_bytes);
@@ -235,6 +231,12 @@ fn log_start(me: ReplicaId, boot: &Boot, view: View, recovery: &Recovery) {
         bytes = recovery.bytes,
         "this replica starts {boot}"
     );
+}
+
+/// What follows the updates of a replica that are traced.
+fn traces_of(tracing: Tracing, me: ReplicaId, directory: &DataDirectory, clock: Clock) -> Box<ReplicaTraces> {
+    let syncs = Arc::new(SyncTimes::new(clock));
+    Box::new(ReplicaTraces::new(tracing, me, directory.node().number(), syncs))
 }
 
 /// Makes the directory the replica's, and notes there which leases it promises from now on. When longer ones end that it

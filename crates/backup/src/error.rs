@@ -1,7 +1,6 @@
 //! Why a backup cannot be written or read.
 
 use crate::layout::FORMAT;
-use crate::storage::Place;
 use std::fmt;
 use std::io;
 use syros_s3::S3Error;
@@ -160,17 +159,17 @@ impl BackupError {
     }
 
     /// For what is wrong with the state in a backup.
-    pub(crate) fn state(place: &Place, error: impl Into<SnapshotStoreError>) -> Self {
+    pub(crate) fn state(place: &impl fmt::Display, error: impl Into<SnapshotStoreError>) -> Self {
         Self::Snapshot { place: place.to_string(), source: Box::new(error.into()) }
     }
 
     /// For what is wrong with a record in a backup.
-    pub(crate) fn record(place: &Place, error: &Malformed) -> Self {
+    pub(crate) fn record(place: &impl fmt::Display, error: &Malformed) -> Self {
         Self::Record { place: place.to_string(), problem: error.to_string() }
     }
 
     /// The failure of a file behind an error of the reader of snapshots.
-    pub(crate) fn of_reader(place: &Place, error: SnapshotError, failed: Option<Self>) -> Self {
+    pub(crate) fn of_reader(place: &impl fmt::Display, error: SnapshotError, failed: Option<Self>) -> Self {
         failed.unwrap_or_else(|| Self::state(place, error))
     }
 }

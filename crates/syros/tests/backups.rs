@@ -425,19 +425,18 @@ fn a_fifth_backup_of_one_replica_at_a_time_is_told_why_there_is_none() {
     let old = cluster(&scratch);
     let mut redis = connect(&old);
     let value = "x".repeat(1 << 20);
-    (0..40).for_each(|key| assert_eq!(redis.ask(&["SET", &format!("big-{key}"), &value]), "+OK"));
-    // There is a snapshot from now on, which all of them copy.
-    assert!(run(backup(&old, &scratch.0.join("first")).args(["--replica", "2"])).status.success());
+    (0..60).for_each(|key| assert_eq!(redis.ask(&["SET", &format!("big-{key}"), &value]), "+OK"));
     let slow = |number: u32| {
         let mut command = backup(&old, &scratch.0.join(number.to_string()));
         command.args(["--rate", "1", "--replica", "2"]).stdout(Stdio::null()).stderr(Stdio::null());
         command.spawn().unwrap()
     };
-    let mut others: Vec<Child> = (0..4).map(slow).collect();
-    for number in 0..4 {
-        let part = scratch.0.join(number.to_string()).join("data-00001");
-        wait_for("a part of each", || part.exists().then_some(()));
-    }
+    let has = |number: u32, file: &str| scratch.0.join(number.to_string()).join(file).exists();
+    // One has a snapshot taken and copies it. Others copy it, too, or wait for a later one.
+    let mut others = vec![slow(0)];
+    wait_for("one that copies", || has(0, "data-00001").then_some(()));
+    others.extend((1..4).map(slow));
+    wait_for("four that ask", || (0..4).all(|number| has(number, "claim")).then_some(()));
     let target = scratch.0.join("fifth");
     let output = run(backup(&old, &target).args(["--replica", "2"]));
     let told = text(&output);

@@ -3,6 +3,7 @@
 use crate::adapter::PACE;
 use crate::rot;
 use crate::sim_stores::SimStores;
+use crate::swarm::DiskSettings;
 use crate::tally::Occurrence;
 use syros_node::data::{
     Data, DataError, OpenNotice, Owner, ReopenError, ReplicaFiles, VIEW_FILE, ViewFile, reopen_log,
@@ -93,6 +94,13 @@ pub struct Sizes {
     pub reserve: u64,
     /// Of what is kept beside the log for those who copy it.
     pub keep: u64,
+}
+
+impl Sizes {
+    /// Those of the disks of a world.
+    pub(crate) const fn of(disk: &DiskSettings) -> Self {
+        Self { segment: disk.segment_bytes, reserve: disk.reserve_bytes, keep: disk.keep_bytes }
+    }
 }
 
 /// Faults about to happen to a disk.

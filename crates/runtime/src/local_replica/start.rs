@@ -60,6 +60,7 @@ pub(crate) struct LocalReplicaParts {
 
 impl LocalReplica {
     /// Reads back what is on disk and boots the replica.
+    #[expect(clippy::too_many_lines, reason = "most lines fill a field")]
     pub(crate) fn start(parts: LocalReplicaParts) -> Result<Self, LogError> {
         let LocalReplicaParts {
             mut config,

@@ -359,11 +359,7 @@ impl World {
         let skew = swarm.clocks.skew_micros;
         let replicas = (0..swarm.replicas)
             .map(|replica| ReplicaSlot {
-                disk: Disk::new(Sizes {
-                    segment: swarm.disk.segment_bytes,
-                    reserve: swarm.disk.reserve_bytes,
-                    keep: swarm.disk.keep_bytes,
-                }),
+                disk: Disk::new(Sizes::of(&swarm.disk)),
                 process: None,
                 life: 0,
                 paused_until: 0,

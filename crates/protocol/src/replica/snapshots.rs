@@ -44,6 +44,16 @@ const ASKS_MAX: u32 = 5;
 /// Clients that copy snapshots of this replica at a time: each keeps the disk busy, and the next snapshot waiting.
 const COPIERS_MAX: usize = 4;
 
+/// A client that copies a snapshot.
+#[derive(Clone, Copy, Debug)]
+#[cfg_attr(feature = "model", derive(Hash))]
+struct Copier {
+    client: u64,
+    asked_at: Instant,
+    /// It reads one, and has not just asked for one.
+    reads: bool,
+}
+
 /// What a replica knows of snapshots.
 #[derive(Clone, Debug)]
 #[cfg_attr(feature = "model", derive(Hash))]
@@ -67,7 +77,7 @@ pub(super) struct Snapshots {
     /// When each member last asked for a part.
     readers: Vec<Option<Instant>>,
     /// Clients that copy one, for a backup, and when they last asked for it; at most [`COPIERS_MAX`].
-    copiers: Vec<(u64, Instant)>,
+    copiers: Vec<Copier>,
     /// Clients that copy the log.
     pub(super) entry_copiers: Vec<EntryCopier>,
     /// Those of them for which the log on disk is read.
@@ -156,7 +166,8 @@ impl Replica {
 
     /// True if a member reads one, or a client.
     fn has_readers(&self) -> bool {
-        self.has_reading_members() || self.snapshots.copiers.iter().any(|(_, at)| self.is_recent_reader(*at))
+        let reads = |copier: &Copier| copier.reads && self.is_recent_reader(copier.asked_at);
+        self.has_reading_members() || self.snapshots.copiers.iter().any(reads)
     }
 
     /// True for a reader that has asked for something at this time.
@@ -422,7 +433,7 @@ impl Replica {
     /// A client wants to copy a snapshot file that goes at least up to `at_least`. One is taken for it if there is none, and
     /// nobody reads the one that there is.
     pub(super) fn on_want_snapshot(&mut self, client: u64, at_least: OpNumber) {
-        if !self.note_copier(client) {
+        if !self.note_copier(client, false) {
             return self.counters.refused += 1;
         }
         let view = self.view;
@@ -430,16 +441,14 @@ impl Replica {
         let (op_number, bytes) = newest.unwrap_or((self.applied, 0));
         self.send(Peer::Client(client), Message::SnapshotOffer { view, op_number, bytes });
         let is_coming = self.snapshots.taking.is_some_and(|taking| taking.is_file);
-        let others = self.snapshots.copiers.iter().filter(|(other, _)| *other != client);
-        let is_read = self.has_reading_members() || others.clone().any(|(_, at)| self.is_recent_reader(*at));
-        if newest.is_none() && !is_coming && !is_read && self.applied >= at_least {
+        if newest.is_none() && !is_coming && !self.has_readers() && self.applied >= at_least {
             self.snapshots.wanted = true;
         }
     }
 
     /// A client asks for a part of the snapshot that it copies; if that is gone, it is told which one there is.
     pub(super) fn on_get_snapshot_for_backup(&mut self, client: u64, op_number: OpNumber, offset: u64) {
-        if !self.note_copier(client) {
+        if !self.note_copier(client, true) {
             return self.counters.refused += 1;
         }
         let to = Peer::Client(client);
@@ -455,14 +464,15 @@ impl Replica {
         }
     }
 
-    /// Notes that a client copies a snapshot. False if too many others do.
-    fn note_copier(&mut self, client: u64) -> bool {
+    /// Notes that a client copies a snapshot, and whether it `reads` one: those who wait for one must not keep each other from
+    /// it. False if too many others do.
+    fn note_copier(&mut self, client: u64, reads: bool) -> bool {
         let now = self.now.instant;
         let patience = self.config.settings.resend * READER_RESENDS;
-        self.snapshots.copiers.retain(|(other, at)| *other != client && now < at.after(patience));
+        self.snapshots.copiers.retain(|other| other.client != client && now < other.asked_at.after(patience));
         let has_room = self.snapshots.copiers.len() < COPIERS_MAX;
         if has_room {
-            self.snapshots.copiers.push((client, now));
+            self.snapshots.copiers.push(Copier { client, asked_at: now, reads });
         }
         has_room
     }

@@ -104,6 +104,18 @@ fn a_snapshot_that_is_copied_is_not_replaced_for_another_client() {
     assert_eq!(taken(&ask(&mut cluster, MORE, want)), Some(cluster.replicas[1].applied()));
 }
 
+/// Backups that begin together wait for the same snapshot, and not for each other.
+#[test]
+fn clients_that_only_ask_keep_each_other_from_nothing() {
+    let (mut cluster, applied) = cluster();
+    let too_late = Message::WantSnapshot { op_number: applied.next() };
+    for client in [CLIENT, MORE] {
+        assert_eq!(taken(&ask(&mut cluster, client, too_late.clone())), None, "it cannot hold that yet");
+    }
+    let want = Message::WantSnapshot { op_number: applied };
+    assert_eq!(taken(&ask(&mut cluster, CLIENT, want)), Some(applied), "the other one has only asked");
+}
+
 #[test]
 fn few_clients_copy_at_a_time() {
     let (mut cluster, _) = cluster();

@@ -105,9 +105,7 @@ impl ProcessState<'_> {
             ("damaged_frames", self.statistics.damaged_frames.get()),
         ]
     }
-}
 
-impl ProcessState<'_> {
     /// How far each replica is from this process, which is no distance from its own.
     fn round_trips(&self, configuration: Configuration) -> Vec<(u8, u64)> {
         let own = self.local.map(|local| local.me);
@@ -116,6 +114,52 @@ impl ProcessState<'_> {
             Some((replica.0, time.as_micros() as u64))
         };
         configuration.members().filter_map(to).collect()
+    }
+
+    /// What there is to tell about the replica of this process; the view that it is in.
+    fn report_replica(&self, local: &LocalReplica, report: &mut ServerReport) -> View {
+        let configuration = &self.description.configuration;
+        let status = local.replica().status();
+        report.fast_quorum = status.fast_quorum.to_string();
+        let rule = local.replica().rule();
+        report.active = rule.mode.has_active_members().then(|| {
+            let members = configuration.members().filter(|member| rule.active.contains(*member));
+            members.map(|member| member.0.to_string()).collect::<Vec<_>>().join(",")
+        });
+        report.data_bytes = local.data_bytes().map(|bytes| bytes as u64);
+        (report.disk_free_bytes, report.disk_reserve_bytes, report.disk_is_short) = local.disk_space();
+        report.oldest_entry = local.oldest_entry().0;
+        report.maxmemory = local.maxmemory.get().unwrap_or(0);
+        report.eviction = local.eviction.get();
+        report.keys_evicted = local.evicted_keys();
+        report.databases = local
+            .census()
+            .map(|census| DatabaseReport { keys: census.keys, keys_with_expiry: census.expiring });
+        report.keys_expired = local.expired_keys();
+        (report.role, report.status) = match status.role {
+            RoleName::Leader | RoleName::Follower if status.no_quorum => {
+                (status.role.to_string(), "no-quorum".to_owned())
+            }
+            RoleName::Leader | RoleName::Follower => (status.role.to_string(), "normal".to_owned()),
+            RoleName::ViewChange | RoleName::Recovering => ("follower".to_owned(), status.role.to_string()),
+        };
+        report.replica = Some(status.replica);
+        let view = View(status.view);
+        let leads = matches!(status.role, RoleName::Leader | RoleName::Follower) && !status.no_quorum;
+        report.leader = Some(configuration.leader(view).0).filter(|_| leads);
+        report.silent_ms = status.silent_ms;
+        report.disk = local.disk_state();
+        report.disk_free_inodes = local.free_inodes();
+        report.commit = status.commit;
+        report.applied = status.applied;
+        report.durability_log = status.dlog_length;
+        report.fast_updates = status.fast_updates;
+        report.slow_updates = status.slow_updates;
+        report.reads = status.fast_reads + status.slow_reads;
+        report
+            .answered
+            .extend([("divergences", status.divergences), ("diverged", u64::from(status.diverged))]);
+        view
     }
 }
 
@@ -177,48 +221,7 @@ impl ServerInfo for ProcessState<'_> {
             ..ServerReport::default()
         };
         if let Some(local) = self.local {
-            let status = local.replica().status();
-            report.fast_quorum = status.fast_quorum.to_string();
-            let rule = local.replica().rule();
-            report.active = rule.mode.has_active_members().then(|| {
-                let members = configuration.members().filter(|member| rule.active.contains(*member));
-                members.map(|member| member.0.to_string()).collect::<Vec<_>>().join(",")
-            });
-            report.data_bytes = local.data_bytes().map(|bytes| bytes as u64);
-            (report.disk_free_bytes, report.disk_reserve_bytes, report.disk_is_short) = local.disk_space();
-            report.oldest_entry = local.oldest_entry().0;
-            report.maxmemory = local.maxmemory.get().unwrap_or(0);
-            report.eviction = local.eviction.get();
-            report.keys_evicted = local.evicted_keys();
-            report.databases = local
-                .census()
-                .map(|census| DatabaseReport { keys: census.keys, keys_with_expiry: census.expiring });
-            report.keys_expired = local.expired_keys();
-            (report.role, report.status) = match status.role {
-                RoleName::Leader | RoleName::Follower if status.no_quorum => {
-                    (status.role.to_string(), "no-quorum".to_owned())
-                }
-                RoleName::Leader | RoleName::Follower => (status.role.to_string(), "normal".to_owned()),
-                RoleName::ViewChange | RoleName::Recovering => {
-                    ("follower".to_owned(), status.role.to_string())
-                }
-            };
-            report.replica = Some(status.replica);
-            view = View(status.view);
-            let leads = matches!(status.role, RoleName::Leader | RoleName::Follower) && !status.no_quorum;
-            report.leader = Some(configuration.leader(view).0).filter(|_| leads);
-            report.silent_ms = status.silent_ms;
-            report.disk = local.disk_state();
-            report.disk_free_inodes = local.free_inodes();
-            report.commit = status.commit;
-            report.applied = status.applied;
-            report.durability_log = status.dlog_length;
-            report.fast_updates = status.fast_updates;
-            report.slow_updates = status.slow_updates;
-            report.reads = status.fast_reads + status.slow_reads;
-            report
-                .answered
-                .extend([("divergences", status.divergences), ("diverged", u64::from(status.diverged))]);
+            view = self.report_replica(local, &mut report);
         } else if self.is_cut_off {
             report.status = "no-quorum".to_owned();
         }

@@ -55,7 +55,7 @@ pub enum Effect {
     Execute,
     /// There is work on snapshots: see [`ReplicaProcess::step_snapshots`].
     Snapshots,
-    /// The log is to be read for somebody who copies it: see [`ReplicaProcess::step_entries`].
+    /// The log is to be read for somebody who copies it: a step at a time.
     ReadEntries,
     /// An engine on disk has something to execute: see [`ReplicaProcess::step_engine`].
     Engine,

@@ -1,6 +1,6 @@
 //! Traces of operations for OpenTelemetry, which several nodes export without a word to each other.
 //!
-//! No message carries a trace id. Every node [derives](ids) the trace of an update from the update's own id, and so the ids of
+//! No message carries a trace id. Every node derives the trace of an update from the update's own id, and so the ids of
 //! its spans and their parents; from the trace id, each node decides alike whether the update is traced ([`Sampling`]). So the
 //! spans of one update, exported by three nodes, make one trace.
 //!

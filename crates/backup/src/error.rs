@@ -71,6 +71,11 @@ pub enum BackupError {
     },
     /// A store refuses something, or cannot be reached.
     Store(S3Error),
+    /// A store has said that it has an object, and does not have it, or another one.
+    NotStored {
+        /// The object.
+        object: String,
+    },
     /// Another process continues the backup.
     InUse {
         /// Where it is, or was to be.
@@ -130,6 +135,10 @@ impl fmt::Display for BackupError {
                 part_bytes >> 20
             ),
             Self::Store(error) => error.fmt(f),
+            Self::NotStored { object } => write!(
+                f,
+                "the store took {object}, and gives back something else: it does not keep what is written to it"
+            ),
             Self::InUse { place } => {
                 write!(f, "another process continues the backup in {place}")
             }

@@ -27,6 +27,9 @@ const PAGE_BYTES_MAX: u64 = 16 << 20;
 /// Most names of one listing. A backup that is followed for a year with a file each half minute has as many.
 const NAMES_MAX: usize = 1_100_000;
 
+/// Most pages of one listing: each has up to a thousand names, and a store may give fewer.
+const PAGES_MAX: usize = 20_000;
+
 /// How soon a pause ends when nobody wants the answer any more.
 const CANCEL_POLL: Duration = Duration::from_millis(20);
 
@@ -239,7 +242,7 @@ impl Client {
     /// [`S3Error`], also if there are more names than any backup has.
     pub fn list(&self, prefix: &str) -> Result<Vec<String>, S3Error> {
         let (mut names, mut token): (Vec<String>, Option<String>) = (Vec::new(), None);
-        loop {
+        for _ in 0..PAGES_MAX {
             let mut pairs = vec![("delimiter", "/"), ("list-type", "2"), ("prefix", prefix)];
             pairs.extend(token.as_deref().map(|token| ("continuation-token", token)));
             let query = query(&pairs);
@@ -273,6 +276,8 @@ impl Client {
                 return Ok(names);
             }
         }
+        let problem = Problem::Answer(format!("the listing has more than {PAGES_MAX} pages"));
+        Err(S3Error { what: format!("GET s3://{}/?list-type=2", self.bucket), problem, attempts: 1 })
     }
 
     /// Removes an object, if it is there.

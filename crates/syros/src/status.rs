@@ -288,7 +288,10 @@ pub(crate) fn info_of(address: &str, credentials: Option<&Credentials>) -> Resul
         // A password is not for those who read along.
         (Some(_), Some(_)) => info(address, password, credentials),
         // The port may be the one without TLS, though nodes speak TLS to each other. What is asked is no secret.
-        (Some(_), None) => info(address, None, None).or_else(|_| info(address, None, credentials)),
+        (Some(_), None) => match info(address, None, None) {
+            Err(problem) if !problem.contains(PASSWORD_VARIABLE) => info(address, None, credentials),
+            answered => answered,
+        },
         (None, _) => info(address, password, None),
     }
 }
@@ -310,11 +313,15 @@ fn info(address: &str, password: Option<&str>, credentials: Option<&Credentials>
         password.map(|password| format!("*2\r\n$4\r\nAUTH\r\n${}\r\n{password}\r\n", password.len()));
     let request = request.unwrap_or_default() + "INFO syros\r\n";
     stream.write_all(request.as_bytes()).map_err(|error| error.to_string())?;
-    let mut reader = BufReader::new(stream.take(INFO_BYTES_MAX));
+    let timely = Timely { stream, until: Instant::now() + ANSWER_TIMEOUT };
+    let mut reader = BufReader::new(timely.take(INFO_BYTES_MAX));
     let mut head = String::new();
     if password.is_some() {
-        // That a node needs no password is no reason to give up.
         reader.read_line(&mut head).map_err(|error| error.to_string())?;
+        if head.starts_with("-WRONGPASS") {
+            return Err(format!("the password in the environment variable {PASSWORD_VARIABLE} is wrong"));
+        }
+        // That a node needs no password is no reason to give up.
         head.clear();
     }
     reader.read_line(&mut head).map_err(|error| error.to_string())?;
@@ -329,6 +336,22 @@ fn info(address: &str, password: Option<&str>, credentials: Option<&Credentials>
     let mut text = vec![0; length];
     reader.read_exact(&mut text).map_err(|error| error.to_string())?;
     String::from_utf8(text).map_err(|_| "its answer is no text".to_owned())
+}
+
+/// Reads what comes until some moment, and not what drips on for ever.
+struct Timely<S> {
+    stream: S,
+    until: Instant,
+}
+
+impl<S: Read> Read for Timely<S> {
+    fn read(&mut self, bytes: &mut [u8]) -> std::io::Result<usize> {
+        if Instant::now() >= self.until {
+            let text = format!("it has not answered within {} s", ANSWER_TIMEOUT.as_secs());
+            return Err(std::io::Error::new(std::io::ErrorKind::TimedOut, text));
+        }
+        self.stream.read(bytes)
+    }
 }
 
 /// Checks that a Redis front end on this host answers.
@@ -370,6 +393,20 @@ mod tests {
         assert_eq!(replicas_in(info), ["db1:7379", "[::1]:5"]);
         assert_eq!(replicas_in("replica_0_address:\u{1b}[2Jdb1:7379\r\n"), ["?[2Jdb1:7379"]);
         assert!(replicas_in("# Server\r\nredis_version:7.0.0\r\n").is_empty());
+    }
+
+    #[test]
+    fn who_drips_is_not_waited_for() {
+        struct Drip;
+        impl Read for Drip {
+            fn read(&mut self, bytes: &mut [u8]) -> std::io::Result<usize> {
+                bytes[0] = b'x';
+                Ok(1)
+            }
+        }
+        let mut timely = Timely { stream: Drip, until: Instant::now() + Duration::from_millis(20) };
+        let error = std::io::copy(&mut timely, &mut std::io::sink()).expect_err("it never ends");
+        assert_eq!(error.kind(), std::io::ErrorKind::TimedOut);
     }
 
     #[test]

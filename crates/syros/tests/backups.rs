@@ -783,3 +783,35 @@ fn a_backup_that_ends_before_the_log_begins_cannot_be_continued_and_stays() {
     let output = run(syros().args(["backup", "continue"]).arg(&target).args(["--addr", &address]));
     assert!(!output.status.success() && text(&output).contains("belongs to cluster"), "{}", text(&output));
 }
+
+/// Somebody makes a new cluster with the configuration files of the old one: its number is the same, and its log another one.
+#[test]
+fn a_backup_is_not_continued_with_a_new_cluster_of_the_same_number() {
+    let scratch = Scratch::new("backup-anew");
+    let old = cluster(&scratch);
+    let mut redis = connect(&old);
+    (0..200).for_each(|number| {
+        assert_eq!(redis.ask(&["RPUSH", "list", &number.to_string()]), format!(":{}", number + 1));
+    });
+    let target = scratch.0.join("backup");
+    let output = run(&mut backup(&old, &target));
+    assert!(output.status.success(), "{}", text(&output));
+    drop((redis, old));
+    fs::remove_dir_all(scratch.0.join("old")).unwrap();
+    let new = cluster(&scratch);
+    let mut redis = connect(&new);
+    let refused = |because: &str| {
+        let mut command = syros();
+        command.args(["backup", "continue"]).arg(&target);
+        let output = run(command.args(["--addr", &new.redis_address(1).to_string()]));
+        let told = text(&output);
+        assert!(!output.status.success() && told.contains(because), "{told}");
+    };
+    assert_eq!(redis.ask(&["RPUSH", "list", "new"]), ":1");
+    refused("it has another history");
+    (0..600).for_each(|number| {
+        assert_eq!(redis.ask(&["RPUSH", "list", &number.to_string()]), format!(":{}", number + 2));
+    });
+    refused("it has another history");
+    assert!(run(syros().args(["backup", "verify"]).arg(&target)).status.success());
+}

@@ -140,6 +140,19 @@ impl Shared {
     }
 }
 
+/// True if the store gives back exactly these bytes.
+fn is_there(client: &Client, key: &str, bytes: &[u8]) -> Result<bool, S3Error> {
+    let mut offset = 0;
+    for piece in bytes.chunks(PIECE_BYTES as usize) {
+        let found = client.get(key, offset, piece.len() as u64)?;
+        if found.is_none_or(|found| found.total != bytes.len() as u64 || found.bytes != piece) {
+            return Ok(false);
+        }
+        offset += piece.len() as u64;
+    }
+    Ok(true)
+}
+
 /// Sixteen digits that nobody else has.
 fn random_text() -> String {
     format!("{:016x}\n", RandomState::new().hash_one(std::process::id()))
@@ -219,8 +232,16 @@ impl Storage for Bucket {
 
     fn publish(&self, file: &str, bytes: Vec<u8>, meanwhile: Meanwhile<'_>) -> Result<(), BackupError> {
         let (client, key) = (Arc::clone(&self.0.client), self.0.location.key(file));
-        let written = Background::begin(move || client.put_new(&key, &bytes)).wait(meanwhile)?;
-        if written == Written::Exists { Err(self.0.taken(file)) } else { Ok(()) }
+        // Nobody reads it again before it is needed, and a store that has lost or changed it is to be found out now.
+        let put = move || match client.put_new(&key, &bytes)? {
+            Written::Exists => Ok(None),
+            Written::Done => is_there(&client, &key, &bytes).map(Some),
+        };
+        match Background::begin(put).wait(meanwhile)? {
+            None => Err(self.0.taken(file)),
+            Some(false) => Err(BackupError::NotStored { object: self.0.name_of(file) }),
+            Some(true) => Ok(()),
+        }
     }
 
     fn open(&self, file: &str) -> Result<Option<Box<dyn Read + Send>>, BackupError> {

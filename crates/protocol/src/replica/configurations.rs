@@ -306,6 +306,14 @@ impl Replica {
         self.known_configuration.filter(|known| known.epoch > self.config.configuration.id.epoch)
     }
 
+    /// The configuration that follows, if it is known and this node votes in it: one that has been replaced does not.
+    pub(super) fn next_to_vote_in(&self) -> Option<Reconfiguration> {
+        let (me, ours) = (self.config.replica, &self.config.configuration);
+        // Where nobody knows the nodes, none has been replaced.
+        let votes = |next: &Reconfiguration| ours.roster.node(me).is_none_or(|node| next.has_voter(me, node));
+        self.next_configuration().filter(votes)
+    }
+
     /// Leader: moves to the next configuration, if that is committed. It is the first to know: a follower that counts commits
     /// itself may be ahead of it, and stays in its view until it is told of another one.
     pub(super) fn begin_committed_configuration(&mut self) {

@@ -114,7 +114,8 @@ impl LocalReplica {
         let scrub = plan.map(|plan| Scrub::start(plan, clock, Arc::clone(&waker)));
         let numbering = RecordNumbering::new(wal.appended(), Ticket(0));
         let durable_sender = Arc::<DurableSender>::default();
-        let traces = parts.tracing.map(|tracing| traces_of(tracing, me, &directory, clock));
+        let has_log = config.durability == syros_protocol::replica::Durability::Fsync;
+        let traces = parts.tracing.map(|tracing| traces_of(tracing, me, &directory, clock, has_log));
         let on_progress = on_progress(&durable_sender, &waker, traces.as_deref());
         let log_options =
             store::log_options(&config, cluster, settings.segment_bytes, settings.keep_log_bytes);
@@ -235,9 +236,15 @@ fn log_start(me: ReplicaId, boot: &Boot, view: View, recovery: &Recovery) {
 }
 
 /// What follows the updates of a replica that are traced.
-fn traces_of(tracing: Tracing, me: ReplicaId, directory: &DataDirectory, clock: Clock) -> Box<ReplicaTraces> {
+fn traces_of(
+    tracing: Tracing,
+    me: ReplicaId,
+    directory: &DataDirectory,
+    clock: Clock,
+    has_log: bool,
+) -> Box<ReplicaTraces> {
     let syncs = Arc::new(SyncTimes::new(clock));
-    Box::new(ReplicaTraces::new(tracing, me, directory.node().number(), syncs))
+    Box::new(ReplicaTraces::new(tracing, me, directory.node().number(), syncs, has_log))
 }
 
 /// Makes the directory the replica's, and notes there which leases it promises from now on. When longer ones end that it

@@ -12,9 +12,13 @@ use crate::traces::Standing;
 impl LocalReplica {
     pub(super) fn trace_event(&mut self, now: Now, event: &Event) {
         if let Some(traces) = &mut self.traces
-            && let Event::Message { message: Message::Request { request, .. }, .. } = event
+            && let Event::Message { message, .. } = event
         {
-            traces.on_request(now.instant, request.id);
+            match message {
+                Message::Request { request, .. } => traces.on_request(now.instant, request.id),
+                Message::Prepare { first, entries, .. } => traces.on_prepare(|| now.instant, *first, entries),
+                _ => {}
+            }
         }
     }
 
@@ -27,11 +31,17 @@ impl LocalReplica {
 
     pub(super) fn trace_answer(&mut self, to: Peer, message: &Message, after: Option<Ticket>) {
         let clock = self.clock;
-        if let Some(traces) = &mut self.traces
-            && let Peer::Client(_) = to
-        {
-            let after = after.map(|ticket| self.numbering.record(ticket));
-            traces.on_answer(|| clock.now().instant, message, after);
+        if let Some(traces) = &mut self.traces {
+            match (to, message) {
+                (Peer::Client(_), _) => {
+                    let after = after.map(|ticket| self.numbering.record(ticket));
+                    traces.on_answer(|| clock.now().instant, message, after);
+                }
+                (Peer::Replica(_), Message::Prepare { first, entries, .. }) => {
+                    traces.on_prepare(|| clock.now().instant, *first, entries);
+                }
+                _ => {}
+            }
         }
     }
 

@@ -19,9 +19,6 @@ use super::{FOLLOWED_MAX, Tracing};
 /// Replies that are longer than this, in bytes, are not searched for errors. An update that fails says so in a few words.
 const SEARCHED_BYTES_MAX: usize = 4096;
 
-/// Longest code of an error that is told. Scripts may answer anything in its place.
-const CODE_BYTES_MAX: usize = 24;
-
 /// Operations of this front end that are traced.
 #[derive(Debug)]
 pub(crate) struct FrontEndTraces {
@@ -190,7 +187,37 @@ impl FrontEndTraces {
     }
 }
 
-/// The code of the first error among replies: its first word, if that looks like a code.
+/// Codes of errors that are ours or Redis's. A script may make an error of anything, also of what it has read.
+const CODES: [&str; 26] = [
+    "BUSYGROUP",
+    "BUSYKEY",
+    "DENIED",
+    "ERR",
+    "EXECABORT",
+    "INPROG",
+    "LOADING",
+    "MISCONF",
+    "NOAUTH",
+    "NOGROUP",
+    "NOPERM",
+    "NOPROTO",
+    "NOQUORUM",
+    "NOREPLICAS",
+    "NOSCRIPT",
+    "NOTBUSY",
+    "OOM",
+    "READONLY",
+    "TRYAGAIN",
+    "UNBLOCKED",
+    "UNKILLABLE",
+    "UNKNOWN",
+    "WRONGPASS",
+    "WRONGTYPE",
+    "BADCONF",
+    "NOMASTERLINK",
+];
+
+/// The code of the first error among replies: its first word, if that is one of [`CODES`].
 fn error_code(mut replies: &[u8]) -> Option<Cow<'static, str>> {
     if replies.len() > SEARCHED_BYTES_MAX {
         return None;
@@ -198,13 +225,8 @@ fn error_code(mut replies: &[u8]) -> Option<Cow<'static, str>> {
     while !replies.is_empty() {
         if let ReplyRef::Error(text) = ReplyRef::decode(&mut replies).ok()? {
             let code = text.split(|byte| *byte == b' ').next().unwrap_or_default();
-            let is_code =
-                (1..=CODE_BYTES_MAX).contains(&code.len()) && code.iter().all(u8::is_ascii_uppercase);
-            return Some(if is_code {
-                String::from_utf8_lossy(code).into_owned().into()
-            } else {
-                "other".into()
-            });
+            let known = CODES.iter().find(|known| known.as_bytes() == code);
+            return Some((*known.unwrap_or(&"other")).into());
         }
     }
     None
@@ -260,7 +282,7 @@ mod tests {
         assert_eq!(code(&[]), None);
         assert_eq!(code(&["WRONGTYPE Operation against a key", "ERR no"]).as_deref(), Some("WRONGTYPE"));
         // What scripts answer may be anything.
-        for text in ["secret value", "", "SECRET-7 x", "ABCDEFGHIJKLMNOPQRSTUVWXYZ x"] {
+        for text in ["secret value", "PASSWORDOFAUSER x", "", "SECRET-7 x", "ABCDEFGHIJKLMNOPQRSTUVWXYZ x"] {
             assert_eq!(code(&[text]).as_deref(), Some("other"), "{text}");
         }
         assert_eq!(error_code(b"\xff"), None);

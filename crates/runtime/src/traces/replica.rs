@@ -60,8 +60,9 @@ struct Followed {
     received: Instant,
     /// The update itself.
     accept: Option<Written>,
-    /// The entry that orders it.
+    /// The entry that orders it, where entries are logged.
     append: Option<Written>,
+    ordered: Option<Instant>,
     number: Option<OpNumber>,
     committed: Option<Instant>,
     executed: Option<Instant>,
@@ -76,6 +77,7 @@ impl Followed {
             received,
             accept: None,
             append: None,
+            ordered: None,
             number: None,
             committed: None,
             executed: None,
@@ -107,10 +109,12 @@ impl Followed {
     }
 
     /// True if nothing more comes of it here, or nobody waits for that any more.
-    fn is_over(&self, now: Instant) -> bool {
+    fn is_over(&self, now: Instant, has_log: bool) -> bool {
         let is_executed = self.executed.is_some() && self.awaited().is_none();
-        let has_begun = self.accept.is_some() || self.append.is_some();
-        let patience = if self.is_refused && !has_begun { REFUSED_PATIENCE } else { PATIENCE };
+        let has_begun = self.accept.is_some() || self.ordered.is_some();
+        // Without a log it is not known what becomes of an update that is in no Prepare, as in a group of one.
+        let is_brief = !has_begun && (self.is_refused || !has_log);
+        let patience = if is_brief { REFUSED_PATIENCE } else { PATIENCE };
         is_executed || now.since(self.received) >= patience
     }
 
@@ -118,7 +122,7 @@ impl Followed {
     fn stages(&self) -> impl Iterator<Item = (Stage, Instant, Instant)> {
         let durable =
             |written: Option<Written>| written.and_then(|written| Some((written.at, written.durable?)));
-        let ordered = self.append.map(|append| append.at);
+        let ordered = self.ordered;
         [
             (Stage::Accept, durable(self.accept)),
             (Stage::Order, ordered.map(|ordered| (self.received, ordered))),
@@ -139,6 +143,8 @@ pub(crate) struct ReplicaTraces {
     /// The number of the node, which no other node has.
     node: u64,
     syncs: Arc<SyncTimes>,
+    /// Updates and entries are logged before they are acknowledged.
+    has_log: bool,
     /// Those that have not ended. [`FOLLOWED_MAX`] is their limit.
     followed: HashMap<OperationId, Followed>,
     ended: VecDeque<OperationId>,
@@ -152,12 +158,19 @@ pub(crate) struct ReplicaTraces {
 }
 
 impl ReplicaTraces {
-    pub(crate) fn new(tracing: Tracing, me: ReplicaId, node: u64, syncs: Arc<SyncTimes>) -> Self {
+    pub(crate) fn new(
+        tracing: Tracing,
+        me: ReplicaId,
+        node: u64,
+        syncs: Arc<SyncTimes>,
+        has_log: bool,
+    ) -> Self {
         Self {
             tracing,
             me,
             node,
             syncs,
+            has_log,
             followed: HashMap::new(),
             ended: VecDeque::new(),
             awaited: None,
@@ -197,23 +210,38 @@ impl ReplicaTraces {
     pub(crate) fn on_record(&mut self, now: impl Fn() -> Instant, record: &Record, number: RecordNumber) {
         match record {
             Record::Accept(request) => self.on_accept(&now, request.id, number),
-            Record::Append { first, entries, .. } => {
-                let ids = entries.iter().map(|entry| match entry {
-                    Prepared::Reference { id, .. } => Some(*id),
-                    Prepared::Full(request) => Some(request.id),
-                    _ => None,
-                });
-                for (place, id) in (first.0..).zip(ids) {
-                    if let Some(id) = id
-                        && let Some(trace) = self.tracing.of_update(id)
-                    {
-                        self.on_entry(&now, (id, trace), OpNumber(place), number);
-                    }
-                }
-            }
+            Record::Append { first, entries, .. } => self.on_ordered(&now, *first, entries, Some(number)),
             Record::Transfer { base, entries } => self.on_entries(&now, *base, entries, number),
             Record::EnterView { base, suffix, .. } => self.on_entries(&now, *base, suffix, number),
             Record::View { .. } | Record::Checkpoint(_) | Record::Forgot { .. } => {}
+        }
+    }
+
+    /// Entries are sent to a follower, or have come from the leader: where nothing is logged, that is how they are ordered.
+    pub(crate) fn on_prepare(&mut self, now: impl Fn() -> Instant, first: OpNumber, entries: &[Prepared]) {
+        if !self.has_log {
+            self.on_ordered(now, first, entries, None);
+        }
+    }
+
+    fn on_ordered(
+        &mut self,
+        now: impl Fn() -> Instant,
+        first: OpNumber,
+        entries: &[Prepared],
+        record: Option<RecordNumber>,
+    ) {
+        let ids = entries.iter().map(|entry| match entry {
+            Prepared::Reference { id, .. } => Some(*id),
+            Prepared::Full(request) => Some(request.id),
+            _ => None,
+        });
+        for (place, id) in (first.0..).zip(ids) {
+            if let Some(id) = id
+                && let Some(trace) = self.tracing.of_update(id)
+            {
+                self.on_entry(&now, (id, trace), OpNumber(place), record);
+            }
         }
     }
 
@@ -233,16 +261,16 @@ impl ReplicaTraces {
         now: impl Fn() -> Instant,
         (id, trace): (OperationId, TraceId),
         number: OpNumber,
-        record: RecordNumber,
+        record: Option<RecordNumber>,
     ) {
         let at = now();
         let Some(followed) = self.follow(id, trace, at) else { return };
         // A later view may order it anew.
         if followed.number != Some(number) && followed.executed.is_none() {
-            followed.number = Some(number);
-            followed.append = Some(Written { at, record, durable: None });
+            (followed.number, followed.ordered) = (Some(number), Some(at));
+            followed.append = record.map(|record| Written { at, record, durable: None });
             followed.committed = None;
-            self.wait_for(record);
+            record.into_iter().for_each(|record| self.wait_for(record));
         }
     }
 
@@ -261,7 +289,7 @@ impl ReplicaTraces {
             for update in entry.updates() {
                 let id = update.request.id;
                 if let Some(trace) = self.followed.get(&id).map(|followed| followed.trace) {
-                    self.on_entry(&now, (id, trace), OpNumber(number), record);
+                    self.on_entry(&now, (id, trace), OpNumber(number), Some(record));
                 }
             }
         }
@@ -361,7 +389,9 @@ impl ReplicaTraces {
         self.has_news = false;
         self.look_at = now.instant.after(LOOK_INTERVAL);
         self.tracing.look_at_clock(now);
-        let ended: Vec<_> = self.followed.extract_if(|_, followed| followed.is_over(now.instant)).collect();
+        let has_log = self.has_log;
+        let ended: Vec<_> =
+            self.followed.extract_if(|_, followed| followed.is_over(now.instant, has_log)).collect();
         for (id, followed) in ended {
             if self.ended.len() == ENDED_MAX {
                 self.ended.pop_front();
@@ -462,12 +492,16 @@ mod tests {
     }
 
     fn traces(share: f64) -> (ReplicaTraces, Receiver<Option<Span>>) {
+        traces_of(share, true)
+    }
+
+    fn traces_of(share: f64, has_log: bool) -> (ReplicaTraces, Receiver<Option<Span>>) {
         let (sink, spans) = SpanSink::detached(4 * FOLLOWED_MAX);
         let sampling = Sampling::of_share(share).unwrap();
         let tracing = Tracing { sink, sampling, cluster: 7, origin: Arc::default() };
         tracing.look_at_clock(NOW);
         let syncs = Arc::new(SyncTimes::new(Clock::start()));
-        (ReplicaTraces::new(tracing, ReplicaId(2), 77, syncs), spans)
+        (ReplicaTraces::new(tracing, ReplicaId(2), 77, syncs, has_log), spans)
     }
 
     /// The spans that have been exported since, by name, with their times in nanoseconds of the monotonic clock.
@@ -539,6 +573,35 @@ mod tests {
             ("execute", (1_600, 1_600)),
         ]);
         assert_eq!(exported(&spans), expected);
+    }
+
+    /// With durability `replicated`.
+    #[test]
+    fn where_nothing_is_logged_a_prepare_orders_an_update() {
+        let (mut traces, spans) = traces_of(1.0, false);
+        let Record::Append { first, entries, .. } = entries(5, &[1]) else { unreachable!("it appends") };
+        traces.on_request(Instant(1_100), id(1));
+        traces.on_prepare(at(1_200), first, &entries);
+        // To the next follower.
+        traces.on_prepare(at(1_300), first, &entries);
+        traces.on_progress(at(1_600), (OpNumber(5), OpNumber(5)));
+        traces.end_turn(NOW, LEADER);
+        let expected = named([
+            ("replica", (1_100, 1_600)),
+            ("order", (1_100, 1_200)),
+            ("commit", (1_200, 1_600)),
+            ("execute", (1_600, 1_600)),
+        ]);
+        assert_eq!(exported(&spans), expected);
+        // In a group of one there is no Prepare.
+        traces.on_request(Instant(1_700), id(2));
+        let later = Now { instant: Instant(1_700).after(REFUSED_PATIENCE), ..NOW };
+        traces.end_turn(later, LEADER);
+        assert!(traces.followed.is_empty());
+        // Where entries are logged, the record says when.
+        let (mut traces, _) = traces_of(1.0, true);
+        traces.on_prepare(at(1_200), first, &entries);
+        assert!(traces.followed.is_empty());
     }
 
     #[test]

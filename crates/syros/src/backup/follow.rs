@@ -48,6 +48,8 @@ pub(super) struct Tail {
     members: Vec<Member>,
     /// Who is asked.
     current: usize,
+    /// The member, and the number of its connection, that was asked last.
+    joined: Option<(usize, u64)>,
     copy: LogCopy,
     writer: LogWriter,
     cluster: Option<u64>,
@@ -66,6 +68,8 @@ pub(super) struct Tail {
 struct Member {
     address: String,
     connection: Option<EntriesCopy>,
+    /// How many connections there have been.
+    connections: u64,
 }
 
 /// What became of a question.
@@ -94,6 +98,7 @@ impl Tail {
             keys,
             members,
             current: 0,
+            joined: None,
             copy,
             writer,
             cluster: None,
@@ -159,8 +164,14 @@ impl Tail {
 
     /// Asks the current member for what follows.
     fn ask(&mut self) -> Result<Answer, String> {
-        let want = self.copy.want(self.writer.durable(), ANSWER_BYTES);
         let member = &mut self.members[self.current];
+        let joined = (self.current, member.connections + u64::from(member.connection.is_none()));
+        if self.joined != Some(joined) {
+            // It may be of a new cluster by now that has the number of the old one.
+            self.copy.join_again();
+            self.joined = Some(joined);
+        }
+        let want = self.copy.want(self.writer.durable(), ANSWER_BYTES);
         let answer = match member.ask(&self.keys, self.cluster, want) {
             Ok(answer) => answer,
             Err(Failure::Trouble(problem)) => return Ok(Answer::Trouble(problem)),
@@ -169,7 +180,7 @@ impl Tail {
         };
         let has_more = matches!(
             answer,
-            Message::CommittedEntries { after, applied, .. } if after == self.copy.op_number() && after < applied
+            Message::CommittedEntries { applied, .. } if self.copy.op_number() < applied
         );
         let cluster = member.connection.as_ref().map(EntriesCopy::cluster);
         self.cluster = self.cluster.or(cluster);
@@ -260,7 +271,8 @@ impl Tail {
         });
         format!(
             "the backup ends with entry {end}{has}: it cannot be continued. Make a new one. So that members keep more of their logs on disk, \
-             set disk.keep-log higher, or continue more often; with --follow they keep what is still to be copied"
+             set disk.keep-log higher, or continue more often; with --follow they keep what is still to be copied. (If a part of a node's log \
+             on disk is damaged, the node's own log names the file; entries before that cannot be copied from it.)"
         )
     }
 
@@ -280,7 +292,7 @@ impl Tail {
             && replicas.iter().any(|replica| self.members.iter().all(|member| member.address != *replica))
         {
             self.members = members_of(&replicas, &replicas[0]);
-            self.current = 0;
+            (self.current, self.joined) = (0, None);
         }
     }
 
@@ -331,7 +343,10 @@ impl Tail {
     fn copy_up_to(&mut self, mut least: OpNumber) -> Result<(), String> {
         let began = Instant::now();
         let (mut asked, mut due) = (began, began);
-        while self.op_number() < least {
+        if least < self.op_number() {
+            return Err(self.has_more_than(least));
+        }
+        while self.op_number() < least || !self.copy.is_joined() {
             let bytes = self.bytes;
             let count = self.step()?;
             if count == 0 && asked.elapsed() > BARRIER_TIMEOUT {
@@ -352,6 +367,28 @@ impl Tail {
         Ok(())
     }
 
+    /// The cluster has no more than this, though the copy ends with a later entry that was committed.
+    fn has_more_than(&self, least: OpNumber) -> String {
+        format!(
+            "the backup ends with entry {}, and the cluster has not more than {} entries: it has another history, as a new cluster of \
+             the same number has. Make a new backup",
+            self.op_number().0,
+            least.0
+        )
+    }
+
+    /// What was copied is in the backup, as somebody who restores it will find it.
+    fn check_end(&self, backup: &Backup) -> Result<(), String> {
+        let (end, copied) = (backup.end().op_number, self.op_number());
+        if end == copied {
+            return Ok(());
+        }
+        Err(format!(
+            "entry {} was copied last, and the backup ends with entry {}: the place has not kept what was written to it",
+            copied.0, end.0
+        ))
+    }
+
     /// Copies whatever is committed until a signal comes.
     pub(super) fn follow(mut self, target: &Place) -> Result<ExitCode, String> {
         self.writer.hold().map_err(|error| error.to_string())?;
@@ -368,7 +405,15 @@ impl Tail {
         let backup = Backup::open(target).map_err(|error| error.to_string())?;
         println!("the backup in {target} was continued by {} entries", self.entries);
         print_range(&backup);
-        followed.map(|()| ExitCode::SUCCESS)
+        followed?;
+        self.check_end(&backup)?;
+        if !self.copy.is_joined() {
+            return Err(format!(
+                "no replica that answered at the end has entry {}, with which the backup ends",
+                self.op_number().0
+            ));
+        }
+        Ok(ExitCode::SUCCESS)
     }
 
     fn follow_until(&mut self, ended: &Receiver<i32>) -> Result<(), String> {
@@ -420,6 +465,7 @@ pub(super) fn go_on(
         began.elapsed().as_secs_f64()
     );
     print_range(&backup);
+    tail.check_end(&backup)?;
     Ok(ExitCode::SUCCESS)
 }
 
@@ -440,7 +486,10 @@ fn keep<'a>(
 fn members_of(replicas: &[String], first: &str) -> Vec<Member> {
     let mut addresses: Vec<&String> = replicas.iter().collect();
     addresses.sort_by_key(|address| *address != first);
-    addresses.into_iter().map(|address| Member { address: address.clone(), connection: None }).collect()
+    addresses
+        .into_iter()
+        .map(|address| Member { address: address.clone(), connection: None, connections: 0 })
+        .collect()
 }
 
 /// Why a member gives no answer.
@@ -475,6 +524,7 @@ impl Member {
                         connected.cluster()
                     )));
                 }
+                self.connections += 1;
                 none.insert(connected)
             }
         };

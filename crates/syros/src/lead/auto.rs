@@ -5,13 +5,13 @@ use std::process::ExitCode;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use syros_client::StatusReport;
+use syros_client::{Endpoint, EntriesCopy, StatusError, StatusReport};
 use syros_types::Group;
 
 use super::choice::{Chooser, FrontEnd, Move, Terms};
 use super::{Options, move_to};
-use crate::cluster::Cluster;
-use crate::status::{info_of, leader_of, leads, problem, reports_of};
+use crate::cluster::{ANSWER_TIMEOUT, Cluster};
+use crate::status::{info_of, leader_of, leads, problem, query, reports_of};
 
 /// A replica that is so many entries behind the leader does not take over: it would have to catch up first.
 const LAG_MAX: u64 = 10_000;
@@ -41,31 +41,37 @@ pub(super) fn run(options: &Options) -> Result<ExitCode, String> {
     };
     // What is wrong from the beginning, such as a wrong secret, ends the command; what goes wrong later passes.
     let mut cluster = options.cluster.open()?;
+    check_rights(&cluster)?;
+    let mut leader = None;
     loop {
         let began = Instant::now();
         match options.cluster.open() {
             Ok(found) => cluster = found,
             Err(problem) => say(problem),
         }
-        match look(&cluster, options, &mut seen, &mut chooser) {
-            Ok(Look::Move { leader, group, found }) => {
-                let Move { to, waits: [present, next] } = found;
+        match look(&cluster, options, &mut seen, &mut chooser, &mut leader) {
+            Ok(Look::Move { leader: present, group, found }) => {
+                let Move { to, waits: [wait, next] } = found;
                 let why = format!(
-                    "an operation waits {} with replica {leader} as the leader of {group}, and would wait {} with replica {to}",
-                    milliseconds(present),
+                    "an operation waits {} with replica {present} as the leader of {group}, and would wait {} with replica {to}",
+                    milliseconds(wait),
                     milliseconds(next)
                 );
                 if auto.dry_run {
                     say(format!("{why}: the lead would move"));
-                    chooser.moved(Instant::now(), leader, to);
+                    chooser.not_moved();
                 } else {
                     say(why);
                     match move_to(&cluster, to) {
                         Ok(line) => {
-                            chooser.moved(Instant::now(), leader, to);
+                            chooser.moved(Instant::now(), present, to);
+                            leader = Some(to);
                             say(line);
                         }
-                        Err(problem) => say(problem),
+                        Err(problem) => {
+                            chooser.not_moved();
+                            say(problem);
+                        }
                     }
                 }
             }
@@ -82,15 +88,35 @@ enum Look {
     Nothing(String),
 }
 
+/// Finds out whether the lead may be moved with what the options give, before it has to.
+fn check_rights(cluster: &Cluster) -> Result<(), String> {
+    let (leader, _) = cluster.leader()?;
+    let endpoint = Endpoint::resolve(leader).map_err(|error| error.to_string())?;
+    let asked =
+        endpoint.ask(|address| EntriesCopy::connect(address, cluster.access(), ANSWER_TIMEOUT).map(drop));
+    asked.map_err(|error| match error {
+        StatusError::SecretNeeded => {
+            format!("the leader at {leader}: {error}: give it with --secret-file FILE")
+        }
+        error => format!("the leader at {leader}: {error}"),
+    })
+}
+
 fn look(
     cluster: &Cluster,
     options: &Options,
     seen: &mut Seen,
     chooser: &mut Chooser,
+    led: &mut Option<u8>,
 ) -> Result<Look, String> {
     let reports = reports_of(&cluster.replicas, cluster.access());
     let by_replica: BTreeMap<u8, StatusReport> =
         reports.iter().map(|(_, report)| (report.replica, report.clone())).collect();
+    if by_replica.is_empty() {
+        let first = cluster.replicas.iter().find(|replica| !replica.is_empty());
+        let problem = first.and_then(|replica| query(replica, cluster.access()).err());
+        return Err(format!("no replica answers: {}", problem.unwrap_or_else(|| "try again".to_owned())));
+    }
     let Some((_, leader)) = leader_of(reports).filter(|(_, report)| leads(report)) else {
         return Err("no replica leads with a majority at the moment".to_owned());
     };
@@ -98,6 +124,9 @@ fn look(
         return Err(format!("the leader says that the group has {} members", leader.replicas));
     };
     let now = Instant::now();
+    if let Some(before) = led.replace(leader.replica).filter(|before| *before != leader.replica) {
+        chooser.moved(now, before, leader.replica);
+    }
     let (mut front_ends, mut silent, mut length) = (Vec::new(), Vec::new(), Duration::ZERO);
     for address in options.cluster.addresses() {
         let Ok((front_end, total)) = info_of(address, cluster.access().credentials).map(|text| read(&text))

@@ -5,7 +5,7 @@
 //! is a leader's cost. Overwrites that a quorum makes durable do not wait for the leader; they are counted all the same,
 //! because the next read of their keys does.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::time::{Duration, Instant};
 
 use syros_types::Group;
@@ -30,7 +30,7 @@ pub(super) struct Terms {
     pub(super) least: Duration,
     /// It must have been better for so long.
     pub(super) lasts: Duration,
-    /// For so long after a move there is no other. Twice as long after each that only takes back the one before.
+    /// For so long after a move there is no other. Twice as long after each that goes back to where the lead was of late.
     pub(super) pause: Duration,
     /// Operations a second, over all front ends, below which nothing is concluded.
     pub(super) rate_min: f64,
@@ -38,6 +38,12 @@ pub(super) struct Terms {
 
 /// Longest pause: whoever looks after a day finds out that places go on to change.
 const PAUSE_MAX: Duration = Duration::from_secs(24 * 3600);
+
+/// The lead has stayed for so many pauses: what was before is forgotten.
+const CALM: u32 = 8;
+
+/// So many leaders before the present one are remembered.
+const LEADERS_MAX: usize = 8;
 
 /// The mean time for which an operation waits with each replica as the leader of which that can be said. What `present`, which
 /// leads, has to wait for may be more than is known: then it counts as too little, and the lead stays.
@@ -98,14 +104,16 @@ pub(super) struct Chooser {
     terms: Terms,
     /// Who has been better, and since when.
     better: Option<(u8, Instant)>,
-    /// Who led before the last move, and when that was.
-    moved: Option<(u8, Instant)>,
+    /// When the lead moved last, for whatever reason.
+    moved: Option<Instant>,
+    /// Who led before, of late.
+    led: VecDeque<u8>,
     pause: Duration,
 }
 
 impl Chooser {
     pub(super) const fn new(terms: Terms) -> Self {
-        Self { terms, better: None, moved: None, pause: terms.pause }
+        Self { terms, better: None, moved: None, led: VecDeque::new(), pause: terms.pause }
     }
 
     /// Takes note of a period of `length` that has ended `now`, in which `leader` led. `may_lead` says which replicas could take
@@ -128,7 +136,7 @@ impl Chooser {
             _ => now.checked_sub(length).unwrap_or(now),
         };
         self.better = Some((found.to, since));
-        let is_rested = self.moved.is_none_or(|(_, at)| now.duration_since(at) >= self.pause);
+        let is_rested = self.moved.is_none_or(|at| now.duration_since(at) >= self.pause);
         (now.duration_since(since) >= self.terms.lasts && is_rested).then_some(found)
     }
 
@@ -154,11 +162,23 @@ impl Chooser {
         is_worth.then_some(Move { to, waits: [present, cost] })
     }
 
-    /// The lead has moved at `now`.
+    /// The lead has moved at `now`, by a [`Move`] or because a leader died: who dies again and again must not get it each time.
     pub(super) fn moved(&mut self, now: Instant, from: u8, to: u8) {
-        let is_return = self.moved.is_some_and(|(before, _)| before == to);
+        if self.moved.is_none_or(|at| now.duration_since(at) >= self.pause * CALM) {
+            self.led.clear();
+        }
+        let is_return = self.led.contains(&to);
         self.pause = if is_return { (self.pause * 2).min(PAUSE_MAX) } else { self.terms.pause };
-        self.moved = Some((from, now));
+        self.led.push_back(from);
+        if self.led.len() > LEADERS_MAX {
+            self.led.pop_front();
+        }
+        self.moved = Some(now);
+        self.better = None;
+    }
+
+    /// The lead was to move, and has not. It is tried again when that has been right for long enough once more.
+    pub(super) const fn not_moved(&mut self) {
         self.better = None;
     }
 }

@@ -66,7 +66,7 @@ struct AutoOptions {
     /// The least time of that wait that it must save
     #[arg(long, value_name = "TIME", default_value = "2ms", value_parser = parse_time, requires = "is_on")]
     least: Duration,
-    /// How long the lead stays after a move; twice as long after each move back
+    /// How long the lead stays after a move; twice as long after each move to where it was of late
     #[arg(long, value_name = "TIME", default_value = "5m", value_parser = parse_time, requires = "is_on")]
     pause: Duration,
     /// Operations a second, over all front ends, below which the lead stays where it is

@@ -235,6 +235,31 @@ fn a_leader_that_the_group_shrinks_by_follows_into_the_configuration_without_it(
     assert!(!cluster.replicas[2].is_leader() && cluster.replicas[2].view() == view);
 }
 
+/// The leader and those that go have moved to the smaller configuration, and the leader has lost its memory since. Those that go want
+/// no view, one without memory cannot, and the two that stay are no majority of the configuration that they are in. All
+/// four that remember something have to meet in the next one. (Seed 30020503 stood still.)
+#[test]
+fn members_that_miss_their_leader_move_to_the_next_configuration_that_they_know() {
+    let mut cluster = Cluster::of_known_nodes(5, FastQuorum::Majority, None);
+    let session = cluster.register();
+    assert!(cluster.write(session, 1));
+    // Two that stay do not hear of what is committed.
+    for (member, other) in [(1, 0), (2, 0), (1, 3), (1, 4), (2, 3), (2, 4)] {
+        cluster.cut_between(member, other);
+    }
+    cluster.resize(3);
+    cluster.deliver_all();
+    cluster.pass(3);
+    assert_eq!(cluster.sizes(), [3, 5, 5, 3, 3]);
+    // What the leader's node knows is gone.
+    cluster.down.insert(0);
+    cluster.cut.clear();
+    cluster.pass(3_000);
+    assert_eq!(cluster.sizes()[..3], [3; 3]);
+    assert!(cluster.replicas[1].is_normal() && cluster.replicas[2].is_normal());
+    assert!(cluster.write(session, 2));
+}
+
 /// With one of the three members dead the newcomers are needed, and they hold nothing yet.
 #[test]
 fn newcomers_are_a_part_of_the_majority_before_they_hold_anything() {

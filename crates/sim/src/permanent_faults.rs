@@ -11,6 +11,9 @@ use syros_protocol::message::RoleName;
 /// second death often meets what the first one started.
 const DEATHS_APART: u64 = 800 * MILLI;
 
+/// So long a leader remembers who wanted a place, and somewhat longer.
+const WISH_KEPT: VirtualTime = 2_100 * MILLI;
+
 impl World {
     /// Runs the phase of permanent faults, if the swarm has one: several rounds, in each of which everything is
     /// repaired, up to `f` replicas die for the round, and links are cut so that a majority stays connected.
@@ -23,6 +26,10 @@ impl World {
         let Some(settings) = settings else { return Ok(()) };
         for round in 0..settings.rounds {
             self.revive();
+            if self.swarm.sizes.is_some() {
+                // A leader remembers who wanted a place, though his operator has given up: the group may grow by him yet.
+                self.advance(WISH_KEPT)?;
+            }
             self.settle_size();
             // In later rounds the deaths often come before those who returned have caught up.
             if round > 0 && self.dice.permanent.chance(1, 2) {
@@ -82,6 +89,21 @@ impl World {
         Ok(())
     }
 
+    /// Members of the newest configuration whose operators have given up before it was one; and how many it can do without.
+    fn missing_members(&self) -> (usize, usize) {
+        let processes = self.replicas.iter().filter_map(|slot| slot.process.as_ref());
+        let newest =
+            processes.map(|process| process.core().newest_configuration()).max_by_key(|known| known.epoch);
+        let Some(newest) = newest.filter(|_| self.swarm.sizes.is_some()) else {
+            return (0, self.group.faults());
+        };
+        let group = newest.roster.group();
+        let is_missing = |member: &syros_types::ReplicaId| {
+            self.replicas.get(member.index()).is_none_or(|slot| slot.is_absent)
+        };
+        (group.members().filter(is_missing).count(), group.faults())
+    }
+
     /// Replicas that run and have their memory.
     fn able(&self) -> Vec<usize> {
         let remembers = |replica: &usize| {
@@ -100,7 +122,8 @@ impl World {
         let drawn = if self.dice.permanent.chance(2, 3) { self.leader().unwrap_or(any) } else { any };
         let victim = chosen.unwrap_or(drawn);
         let lost = self.without_memory() + usize::from(self.able().contains(&victim));
-        if lost > self.group.faults() {
+        let (missing, faults) = self.missing_members();
+        if lost + missing > faults.min(self.group.faults()) {
             return;
         }
         let power = self.dice.permanent.chance(1, 2);
@@ -126,7 +149,7 @@ impl World {
 
     /// Cuts links between replicas, but for those of a majority that stays connected.
     fn cut_for_good(&mut self, links: RemainingLinks) {
-        if links == RemainingLinks::All || self.may_change_size() {
+        if links == RemainingLinks::All || self.may_change_size() || self.missing_members().0 > 0 {
             return;
         }
         let n = self.replicas.len();

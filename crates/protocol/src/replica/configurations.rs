@@ -306,12 +306,11 @@ impl Replica {
         self.known_configuration.filter(|known| known.epoch > self.config.configuration.id.epoch)
     }
 
-    /// The configuration that follows, if it is known and this node votes in it: one that has been replaced does not.
-    pub(super) fn next_to_vote_in(&self) -> Option<Reconfiguration> {
-        let (me, ours) = (self.config.replica, &self.config.configuration);
-        // Where nobody knows the nodes, none has been replaced.
-        let votes = |next: &Reconfiguration| ours.roster.node(me).is_none_or(|node| next.has_voter(me, node));
-        self.next_configuration().filter(votes)
+    /// The configuration that follows, if it is known, and those who act in it may be unable to want a view of it: it has fewer members,
+    /// so they may be departing. (A larger one needs a larger majority. Those who act in it want views of it.)
+    pub(super) fn next_smaller_configuration(&self) -> Option<Reconfiguration> {
+        let size = self.config.configuration.size();
+        self.next_configuration().filter(|next| next.roster.group().size() < size)
     }
 
     /// Leader: moves to the next configuration, if that is committed. It is the first to know: a follower that counts commits
@@ -374,6 +373,14 @@ impl Replica {
         epoch == ConfigurationEpoch::FIRST
             || self.planted(PlantedBug::EstablishedEarly)
             || self.log.view_at(self.commit).is_some_and(|view| view.epoch() == epoch)
+    }
+
+    /// True if its log has a later configuration, committed or not, that it has not executed: what the judge of a simulation looks at.
+    #[cfg(feature = "planted-bugs")]
+    #[must_use]
+    pub fn has_other_configuration_in_log(&self) -> bool {
+        let ours = self.config.configuration.id.epoch;
+        self.backlog.reconfiguration.is_some_and(|(_, next)| next.epoch > ours)
     }
 
     /// True if this replica has to do with that node in that position: it is a member of the newest configuration known, or one

@@ -110,8 +110,8 @@ impl Replica {
         // Where somebody is in a later configuration, the majority that would have to agree here may be gone. Those who told of it
         // may be unable to want a view of it: they have lost their memory, or are departing.
         let is_free = self.is_suspecting() || !self.is_normal();
-        let is_known =
-            self.next_to_vote_in().is_some() || self.count_wants(|want| want.view.epoch() > view.epoch()) > 0;
+        let is_known = self.next_smaller_configuration().is_some()
+            || self.count_wants(|want| want.view.epoch() > view.epoch()) > 0;
         let is_over = is_free && is_known;
         if is_over
             || self.count_wants(|want| misses || want.view > view) >= self.config.configuration.faults()
@@ -123,7 +123,8 @@ impl Replica {
     /// Moves to the view that others want.
     fn move_with_others(&mut self) {
         let highest = self.later_views.highest_wanted();
-        let next = self.next_to_vote_in().map(|next| View::of_epoch(next.epoch, self.view.number() + 1));
+        let next =
+            self.next_smaller_configuration().map(|next| View::of_epoch(next.epoch, self.view.number() + 1));
         let highest = highest.max(next.unwrap_or_default());
         let cause = if self.is_normal() { ViewChangeCause::LeaderSilent } else { ViewChangeCause::NotBegun };
         self.move_to(highest.max(View(self.view.0 + 1)), ViewChangeReason::Moved, cause);
@@ -274,7 +275,7 @@ impl Replica {
             let again = self.now.instant.after(self.config.settings.view_change_timeout);
             return self.timers.set(Timer::ViewChangeTimeout, again);
         }
-        let is_over = self.next_to_vote_in().is_some();
+        let is_over = self.next_smaller_configuration().is_some();
         if is_over
             || self.count_wants(|want| want.view > view || (want.moved && want.view == view))
                 >= self.config.configuration.faults()

@@ -2,6 +2,7 @@
 
 use super::World;
 use crate::tally::Occurrence;
+use syros_protocol::formation::Stage;
 use syros_protocol::message::{Message, Peer};
 use syros_protocol::replica::Event;
 use syros_types::{Group, NodeId, ReplicaId};
@@ -122,7 +123,8 @@ impl World {
         let (slot, member) = (&self.replicas[replica], ReplicaId(replica as u8));
         let size = leader.core().newest_configuration().roster.group();
         // A place that is gone can be had by growing again, but not be taken from whoever had it.
-        let joins = slot.membership.forming.as_ref().is_some_and(|forming| !forming.replaces());
+        let stage = slot.membership.forming.as_ref().map(|forming| forming.declaration().stage);
+        let joins = matches!(stage, Some(Stage::Joining));
         let is_possible =
             size.has(member) || (joins && size.larger().is_some_and(|larger| larger.has(member)));
         if is_possible || !slot.membership.is_forming() || slot.is_absent {

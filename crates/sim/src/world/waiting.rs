@@ -422,8 +422,11 @@ impl World {
 
     /// A front end that takes members for lost.
     fn front_end_that_misses_members(&mut self) -> Option<usize> {
+        // A front end may not have heard yet of those by which the group has shrunk.
+        let members = self.replicas.iter().enumerate().filter(|(_, slot)| !slot.is_absent);
+        let members = members.fold(0, |members, (replica, _)| members | 1_u64 << replica);
         let hosts = self.clients.iter_mut().map(|slot| slot.process.as_mut().and_then(ClientProcess::host));
-        hosts.enumerate().find_map(|(slot, host)| (host?.lost_members() != 0).then_some(slot))
+        hosts.enumerate().find_map(|(slot, host)| (host?.lost_members() & members != 0).then_some(slot))
     }
 
     /// Lets time pass until a command stands in its queue. False if it ends instead.

@@ -145,8 +145,11 @@ fn files(directory: &Path, extension: &str) -> Vec<PathBuf> {
     paths
 }
 
+/// What a restart reads of the log, and not what is kept beside it for those who copy it.
 fn segments(data: &Path) -> Vec<PathBuf> {
-    files(&data.join("wal"), "log")
+    let mut files = files(&data.join("wal"), "log");
+    files.retain(|path| name(path).starts_with("wal-"));
+    files
 }
 
 fn snapshots(data: &Path) -> Vec<PathBuf> {

@@ -209,7 +209,7 @@ impl Tail {
             self.silent_since = None;
         } else if self.silent_since.get_or_insert_with(Instant::now).elapsed() > SILENCE_TIMEOUT {
             return Err(format!(
-                "the members have had entries behind {} for {} s and have told none: each reads its log on disk for                  {DISK_COPIERS_MAX} programs at a time. Try again when fewer backups are made",
+                "the members have had entries behind {} for {} s and have told none: each reads its log on disk for {DISK_COPIERS_MAX} programs at a time. Try again when fewer backups are made",
                 self.copy.op_number().0,
                 SILENCE_TIMEOUT.as_secs()
             ));

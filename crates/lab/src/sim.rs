@@ -38,6 +38,9 @@ pub(crate) struct Options {
     /// Give every world so many replicas: 1, 3, 5, 7 or 9 [default: what each seed draws]
     #[arg(long, value_name = "N", conflicts_with = "planted", value_parser = syros_cli::parse_group)]
     replicas: Option<Group>,
+    /// Give every world the mixed mode, the default of clusters; else one of three has it
+    #[arg(long, conflicts_with_all = ["planted", "protocol"])]
+    mixed: bool,
     /// Give every world permanent faults: replicas stay dead and links stay cut while clients must be served
     #[arg(long, conflicts_with = "planted")]
     permanent: bool,
@@ -92,6 +95,7 @@ pub(crate) fn run(options: &Options) -> Result<ExitCode, String> {
         planted: options.plant,
         protocol: options.protocol,
         replicas: options.replicas,
+        mixed: options.mixed,
         permanent: options.permanent,
         service: options.service,
     };

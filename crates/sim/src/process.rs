@@ -10,6 +10,7 @@ use crate::sim_stores::SimStores;
 use crate::tally::{Occurrence, Tally};
 use crate::trace::Trace;
 use core::time::Duration;
+use std::cell::Cell;
 use std::collections::VecDeque;
 use std::rc::Rc;
 use syros_commands::access::Announcement;
@@ -86,6 +87,8 @@ pub struct ProcessContext<'a> {
     pub tally: &'a mut Tally,
     /// What is to be done.
     pub effects: &'a mut Vec<Effect>,
+    /// What the clock of an engine in memory shows executing an entry to take.
+    pub execution_time: Duration,
     /// An engine in memory executes in the turn in which it is asked to, as far as it may.
     pub apply_at_once: bool,
     /// Entries that an engine in memory executes in one turn.
@@ -185,6 +188,12 @@ const OUTPUTS_MAX: usize = 1_000_000;
 /// does.
 fn tells_judge(id: ReplicaId) -> bool {
     id.index().is_multiple_of(2)
+}
+
+/// A clock that goes on by `step` whenever somebody looks at it, as an engine does after each entry.
+fn execution_clock(now: Instant, step: Duration) -> impl Fn() -> Instant {
+    let shown = Cell::new(now);
+    move || shown.replace(shown.get().after(step))
 }
 
 impl ReplicaProcess {
@@ -426,7 +435,8 @@ impl ReplicaProcess {
     fn poll(&mut self, now: Now, context: &mut ProcessContext<'_>) -> Option<Output<MemoryStore>> {
         let Self { id, driver, threads, .. } = self;
         let mut observer = ExecutionObserver { replica: *id, threads: threads.as_mut(), context };
-        driver.poll(now, || now.instant, &mut observer)
+        let clock = execution_clock(now.instant, observer.context.execution_time);
+        driver.poll(now, clock, &mut observer)
     }
 
     /// Does what has come of something that goes by the entries up to `seen`.
@@ -778,7 +788,8 @@ impl ReplicaProcess {
         let Self { id, driver, threads, .. } = self;
         let entries = context.entries_per_turn;
         let mut observer = ExecutionObserver { replica: *id, threads: threads.as_mut(), context };
-        driver.resume(entries, now, || now.instant, &mut observer);
+        let clock = execution_clock(now.instant, observer.context.execution_time);
+        driver.resume(entries, now, clock, &mut observer);
         self.carry_out_outputs(None, context);
     }
 

@@ -12,7 +12,7 @@ use std::cell::RefCell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Once;
 use syros_protocol::replica::{Durability, PlantedBug};
-use syros_types::{Group, Protocol};
+use syros_types::{FastQuorum, Group, Protocol};
 
 /// Longest safety phase, in virtual time, divided by the swarm's speed. Operations that were not issued
 /// by then are not issued at all.
@@ -29,6 +29,8 @@ pub struct Options {
     pub protocol: Option<Protocol>,
     /// Give every world so many replicas.
     pub replicas: Option<Group>,
+    /// Give every world the mixed mode.
+    pub mixed: bool,
     /// Give every world permanent faults.
     pub permanent: bool,
     /// Judge service in every world.
@@ -97,9 +99,10 @@ pub fn replay_command(seed: u64, options: &Options) -> String {
     let planted = options.planted.map(|bug| format!(" --plant {}", bug.name())).unwrap_or_default();
     let protocol = options.protocol.map(|protocol| format!(" --protocol {protocol}")).unwrap_or_default();
     let replicas = options.replicas.map(|group| format!(" --replicas {}", group.size())).unwrap_or_default();
+    let mixed = if options.mixed { " --mixed" } else { "" };
     let permanent = if options.permanent { " --permanent" } else { "" };
     let service = if options.service { " --service" } else { "" };
-    format!("syros-lab sim --seed {seed}{planted}{protocol}{replicas}{permanent}{service}")
+    format!("syros-lab sim --seed {seed}{planted}{protocol}{replicas}{mixed}{permanent}{service}")
 }
 
 thread_local! {
@@ -135,6 +138,9 @@ pub fn run_seed(seed: u64, options: &Options) -> SeedReport {
         Some(protocol) => Swarm::draw_for(seed, protocol),
         None => Swarm::draw(seed),
     };
+    if options.mixed && swarm.fast_quorum != FastQuorum::Mixed {
+        swarm.become_mixed();
+    }
     let is_alone = options.protocol.is_some_and(|protocol| protocol.is_alone);
     if let Some(group) = options.replicas.filter(|_| !is_alone) {
         swarm.resize(group);

@@ -89,7 +89,7 @@ pub(crate) fn run(options: &Options) -> Result<ExitCode, String> {
             without_memory += 1;
             majority = usize::from(*replicas) / 2 + 1;
         }
-        problems.extend(problem(&report).map(|problem| format!("{address}: {problem}")));
+        problems.extend(problem_of(&report).map(|problem| format!("{address}: {problem}")));
         let line = if options.json { json_line(address, &report) } else { text_line(address, &report) };
         println!("{line}");
     }
@@ -125,9 +125,9 @@ pub(crate) fn leader_of(reports: Vec<(&String, StatusReport)>) -> Option<(&Strin
 }
 
 /// Has the leader, at the address where it listens for others, do what only those may ask for who know the secret.
-pub(crate) fn order(
+pub(crate) fn order<T>(
     leader: &str,
-    order: impl FnMut(SocketAddr) -> Result<StatusReport, StatusError>,
+    order: impl FnMut(SocketAddr) -> Result<T, StatusError>,
 ) -> Result<(), String> {
     let endpoint = Endpoint::resolve(leader).map_err(|error| error.to_string())?;
     endpoint.ask(order).map(drop).map_err(|error| match error {
@@ -164,12 +164,16 @@ pub(crate) fn leads(report: &StatusReport) -> bool {
     report.role == RoleName::Leader && !report.no_quorum
 }
 
-/// What is wrong with a replica, if something is.
-pub(crate) fn problem(report: &Result<StatusReport, String>) -> Option<String> {
-    let report = match report {
-        Ok(report) => report,
-        Err(problem) => return Some(format!("down: {problem}")),
-    };
+/// What is wrong with a replica that was asked, if something is.
+pub(crate) fn problem_of(asked: &Result<StatusReport, String>) -> Option<String> {
+    match asked {
+        Ok(report) => problem(report),
+        Err(problem) => Some(format!("down: {problem}")),
+    }
+}
+
+/// What is wrong with a replica that answers, if something is.
+pub(crate) fn problem(report: &StatusReport) -> Option<String> {
     if report.disk_failed {
         return Some(
             "its disk is full, is gone or has failed (its log says what): it takes no updates".to_owned(),

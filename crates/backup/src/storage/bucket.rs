@@ -195,12 +195,8 @@ impl Storage for Bucket {
         // Whoever wrote it last has it; both may think so who write in the same moment.
         self.remove(CLAIM)?;
         let written = self.put(CLAIM, own.as_bytes())?;
-        let found = self
-            .0
-            .client
-            .get(&self.0.location.key(CLAIM), 0, own.len() as u64)
-            .map_err(BackupError::Store)?;
-        if written == Written::Exists || found.is_none_or(|found| found.bytes != own.as_bytes()) {
+        let is_own = is_there(&self.0.client, &self.0.location.key(CLAIM), own.as_bytes()).map_err(BackupError::Store)?;
+        if written == Written::Exists || !is_own {
             return Err(BackupError::Claimed { place });
         }
         Ok(())

@@ -14,6 +14,7 @@ mod tests;
 pub use execution::{Execution, OnDisk};
 pub use output::{DriverObserver, Notice, Output};
 
+use core::time::Duration;
 use std::collections::VecDeque;
 use std::sync::Arc;
 
@@ -45,6 +46,14 @@ use crate::waited_keys::WaitedKeys;
 /// gigabyte is for updates, a snapshot's beginning, and the next segments of the log.
 const KEEPING_ROOM_MIN: u64 = 256 << 20;
 
+/// A snapshot is due when executing the entries after the last one has taken so long: a restart executes them again before it
+/// answers anything, and expensive ones make little log. A few seconds are no longer than what else a restart does.
+const EXECUTING_MAX: Duration = Duration::from_secs(5);
+
+/// And it has taken as long as loading the data does, about, at so many bytes in a second: where there is much, snapshots at most
+/// double what the engine is busy with.
+const LOADED_PER_SECOND: u64 = 64 << 20;
+
 /// A replica and what it drives. `M` is an engine in memory, `S` the store of one on disk, and `H` what is held until a
 /// record is durable.
 #[derive(Debug)]
@@ -52,6 +61,8 @@ pub struct ReplicaDriver<M, S: Store, H> {
     replica: Replica,
     execution: Execution<M, S>,
     snapshots: SnapshotSchedule<M, S>,
+    /// Length of the last snapshot that this process has taken.
+    taken_bytes: u64,
     /// All records up to here are durable.
     durable: Ticket,
     /// What the core has been told of that.
@@ -105,6 +116,7 @@ impl<M: InMemory + Send + 'static, S: Store, H> ReplicaDriver<M, S, H> {
             replica,
             execution,
             snapshots: SnapshotSchedule::new(sizes),
+            taken_bytes: 0,
             durable: Ticket(0),
             told_durable: Ticket(0),
             held: TicketQueue::default(),
@@ -561,6 +573,22 @@ impl<M: InMemory + Send + 'static, S: Store, H> ReplicaDriver<M, S, H> {
             self.replica.handle(now, executed);
             self.tell_expiry(now);
             self.tell_memory_room(now, self.memory_limit);
+            self.tell_executing(now);
+        }
+    }
+
+    /// Tells the core that a snapshot is due if executing again what has been executed since the last one would take long.
+    fn tell_executing(&mut self, now: Now) {
+        let Execution::InMemory(memory) = &mut self.execution else { return };
+        let executing = memory.executing();
+        if executing < EXECUTING_MAX {
+            return;
+        }
+        let data = memory.engine().data_bytes().map_or(self.taken_bytes, |bytes| bytes as u64);
+        if executing.as_secs() >= data / LOADED_PER_SECOND {
+            // It is told again if the core takes none by then.
+            memory.forget_executing();
+            self.replica.handle(now, Event::CheckpointDue);
         }
     }
 
@@ -767,6 +795,7 @@ impl<M: InMemory + Send + 'static, S: Store, H> ReplicaDriver<M, S, H> {
         self.notice(Notice::SnapshotBegun { op_number, is_file });
         match &mut self.execution {
             Execution::InMemory(memory) => {
+                memory.forget_executing();
                 match memory.engine_mut().snapshot() {
                     SnapshotState::Here(engine) => self.snapshots.begin(head, engine, now.instant),
                     SnapshotState::Copy(blocks, bytes) => self.snapshots.begin_cut(head, blocks, bytes),
@@ -782,6 +811,7 @@ impl<M: InMemory + Send + 'static, S: Store, H> ReplicaDriver<M, S, H> {
 
     /// A snapshot is durable.
     fn on_taken(&mut self, now: Now, op_number: OpNumber, bytes: u64) {
+        self.taken_bytes = bytes;
         self.notice(Notice::SnapshotTaken { op_number, bytes });
         self.replica.handle(now, Event::SnapshotTaken { op_number, bytes });
     }

@@ -50,6 +50,7 @@ where
             replica,
             execution,
             snapshots: _,
+            taken_bytes: _,
             durable,
             told_durable,
             held,

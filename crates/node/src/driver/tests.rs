@@ -1,5 +1,7 @@
 use super::*;
 
+use core::cell::Cell;
+
 use syros_protocol::message::{Path, Prepared, Request, ViewChangeReason};
 use syros_protocol::record::Record;
 use syros_protocol::replica::{Boot, Config, Durability};
@@ -18,6 +20,8 @@ struct Harness {
     /// What has left.
     sent: Vec<Message>,
     notices: Vec<Notice>,
+    /// What the engine's clock shows executing an entry to take.
+    execution_time: Duration,
 }
 
 impl Harness {
@@ -33,7 +37,7 @@ impl Harness {
         let replica = Replica::new(config, Boot::Fresh, now);
         let execution = Execution::InMemory(Box::new(MemoryExecutor::new(MemoryEngine::new(), OpNumber(0))));
         let driver = ReplicaDriver::new(replica, execution, SnapshotSizes::SERVER, now);
-        let mut harness = Self { driver, now, appended: Vec::new(), sent: Vec::new(), notices: Vec::new() };
+        let mut harness = Self { driver, now, appended: Vec::new(), sent: Vec::new(), notices: Vec::new(), execution_time: Duration::ZERO };
         harness.driver.handle(now, Event::MemberConnected(7));
         harness
     }
@@ -75,9 +79,11 @@ impl Harness {
 
     /// What the event loop does in a turn, but for making records durable.
     fn turn(&mut self) {
-        let now = self.now;
-        self.driver.resume(u64::MAX, now, || now.instant, &mut ());
-        while let Some(output) = self.driver.poll(now, || now.instant, &mut ()) {
+        let (now, step) = (self.now, self.execution_time);
+        let shown = Cell::new(now.instant);
+        let clock = || shown.replace(shown.get().after(step));
+        self.driver.resume(u64::MAX, now, clock, &mut ());
+        while let Some(output) = self.driver.poll(now, clock, &mut ()) {
             match output {
                 Output::Send { message, .. }
                 | Output::Evaluated { message, .. }
@@ -219,6 +225,24 @@ fn a_snapshot_is_not_begun_that_the_disk_has_no_room_for() {
         harness.turn();
     }
     assert!(harness.notices.iter().any(|notice| matches!(notice, Notice::SnapshotBegun { .. })));
+}
+
+/// How many of 60 updates have been executed when the first snapshot is begun, if one is.
+fn executed_before_snapshot(execution_time: Duration) -> Option<u64> {
+    let mut harness = Harness::attached();
+    harness.execution_time = execution_time;
+    (1..=60).find(|sequence| {
+        harness.set(*sequence, "x");
+        harness.make_durable();
+        harness.notices.iter().any(|notice| matches!(notice, Notice::SnapshotBegun { .. }))
+    })
+}
+
+#[test]
+fn a_snapshot_is_due_when_executing_the_log_again_would_take_long() {
+    assert_eq!(executed_before_snapshot(Duration::from_millis(80)), None, "4.8 s for all of them");
+    assert_eq!(executed_before_snapshot(Duration::from_millis(500)), Some(10));
+    assert_eq!(executed_before_snapshot(Duration::from_secs(60)), Some(1));
 }
 
 #[test]

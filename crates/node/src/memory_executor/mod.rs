@@ -61,6 +61,8 @@ pub struct MemoryExecutor<E> {
     allowance: u64,
     /// To be executed when it may.
     apply_later: Option<OpNumber>,
+    /// How long it has executed entries since [`Self::forget_executing`].
+    executing: Duration,
     /// What the replica has been told that no key expires before.
     next_expiry: Option<WallTime>,
     /// Since [`Self::resume`] it has been found out what an update returns that may take long.
@@ -80,6 +82,7 @@ impl<E: InMemory> MemoryExecutor<E> {
             executed,
             allowance: 0,
             apply_later: None,
+            executing: Duration::ZERO,
             next_expiry: None,
             has_evaluated_long: false,
             long_reads: LongReads::default(),
@@ -152,6 +155,17 @@ impl<E: InMemory> MemoryExecutor<E> {
         self.allowance = 0;
     }
 
+    /// How long it has executed entries since [`Self::forget_executing`]: about as long as executing them again takes.
+    #[must_use]
+    pub const fn executing(&self) -> Duration {
+        self.executing
+    }
+
+    /// Begins to count that time again.
+    pub const fn forget_executing(&mut self) {
+        self.executing = Duration::ZERO;
+    }
+
     /// True if something is to be gone on with after [`Self::resume`].
     #[must_use]
     pub fn has_work(&self) -> bool {
@@ -179,7 +193,9 @@ impl<E: InMemory> MemoryExecutor<E> {
         }
         let mut replies = Vec::new();
         let mut returned_bytes = 0;
-        let deadline = clock().after(EXECUTION_TIME);
+        let began = clock();
+        let deadline = began.after(EXECUTION_TIME);
+        let mut ended = began;
         let before = self.executed.0;
         let last_allowed = through.0.min(before.saturating_add(self.allowance));
         let mut fetched = before;
@@ -226,10 +242,12 @@ impl<E: InMemory> MemoryExecutor<E> {
             }
             self.executed = number;
             observer.on_executed(number, entry, &self.engine);
-            if returned_bytes >= RETURNED_PER_TURN || clock() >= deadline {
+            ended = clock();
+            if returned_bytes >= RETURNED_PER_TURN || ended >= deadline {
                 break;
             }
         }
+        self.executing += ended.since(began);
         self.allowance = self.allowance.saturating_sub(self.executed.0 - before);
         if self.executed < through {
             // The rest is for the next turn.

@@ -58,8 +58,8 @@ pub enum Event {
         /// What the updates of class `Update` among them have returned, in order.
         replies: alloc::vec::Vec<Returned>,
     },
-    /// The engine, which is durable by itself, has much in memory that is not on disk: a snapshot is due, as if the log had grown
-    /// to where one is.
+    /// A snapshot is due, as if the log had grown to where one is: the engine, which is durable by itself, has much in memory that
+    /// is not on disk, or executing the log again from the last snapshot on would take long.
     CheckpointDue,
     /// It cannot be said before it is executed what an update returns that [`Action::Evaluate`] asked for.
     NotEvaluated {

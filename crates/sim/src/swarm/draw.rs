@@ -150,6 +150,7 @@ impl Swarm {
             protocol,
             service_delay: draw.sometimes(&[10 * MICRO, 300 * MICRO]),
             apply_delay: draw.sometimes(&[20 * MICRO, 2 * MILLI]),
+            execution_time: 0,
             load_delay: 0,
             compare_every: 1,
             maxmemory: None,
@@ -190,6 +191,7 @@ impl Swarm {
         swarm.draw_waits();
         swarm.draw_tracking();
         swarm.draw_copies_of_snapshots();
+        swarm.draw_execution_time();
         // Rolled apart, too.
         swarm.copies_log = Draw(Prng::new(seed ^ 0x5397_0a11_5eed_0057)).one_in(3);
         if swarm.copies_log {
@@ -434,10 +436,28 @@ impl Swarm {
 
     /// One of three worlds counts by the mixed mode: from dice of its own, so that all others are as they would be without.
     pub(super) fn draw_mixed(&mut self) {
-        let mut draw = Draw(Prng::new(self.seed ^ 0x5397_0a11_5eed_0026));
+        let mut draw = Self::mixed_dice(self.seed);
         if draw.one_in(3) {
             self.fast_quorum = FastQuorum::Mixed;
             self.draw_returning(&mut draw);
+        }
+    }
+
+    const fn mixed_dice(seed: u64) -> Draw {
+        Draw(Prng::new(seed ^ 0x5397_0a11_5eed_0026))
+    }
+
+    /// Has the world count by the mixed mode, as one of three does.
+    pub fn become_mixed(&mut self) {
+        self.fast_quorum = FastQuorum::Mixed;
+        self.draw_returning(&mut Self::mixed_dice(self.seed));
+    }
+
+    /// In one world of eight, executing an entry takes seconds, as far as the engine's clock can tell. Rolled apart.
+    pub(super) fn draw_execution_time(&mut self) {
+        let mut draw = Draw(Prng::new(self.seed ^ 0x5397_0a11_5eed_005b));
+        if draw.one_in(8) {
+            self.execution_time = draw.of(&[400 * MILLI, 2_000 * MILLI]);
         }
     }
 

@@ -76,6 +76,8 @@ pub struct Swarm {
     pub service_delay: u64,
     /// Longest time that an engine in memory leaves entries that it could execute.
     pub apply_delay: u64,
+    /// Time that the clock of an engine in memory shows executing an entry to take; true time does not go on meanwhile.
+    pub execution_time: u64,
     /// Longest additional time to load a snapshot.
     pub load_delay: u64,
     /// States of engines in memory are compared after every entry whose number this divides: a look at a state takes
@@ -201,6 +203,7 @@ impl Swarm {
             protocol: ProtocolSettings::default(),
             service_delay: 0,
             apply_delay: 0,
+            execution_time: 0,
             load_delay: 0,
             compare_every: 1,
             maxmemory: None,

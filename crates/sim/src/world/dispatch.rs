@@ -7,6 +7,7 @@ use crate::journal::DiskTrouble;
 use crate::network::NodeIndex;
 use crate::process::{Effect, ProcessContext};
 use crate::tally::Occurrence;
+use core::time::Duration;
 use std::rc::Rc;
 use syros_protocol::client;
 use syros_protocol::message::Peer;
@@ -117,6 +118,7 @@ impl World {
             tally: &mut self.tally,
             effects: &mut effects,
             apply_at_once: self.swarm.apply_delay == 0,
+            execution_time: Duration::from_nanos(self.swarm.execution_time),
             entries_per_turn: self.swarm.entries_per_turn(),
             executed: 0,
             compare_every: self.swarm.compare_every,

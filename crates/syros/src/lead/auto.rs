@@ -5,13 +5,13 @@ use std::process::ExitCode;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use syros_client::{Endpoint, EntriesCopy, StatusError, StatusReport};
+use syros_client::{EntriesCopy, StatusReport};
 use syros_types::Group;
 
 use super::choice::{Chooser, FrontEnd, Move, Terms};
 use super::{Options, move_to};
 use crate::cluster::{ANSWER_TIMEOUT, Cluster};
-use crate::status::{info_of, leader_of, leads, problem, query, reports_of};
+use crate::status::{info_of, leader_of, leads, order, problem, query, reports_of};
 
 /// A replica that is so many entries behind the leader does not take over: it would have to catch up first.
 const LAG_MAX: u64 = 10_000;
@@ -91,15 +91,7 @@ enum Look {
 /// Finds out whether the lead may be moved with what the options give, before it has to.
 fn check_rights(cluster: &Cluster) -> Result<(), String> {
     let (leader, _) = cluster.leader()?;
-    let endpoint = Endpoint::resolve(leader).map_err(|error| error.to_string())?;
-    let asked =
-        endpoint.ask(|address| EntriesCopy::connect(address, cluster.access(), ANSWER_TIMEOUT).map(drop));
-    asked.map_err(|error| match error {
-        StatusError::SecretNeeded => {
-            format!("the leader at {leader}: {error}: give it with --secret-file FILE")
-        }
-        error => format!("the leader at {leader}: {error}"),
-    })
+    order(leader, |address| EntriesCopy::connect(address, cluster.access(), ANSWER_TIMEOUT).map(drop))
 }
 
 fn look(
@@ -147,7 +139,7 @@ fn look(
     }
     let may_lead = |replica: u8| {
         by_replica.get(&replica).is_some_and(|report| {
-            problem(&Ok(report.clone())).is_none()
+            problem(report).is_none()
                 && report.view == leader.view
                 && report.commit + LAG_MAX >= leader.commit
         })

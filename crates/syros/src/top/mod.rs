@@ -13,7 +13,7 @@ use clap::Args;
 use syros_cli::signals;
 use syros_client::{Access, Credentials, StatusReport};
 
-use crate::status::{ReplicaOptions, problem, query};
+use crate::status::{ReplicaOptions, problem_of, query};
 use picture::{Moment, picture};
 use terminal::{Screen, read_keys};
 
@@ -142,7 +142,7 @@ pub(crate) fn run(options: &Options) -> Result<ExitCode, String> {
 /// What is wrong, a line for each.
 fn problems(moment: &Moment) -> Vec<String> {
     let wrong = |(address, report): &(String, Result<StatusReport, String>)| {
-        problem(report).map(|problem| format!("{address}: {problem}"))
+        problem_of(report).map(|problem| format!("{address}: {problem}"))
     };
     let mut problems: Vec<String> = moment.answers.iter().filter_map(wrong).collect();
     if moment.leader().is_none() {

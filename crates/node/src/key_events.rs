@@ -80,6 +80,12 @@ impl KeyEvents {
         self.replayed
     }
 
+    /// True if the state has become another one since [`Self::takes_state_replaced`] was asked last.
+    #[must_use]
+    pub const fn is_state_replaced(&self) -> bool {
+        self.is_state_replaced
+    }
+
     /// True if the state has become another one since this was asked last: then any key may have changed.
     pub const fn takes_state_replaced(&mut self) -> bool {
         std::mem::replace(&mut self.is_state_replaced, false)

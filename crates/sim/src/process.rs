@@ -406,8 +406,8 @@ impl ReplicaProcess {
     }
 
     /// True if something has happened to keys that the front end in the same process has not heard of.
-    pub(crate) const fn has_untold(&self) -> bool {
-        !self.untold.is_empty()
+    pub(crate) fn has_untold(&self) -> bool {
+        !self.untold.is_empty() || self.driver.key_events().is_state_replaced()
     }
 
     /// Hands what has happened to keys to the front end in the same process.

@@ -229,7 +229,7 @@ pub enum Shown {
 }
 
 /// Planted bugs that no random world shows, because what they take is not drawn or too rare, with the tests that show them.
-const TESTED_ELSEWHERE: [(PlantedBug, &str); 30] = [
+const TESTED_ELSEWHERE: [(PlantedBug, &str); 32] = [
     (PlantedBug::DirectToStranger, "crates/protocol/src/replica/tests/direct.rs"),
     (PlantedBug::LogOfAnyView, "crates/protocol/src/replica/tests/direct.rs"),
     (PlantedBug::MixedEpochAnswers, "crates/protocol/src/client/tests/epochs.rs"),
@@ -242,6 +242,8 @@ const TESTED_ELSEWHERE: [(PlantedBug, &str); 30] = [
     (PlantedBug::CheckpointByLogAlone, "crates/sim/tests/disk_engines.rs"),
     (PlantedBug::RefusalOutlivesProcess, "crates/protocol/src/client/tests/refusals.rs"),
     (PlantedBug::CrowdedOutForGood, "crates/protocol/src/replica/tests/sessions.rs"),
+    (PlantedBug::RefusedUnheard, "crates/protocol/src/replica/tests/sessions.rs"),
+    (PlantedBug::LeftOnce, "crates/node/src/front_end/waits/tests.rs"),
     (PlantedBug::FormationByQuorum, "crates/protocol/src/formation/tests/mod.rs"),
     (PlantedBug::HandshakeTellsEnough, "crates/protocol/src/formation/tests/handshakes.rs"),
     (PlantedBug::PromiseByOwnLease, "crates/protocol/src/replica/tests/clocks.rs"),

@@ -195,7 +195,8 @@ impl Storage for Bucket {
         // Whoever wrote it last has it; both may think so who write in the same moment.
         self.remove(CLAIM)?;
         let written = self.put(CLAIM, own.as_bytes())?;
-        let is_own = is_there(&self.0.client, &self.0.location.key(CLAIM), own.as_bytes()).map_err(BackupError::Store)?;
+        let is_own = is_there(&self.0.client, &self.0.location.key(CLAIM), own.as_bytes())
+            .map_err(BackupError::Store)?;
         if written == Written::Exists || !is_own {
             return Err(BackupError::Claimed { place });
         }

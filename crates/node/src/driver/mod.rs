@@ -218,6 +218,12 @@ impl<M: InMemory + Send + 'static, S: Store, H> ReplicaDriver<M, S, H> {
     }
 
     /// What has happened to keys, if anybody listens.
+    #[must_use]
+    pub const fn key_events(&self) -> &KeyEvents {
+        &self.key_events
+    }
+
+    /// What has happened to keys, if anybody listens.
     pub const fn key_events_mut(&mut self) -> &mut KeyEvents {
         &mut self.key_events
     }

@@ -37,7 +37,14 @@ impl Harness {
         let replica = Replica::new(config, Boot::Fresh, now);
         let execution = Execution::InMemory(Box::new(MemoryExecutor::new(MemoryEngine::new(), OpNumber(0))));
         let driver = ReplicaDriver::new(replica, execution, SnapshotSizes::SERVER, now);
-        let mut harness = Self { driver, now, appended: Vec::new(), sent: Vec::new(), notices: Vec::new(), execution_time: Duration::ZERO };
+        let mut harness = Self {
+            driver,
+            now,
+            appended: Vec::new(),
+            sent: Vec::new(),
+            notices: Vec::new(),
+            execution_time: Duration::ZERO,
+        };
         harness.driver.handle(now, Event::MemberConnected(7));
         harness
     }

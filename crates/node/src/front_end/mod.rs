@@ -223,7 +223,8 @@ impl RedisFrontEnd {
         let users = UserWatch::new(settings.users_valid);
         #[cfg(feature = "planted-bugs")]
         let users = users.planted(planted);
-        let waits = Waits::new(config.own_replica, mix(config.seed), now.instant);
+        let give_up_after = config.settings.give_up_after;
+        let waits = Waits::new(config.own_replica, mix(config.seed), give_up_after, now.instant);
         #[cfg(feature = "planted-bugs")]
         let waits = waits.planted(planted);
         Self {

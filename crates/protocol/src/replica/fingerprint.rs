@@ -36,6 +36,8 @@ impl Replica {
             backlog,
             history,
             sessions,
+            // No model fills the session table.
+            acknowledged: _,
             attachments,
             digests: _,
             diverged: _,

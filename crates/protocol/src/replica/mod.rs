@@ -70,7 +70,7 @@ use crate::message::{LogEntry, Message, Peer, Refusal, RoleName, StatusReport};
 use crate::record::{Record, Ticket};
 use crate::sessions::Sessions;
 use alloc::boxed::Box;
-use alloc::collections::VecDeque;
+use alloc::collections::{BTreeMap, VecDeque};
 use backlog::Backlog;
 use configurations::{concerns_departing, is_of_departing};
 use core::time::Duration;
@@ -81,7 +81,7 @@ use role::{Recovering, Role};
 use syros_types::room::shrink_queue;
 use syros_types::{
     Configuration, ConfigurationEpoch, FastRule, Group, Instant, Now, OpNumber, Prng, Reconfiguration,
-    ReplicaId, View, WallTime,
+    ReplicaId, SessionId, View, WallTime,
 };
 use timers::{Timer, Timers};
 
@@ -114,6 +114,9 @@ pub struct Replica {
     /// every follower.
     history: ChangeHistory,
     sessions: Sessions,
+    /// While the session table is full: what clients of its sessions have acknowledged in requests, whether or not those
+    /// were taken up. No more entries than sessions.
+    acknowledged: BTreeMap<SessionId, u64>,
     attachments: attachments::Attachments,
     digests: Digests,
     /// The end of a segment after which this replica's state is known not to be that of the majority.
@@ -199,6 +202,7 @@ impl Replica {
             backlog: Backlog::default(),
             history: ChangeHistory::default(),
             sessions: Sessions::default(),
+            acknowledged: BTreeMap::new(),
             attachments: attachments::Attachments::default(),
             digests: Digests::after(OpNumber(0), config.settings.digest_entries),
             diverged: None,

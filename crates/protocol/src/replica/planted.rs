@@ -136,6 +136,7 @@ planted_bugs! {
     AbsentStaysActive = "absent-stays-active": "A leader of a mixed view never leaves out a member that it does not hear.";
     SilentForGood = "silent-for-good": "A leader whose disk has failed sends no sign of life when its log is open again.";
     FetchingUnheard = "fetching-unheard": "A leader gives up its view while a follower that it needs is fetching what it lacks to enter it.";
+    RefusedUnheard = "refused-unheard": "A replica whose session table is full forgets what a request acknowledges that it refuses.";
     CrowdedOutForGood = "crowded-out-for-good": "A leader refuses an update for good of which it refused the first copy when it had no room.";
     DuplicateById = "duplicate-by-id": "A replica takes a request for a copy of another one that has the same id and another body.";
     WipedDiskJoins = "wiped-disk-joins": "A new data directory joins a group that knows its member by another disk.";
@@ -186,6 +187,7 @@ planted_bugs! {
     WaiterNotWoken = "waiter-not-woken": "A front end does not look whether it is the turn of a command that waits.";
     TakenForNothing = "taken-for-nothing": "A command that waits is submitted again when nobody knows whether it has taken an element.";
     PlaceNotKept = "place-not-kept": "A command that waits goes to the end of the queue each time it is submitted again.";
+    LeftOnce = "left-once": "A command of which nobody knows what has become is taken out of the queue once, and may come to stand there later.";
     DepartureForgotten = "departure-forgotten": "A command that has waited long enough is not taken out of the queue.";
     GoneClientWaits = "gone-client-waits": "A command that waits is begun for a client that has closed its connection.";
     UnknownIsDone = "unknown-is-done": "A Redis client is told OK for an update of which nobody knows whether it was executed.";

@@ -166,7 +166,8 @@ impl Replica {
         if self.answer_duplicate(from, (path, recipients), &update) {
             return;
         }
-        if !self.sessions.has_room(id, update.request.acked_below, self.config.settings.completions_max) {
+        let acked_below = self.acknowledged_below(id, update.request.acked_below);
+        if !self.sessions.has_room(id, acked_below, self.config.settings.completions_max) {
             // There is when the client has heard answers, as beyond its window.
             return self.refuse_without_room(from, id, (path, recipients), Refusal::Overloaded);
         }
@@ -187,6 +188,23 @@ impl Replica {
             None if path == Path::Durability => self.decline(from, recipients, update),
             _ => self.order_now(from, path, update, recipients),
         }
+    }
+
+    /// Before which operation the client of a session is known to have all answers. While the session table is full, that is what
+    /// it has said in any request: one that is sent again acknowledges no more than when it was stamped, and the first of a session
+    /// without room would wait for the others, and they for it.
+    fn acknowledged_below(&mut self, id: OperationId, told: u64) -> u64 {
+        let is_full = self.sessions.completions() >= self.config.settings.completions_max;
+        if !is_full || self.acknowledged.len() > self.sessions.len() {
+            self.acknowledged.clear();
+        }
+        if !is_full || self.sessions.nonce(id.session).is_none() || self.planted(PlantedBug::RefusedUnheard) {
+            return told;
+        }
+        let acknowledged = self.acknowledged.entry(id.session).or_default();
+        // A client never acknowledges what it has just issued.
+        *acknowledged = told.min(id.sequence).max(*acknowledged);
+        *acknowledged
     }
 
     /// Why an update is refused that would make the state grow, if there is no room for that.

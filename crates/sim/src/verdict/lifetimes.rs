@@ -84,14 +84,18 @@ fn lasting(history: &History) -> Vec<Lasting<'_>> {
 /// Keys that a value may have been moved from or to.
 fn renamed_keys(history: &History) -> BTreeSet<u32> {
     let steps = history.operations().iter().flat_map(|invocation| &invocation.steps);
-    let renames = steps.filter_map(|step| match step {
+    steps.filter_map(moved).flat_map(|(from, to)| [from, to]).collect()
+}
+
+/// From which key to which one a command moves a value with its lifetime, or copies it.
+const fn moved(step: &ClientCommand) -> Option<(u32, u32)> {
+    match step {
         ClientCommand::Rename(from, to)
         | ClientCommand::Transfer(from, to, Transfer::Copy { .. } | Transfer::Whole) => {
-            Some([*from as u32, *to as u32])
+            Some((*from as u32, *to as u32))
         }
         _ => None,
-    });
-    renames.flatten().collect()
+    }
 }
 
 /// When each moment was. Moments count invocations and completions from 1 on.
@@ -131,11 +135,54 @@ impl Judge<'_> {
         (place.is_some() || matches!(told, Told::Answer { .. })).then(|| Translated {
             client: u64::MAX,
             invoked,
-            input: lasting.end.clone(),
+            input: self.narrowed(lasting, place, ends_at),
             told,
             sent: None,
             ends_at,
         })
+    }
+
+    /// The end of a lifetime where its value may be by then: as far as the log has moved it. An end that touched more keys than
+    /// it has to would tie together what happens to them.
+    fn narrowed(
+        &self,
+        lasting: &Lasting<'_>,
+        place: Option<LogPosition>,
+        ends_at: Option<(u64, u64)>,
+    ) -> Input {
+        let (Input::LifetimeEnds(all, number), Some(begins), Some((entry, _))) =
+            (&lasting.end, place, ends_at)
+        else {
+            return lasting.end.clone();
+        };
+        let [ClientCommand::Expire { key, .. }] = lasting.invocation.steps.as_slice() else {
+            return lasting.end.clone();
+        };
+        let mut moves: Vec<(LogPosition, &ClientCommand)> = Vec::new();
+        for invocation in self.history.operations() {
+            let Some(at) = invocation.id.and_then(|id| self.invariants.position(id)) else { continue };
+            if begins < at && at.number.0 < entry {
+                moves.extend(invocation.steps.iter().map(|step| (at, step)));
+            }
+        }
+        // Those of one operation stay in its order.
+        moves.sort_by_key(|(at, _)| *at);
+        let mut keys = BTreeSet::from([*key as u32]);
+        for (_, step) in moves {
+            let Some((from, to)) = moved(step) else { continue };
+            if !keys.contains(&from) || from == to {
+                continue;
+            }
+            keys.insert(to);
+            if matches!(step, ClientCommand::Rename(..)) {
+                keys.remove(&from);
+            }
+        }
+        debug_assert!(
+            keys.iter().all(|key| all.contains(key)),
+            "a value moves only where something moves to"
+        );
+        Input::LifetimeEnds(keys.into_iter().collect(), *number)
     }
 
     /// Where in the log a lifetime ends that began at this place.

@@ -376,6 +376,11 @@ fn translate(history: &History, invariants: &Invariants) -> Result<Vec<Translate
             Some((_, outcome)) if has_failed(outcome) => Told::Failed,
             Some(_) | None => Told::Nothing,
         };
+        let is_untold = matches!(told, Told::Nothing);
+        let input = match is_untold && did_nothing(history, number, invariants) {
+            true => Input::Batch(Vec::new()),
+            false => input,
+        };
         let (client, invoked) = (invocation.client, 2 * invocation.invoked);
         let sent = invocation.connection.map(|connection| (connection, number));
         Ok(Translated { client, invoked, input, told, sent, ends_at: None })
@@ -426,6 +431,17 @@ fn told_apart(
     let (client, invoked) = (invocation.client, 2 * invocation.invoked);
     let sent = invocation.connection.map(|connection| (connection, number));
     Ok(Translated { client, invoked, input, told, sent, ends_at: None })
+}
+
+/// True if the log says that nothing was done of a script, because memory was short for a command of it, or of a transaction,
+/// because somebody had changed what it watched: perhaps to the value that it had before.
+fn did_nothing(history: &History, number: usize, invariants: &Invariants) -> bool {
+    let is_watching = matches!(history.get(number).steps.first(), Some(ClientCommand::Unchanged { .. }));
+    match reply_in_log(history, number, invariants) {
+        Some(Reply::Error(text)) => text.starts_with(b"OOM "),
+        Some(Reply::Nil) => is_watching,
+        _ => false,
+    }
 }
 
 /// What the log says that an operation was answered, if it was sent and executed.

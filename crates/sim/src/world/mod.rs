@@ -437,7 +437,10 @@ impl World {
         let takes_any = self.swarm.workload.collections.is_some_and(has_sets);
         let looks = self.swarm.front_ends.is_some_and(|world| world.waiters + world.keepers > 0);
         let evicts = self.swarm.eviction.policy.order().is_some();
-        if takes_any || looks || evicts {
+        // Of a script that nobody hears of, only its answer says whether memory was short for it; of a transaction, whether what it
+        // watched had changed.
+        let undone = self.swarm.maxmemory.is_some() || self.swarm.workload.watches.is_some();
+        if takes_any || looks || evicts || undone {
             self.invariants.keep_answers();
         }
         if evicts || self.swarm.workload.stale_percent > 0 || self.user_world().is_some() {

@@ -145,6 +145,17 @@ struct Departure {
     database: Database,
     keys: Vec<Vec<u8>>,
     is_list: bool,
+    /// Nobody knows what has become of the command, and it may come to stand in the queues until then: it is taken out of them
+    /// until it has been after that.
+    may_come_until: Instant,
+    /// The last time that it had to be was submitted.
+    is_last: bool,
+}
+
+impl Departure {
+    const fn new(database: Database, keys: Vec<Vec<u8>>, is_list: bool) -> Self {
+        Self { database, keys, is_list, may_come_until: Instant(0), is_last: false }
+    }
 }
 
 /// All commands of a front end that may have to wait.
@@ -152,6 +163,8 @@ struct Departure {
 pub(super) struct Waits {
     owner: u64,
     own: Option<ReplicaId>,
+    /// A client gives up an update after so long at the latest, and then acknowledges it in the next one.
+    give_up_after: Duration,
     last: u64,
     waits: BTreeMap<u64, Wait>,
     by_address: BTreeMap<u64, u64>,
@@ -189,10 +202,11 @@ pub(super) struct Waits {
 
 impl Waits {
     /// Of the front end of a process with this replica, or of a gateway, in the life that has drawn this number.
-    pub(super) fn new(own: Option<ReplicaId>, life: u64, now: Instant) -> Self {
+    pub(super) fn new(own: Option<ReplicaId>, life: u64, give_up_after: Duration, now: Instant) -> Self {
         Self {
             owner: WaiterId::owner(own.map(|replica| replica.0), life),
             own,
+            give_up_after,
             last: 0,
             waits: BTreeMap::new(),
             by_address: BTreeMap::new(),
@@ -424,7 +438,11 @@ impl Waits {
                 let is_error = matches!(Reply::decode_all(&reply).as_deref(), Ok([Reply::Error(_)]));
                 self.finish(now, number, Completion::Reply(reply), stood && is_error)
             }
-            Outcome::Unknown => self.finish(now, number, Completion::Unknown, true),
+            Outcome::Unknown => {
+                let end = self.finish(now, number, Completion::Unknown, true);
+                self.may_come_yet(now, number);
+                end
+            }
             _ if wait.ends.is_some() => {
                 let reason = wait.ends?;
                 self.end(now, number, reason)
@@ -496,7 +514,7 @@ impl Waits {
         }
         if may_stand && let Some((take, database)) = take_of(&wait.body) {
             let keys = take.keys.iter().map(<[u8]>::to_vec).collect();
-            self.depart(now, number, Departure { database, keys, is_list: take.action.is_of_lists() });
+            self.depart(now, number, Departure::new(database, keys, take.action.is_of_lists()));
         }
         for key in &wait.keys {
             self.news.push((key.hash, false));
@@ -547,12 +565,28 @@ impl Waits {
         self.departing.insert((now, sequence));
     }
 
+    /// Nobody knows what has become of a command that is to leave the queues: a member may hold it, and have it executed after the
+    /// departure. It cannot be executed any more after an update that acknowledges it, and one that is submitted when all before the
+    /// command have been given up does.
+    fn may_come_yet(&mut self, now: Instant, number: u64) {
+        #[cfg(feature = "planted-bugs")]
+        if self.is_planted(PlantedBug::LeftOnce) {
+            return;
+        }
+        if let Some(departure) = self.departures.get_mut(&number) {
+            departure.may_come_until = now.after(self.give_up_after);
+        }
+    }
+
     /// What has become of a departure.
     pub(super) fn on_left(&mut self, now: Instant, number: u64, outcome: &Outcome) {
-        if matches!(outcome, Outcome::Done | Outcome::Reply(_)) {
+        let Some(departure) = self.departures.get(&number) else { return };
+        let has_left = matches!(outcome, Outcome::Done | Outcome::Reply(_));
+        if has_left && departure.is_last {
             self.departures.remove(&number);
         } else {
-            self.departing.insert((now.after(LEAVE_PAUSE), number));
+            let pause = if has_left { LEAVE_PAUSE.min(self.give_up_after / 4) } else { LEAVE_PAUSE };
+            self.departing.insert((now.after(pause), number));
         }
     }
 
@@ -563,7 +597,8 @@ impl Waits {
             return None;
         }
         self.departing.pop_first();
-        let departure = self.departures.get(&number)?;
+        let departure = self.departures.get_mut(&number)?;
+        departure.is_last = at >= departure.may_come_until;
         let names: Vec<&[u8]> = departure.keys.iter().map(Vec::as_slice).collect();
         let waiter = WaiterId { owner: self.owner, sequence: number };
         let leave = Leave { waiter, is_list: departure.is_list, keys: Arguments::new(&names) };
@@ -695,8 +730,7 @@ impl Waits {
             None if self.departures.contains_key(&number) => {}
             None => {
                 let is_list = kind == WaitedKind::List;
-                let departure = Departure { database, keys: vec![name.to_vec()], is_list };
-                self.depart(now, number, departure);
+                self.depart(now, number, Departure::new(database, vec![name.to_vec()], is_list));
             }
         }
     }

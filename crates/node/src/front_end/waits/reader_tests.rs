@@ -393,7 +393,7 @@ struct Bench {
 
 impl Bench {
     fn new() -> Self {
-        let mut waits = Waits::new(Some(ReplicaId(0)), 7 << 8, Instant(0));
+        let mut waits = Waits::new(Some(ReplicaId(0)), 7 << 8, Duration::from_secs(10), Instant(0));
         let mut waited = WaitedKeys::default();
         waits.exchange(&mut waited);
         let now = Now { instant: Instant(0), wall: WallTime(5_000_000) };

@@ -59,7 +59,7 @@ impl<F> Nodes<F> {
     fn node(&mut self, number: u8) -> Node<F> {
         self.lives += 1;
         Node {
-            waits: Waits::new(Some(ReplicaId(number)), self.lives << 8, self.now),
+            waits: Waits::new(Some(ReplicaId(number)), self.lives << 8, Duration::from_secs(10), self.now),
             waited: WaitedKeys::default(),
             engine: self.leader.clone(),
             executed: self.log.len(),

@@ -13,7 +13,7 @@ struct Bench {
 
 impl Bench {
     fn new() -> Self {
-        let mut waits = Waits::new(Some(ReplicaId(0)), 7 << 8, Instant(0));
+        let mut waits = Waits::new(Some(ReplicaId(0)), 7 << 8, Duration::from_secs(10), Instant(0));
         let mut waited = WaitedKeys::default();
         waits.exchange(&mut waited);
         Self { waits, waited, now: Instant(0) }
@@ -137,6 +137,35 @@ fn a_command_whose_time_has_passed_leaves_the_queues() {
     assert_eq!(bench.leaving(), None);
     bench.pass(1000);
     assert_eq!(bench.leaving(), Some(2));
+}
+
+/// How often a command is taken out of the queues of which nobody knows what has become, and how many seconds pass until the last
+/// time.
+fn departures_of_unknown(mut waits: Waits) -> (u32, u64) {
+    let mut waited = WaitedKeys::default();
+    waits.exchange(&mut waited);
+    let mut bench = Bench { waits, waited, now: Instant(0) };
+    bench.begin(5, "BLPOP k 0");
+    assert_eq!(bench.asked(), [(1, false)]);
+    assert!(bench.waits.on_asked(bench.now, 1, Outcome::Unknown).is_some());
+    let (mut departures, mut last) = (0, 0);
+    for second in 0..30 {
+        while let Some(number) = bench.leaving() {
+            bench.waits.on_left(bench.now, number, &Outcome::Done);
+            (departures, last) = (departures + 1, second);
+        }
+        bench.pass(1000);
+    }
+    assert_eq!(bench.waits.deadline(), Instant::NEVER);
+    (departures, last)
+}
+
+#[test]
+fn a_command_that_may_be_executed_yet_leaves_until_it_cannot() {
+    let waits = || Waits::new(Some(ReplicaId(0)), 7 << 8, Duration::from_secs(10), Instant(0));
+    assert_eq!(departures_of_unknown(waits()), (11, 10));
+    #[cfg(feature = "planted-bugs")]
+    assert_eq!(departures_of_unknown(waits().planted(Some(PlantedBug::LeftOnce))), (1, 0));
 }
 
 #[test]

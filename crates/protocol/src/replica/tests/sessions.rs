@@ -210,6 +210,40 @@ fn an_update_that_was_refused_alone_is_welcome_among_all() {
     }
 }
 
+/// A request that is sent again acknowledges no more than when it was stamped. While the session table is full, what a later one
+/// acknowledges counts for it, though that one was refused: otherwise each would wait until the other was executed.
+#[test]
+fn a_refused_request_makes_room_by_what_it_acknowledges() {
+    let last = |bug| {
+        let mut cluster = Cluster::with(3, FastQuorum::Majority, |config| {
+            config.settings.completions_max = 0;
+            planted(bug)(config);
+        });
+        let session = cluster.register();
+        let mut send = |sequence, acked_below| {
+            let mut message =
+                cluster.request(session, sequence, 5, Path::Ordered, &alloc::format!("oA{sequence}"));
+            if let Message::Request { request, .. } = &mut message {
+                request.acked_below = acked_below;
+            }
+            cluster.send(&[0], &message);
+            cluster.pass(50);
+            cluster.answers()
+        };
+        assert_eq!(send(1, 1), [(0, "committed")]);
+        assert_eq!(send(4, 1), [(0, "refused")], "it has its share");
+        // The client has given up 2 and 3, which went nowhere, and has the answer to 1.
+        assert_eq!(send(6, 2), [(0, "committed")]);
+        assert_eq!(send(4, 1), [(0, "refused")]);
+        assert_eq!(send(7, 4), [(0, "refused")], "6 is executed and not acknowledged");
+        send(4, 1)
+    };
+    assert_eq!(last(None), [(0, "committed")]);
+    if cfg!(feature = "planted-bugs") {
+        assert_eq!(last(Some(PlantedBug::RefusedUnheard)), [(0, "refused")]);
+    }
+}
+
 /// A client takes for refused for good what it has sent once, to the leader alone: a copy on its way must not take effect
 /// when the session table has room again.
 #[test]

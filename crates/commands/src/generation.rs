@@ -25,11 +25,13 @@ pub enum Generation {
     WholeValues,
     /// Users, and scripts that need the rights of one.
     Users,
+    /// Scripts that are told which commands their user may run.
+    AskedRights,
 }
 
 impl Generation {
     /// The newest one.
-    pub const NEWEST: Self = Self::Users;
+    pub const NEWEST: Self = Self::AskedRights;
 
     /// The newest generation that a node knows which speaks this version of the wire format.
     #[must_use]
@@ -41,14 +43,15 @@ impl Generation {
             13 => Self::StreamPayloads,
             14 | 15 => Self::ScriptTerms,
             16 | 17 => Self::WholeValues,
-            _ => Self::Users,
+            18..=20 => Self::Users,
+            _ => Self::AskedRights,
         }
     }
 
     /// The generation that has this operation. Older builds know one database.
     fn of_operation(operation: Operation<'_>) -> Self {
         if operation.user().number().is_some() {
-            Self::Users
+            Self::Users.max(Self::of_command(&operation.command))
         } else if operation.database.is_first() {
             Self::of_command(&operation.command)
         } else {
@@ -62,6 +65,7 @@ impl Generation {
             Command::UserSet(_) | Command::UserDelete(_) | Command::UserLook(_) => Self::Users,
             Command::Set(set) if matches!(set.parts().condition, Condition::IfEqual(_)) => Self::Collections,
             Command::Object(object) if object.aspect == ObjectAspect::Everything => Self::WholeValues,
+            other if other.terms().is_some_and(|terms| terms.tells_rights) => Self::AskedRights,
             other if other.terms().is_some_and(RunTerms::is_newest) => Self::WholeValues,
             other if other.terms().is_some_and(RunTerms::is_new) => Self::ScriptTerms,
             Command::Restore(restore) if rdb::is_of_stream(restore.payload) => Self::StreamPayloads,

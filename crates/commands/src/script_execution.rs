@@ -264,6 +264,7 @@ const fn reading(owns_everything: bool) -> RunTerms {
         lacks_memory: false,
         debugs: false,
         counts_whole_values: true,
+        tells_rights: true,
         user: CallingUser::NOBODY,
     }
 }
@@ -348,6 +349,7 @@ fn start<T: Target>(
         caller: run.caller.as_ref(),
         debugs: run.terms.debugs,
         counts_whole_values: run.terms.counts_whole_values,
+        tells_rights: run.terms.tells_rights,
         seed: run.seed,
         calls: 0,
         messages: Vec::new(),
@@ -404,6 +406,8 @@ struct Runner<'a, T> {
     debugs: bool,
     /// See [`RunTerms`].
     counts_whole_values: bool,
+    /// It is told which commands the caller may run.
+    tells_rights: bool,
     seed: u64,
     calls: u64,
     messages: Vec<Message>,
@@ -417,8 +421,27 @@ fn refused(text: &[u8]) -> (Reply, u64) {
     (Reply::Error(text.to_vec()), 0)
 }
 
+impl<T: Target> Runner<'_, T> {
+    /// Whether the caller may run a command: 1, or nothing.
+    fn may_call(&self, words: &[&[u8]]) -> Reply {
+        if !self.tells_rights {
+            return Reply::Integer(1);
+        }
+        if words.first().and_then(|name| lookup(name)).is_none() {
+            return Reply::Error(b"ERR Invalid command passed to server.acl_check_cmd()".to_vec());
+        }
+        match self.caller.map_or(Ok(()), |caller| caller.user().check(words)) {
+            Ok(()) => Reply::Integer(1),
+            Err(_) => Reply::Nil,
+        }
+    }
+}
+
 impl<T: Target> Host for Runner<'_, T> {
     fn call(&mut self, words: &[&[u8]], is_newer: bool) -> (Reply, u64) {
+        if let [syros_scripts::RIGHTS_QUESTION, words @ ..] = words {
+            return (self.may_call(words), 0);
+        }
         let Some(spec) = words.first().and_then(|name| lookup(name)) else {
             return refused(b"ERR Unknown command called from script");
         };

@@ -29,6 +29,10 @@ pub use sha1::{sha1, sha1_hex};
 
 use state::{End, Failure, Purpose, State, Unready};
 
+/// The first word of what a script has its host execute that asks whether it may call the rest: the reply is 1, or nothing. No
+/// command has such a name.
+pub const RIGHTS_QUESTION: &[u8] = b"\0may-call";
+
 /// Executes the commands that scripts call.
 pub trait Host {
     /// Executes a command: its reply, and how much fuel it has taken. `is_newer` if the script has chosen RESP3.

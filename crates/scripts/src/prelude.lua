@@ -112,7 +112,9 @@ redis.acl_check_cmd = wrap(function(...)
   if select('#', ...) == 0 then
     return fail('ERR Please specify at least one argument for this redis.acl_check_cmd() call')
   end
-  return true, true
+  local ok, reply = host('\0may-call', ...)
+  if not ok then return false, reply end
+  return true, reply == 1
 end)
 
 -- The libraries that the script names.

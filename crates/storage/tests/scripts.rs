@@ -4,7 +4,7 @@ use syros_commands::access::{Announcement, Notification, ScriptMessage};
 use syros_commands::acl::{CallingUser, UserNumber};
 use syros_commands::families::RecordVersions;
 use syros_commands::rdb::{dump_libraries, restore_libraries};
-use syros_commands::{Operation, Parsed, Reply, describe, parse, without_memory};
+use syros_commands::{Generation, Operation, Parsed, Reply, describe, operations, parse, without_memory};
 use syros_storage::conformance::LEARNING;
 use syros_storage::{DiskEngine, Engine, MemoryEngine, MemoryStore};
 use syros_types::{Database, OpNumber, Prng, SubscriptionKind, WallTime};
@@ -327,6 +327,29 @@ fn a_script_needs_the_rights_of_its_user_at_every_replica() {
     assert_eq!(run(&body(&["acl", "setuser", "u", "-get"], 0)), "OK");
     assert_eq!(run(&calls("eval", "a")), refused_get);
     assert_eq!(run(&body(&["eval", get, "1", "a"], 0)), "2", "without a user nothing is checked");
+    // It is told what its user may run, where all members can tell; a script of nobody may run everything.
+    let may = |words: &'static str| {
+        let script: &'static str = Box::leak(format!("return redis.acl_check_cmd({words})").into_boxed_str());
+        let told = as_user(&["eval", script, "0"], 2);
+        let Some(Ok(mut operation)) = operations(&told).next() else { panic!("an operation") };
+        operation.terms_mut().expect("an update").tells_rights = true;
+        let mut body = Vec::new();
+        operation.encode(&mut body);
+        assert_eq!(Generation::of_body(&body), Generation::AskedRights);
+        assert_eq!(Generation::of_body(&told), Generation::Users);
+        (body, told)
+    };
+    for (words, answer) in [
+        ("'set', 'a', '1'", "1"),
+        ("'get', 'a'", "nil"),
+        ("'set', 'b', '1'", "nil"),
+        ("'bogus'", "-ERR Invalid command passed to server.acl_check_cmd()"),
+    ] {
+        let (told, untold) = may(words);
+        assert!(run(&told).starts_with(answer), "{words}: {}", run(&told));
+        assert_eq!(run(&untold), "1", "{words}");
+    }
+    assert_eq!(run(&body(&["eval", "return redis.acl_check_cmd('get', 'b')", "0"], 0)), "1");
     let acl = "return redis.pcall('acl', 'users')";
     assert_eq!(run(&body(&["eval", acl, "0"], 0)), "-ERR This Redis command is not allowed from script");
     assert_eq!(run(&body(&["acl", "deluser", "u", "nobody"], 0)), "1");

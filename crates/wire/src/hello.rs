@@ -15,7 +15,7 @@ use syros_types::{
 };
 
 /// Version of the wire format that this code speaks.
-pub const VERSION: u16 = 20;
+pub const VERSION: u16 = 21;
 
 /// The oldest version that this code speaks as well, so that a cluster is upgraded one node after the other. It lacks what a
 /// node says of its life and configuration; its frames are those of the first configuration. Versions 5 to 9, 12, 14, 17 and 19 lack messages: see
@@ -24,8 +24,8 @@ pub const VERSION: u16 = 20;
 /// those before 12 neither streams nor scripts nor what else `Generation::Programs` names, those before 13 no
 /// transactions of many scripts and no payloads of streams, those before 14 no scripts that
 /// are told that memory is short or how fuel is counted, those before 16 no DEBUG in scripts and none of data, those
-/// before 17 no nodes that take the place of others, those before 18 no users, and those before 19 no groups that grow and
-/// shrink.
+/// before 17 no nodes that take the place of others, those before 18 no users, those before 19 no groups that grow and
+/// shrink, and those before 21 no scripts that are told which commands their user may run.
 pub const VERSION_MIN: u16 = 4;
 
 /// The version since which nodes can be replaced, and configurations are not all the first one.
@@ -611,9 +611,9 @@ mod tests {
     fn other_protocols_and_versions_are_refused_by_name() {
         assert_eq!(Hello::decode(b"*1\r\n$4\r\nPING"), Err(HelloError::NotSyros));
         assert_eq!(Hello::decode(b""), Err(HelloError::NotSyros));
-        let error = Hello::decode(b"SYRS\x15\0whatever").unwrap_err();
-        assert_eq!(error, HelloError::Version { theirs: 21, ours: 20 });
-        assert_eq!(error.to_string(), "peer speaks wire format version 21, this process speaks 4 to 20");
+        let error = Hello::decode(b"SYRS\x16\0whatever").unwrap_err();
+        assert_eq!(error, HelloError::Version { theirs: 22, ours: 21 });
+        assert_eq!(error.to_string(), "peer speaks wire format version 22, this process speaks 4 to 21");
     }
 
     #[test]

@@ -247,8 +247,8 @@ fn executed_before_snapshot(execution_time: Duration) -> Option<u64> {
 
 #[test]
 fn a_snapshot_is_due_when_executing_the_log_again_would_take_long() {
-    assert_eq!(executed_before_snapshot(Duration::from_millis(80)), None, "4.8 s for all of them");
-    assert_eq!(executed_before_snapshot(Duration::from_millis(500)), Some(10));
+    assert_eq!(executed_before_snapshot(Duration::from_millis(160)), None, "9.6 s for all of them");
+    assert_eq!(executed_before_snapshot(Duration::from_millis(500)), Some(20));
     assert_eq!(executed_before_snapshot(Duration::from_secs(60)), Some(1));
 }
 

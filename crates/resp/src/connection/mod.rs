@@ -725,6 +725,8 @@ impl CommandPipeline {
                 terms.counts_script_alone = self.session.shared.counts_scripts_alone();
                 terms.counts_whole_values = self.session.shared.knows_whole_values();
                 terms.debugs = self.session.shared.scripts_debug() && debug::is_allowed(&self.session);
+                // Whoever may run everything is told so by any build.
+                terms.tells_rights = terms.user.number().is_some() && self.session.shared.tells_rights();
             }
             self.session.statistics.scripts.tell(operation, may_touch_any);
         }

@@ -65,6 +65,8 @@ pub struct Shared {
     counts_scripts_alone: AtomicBool,
     /// All members know [`RunTerms::counts_whole_values`](syros_commands::RunTerms::counts_whole_values).
     knows_whole_values: AtomicBool,
+    /// All members know [`RunTerms::tells_rights`](syros_commands::RunTerms::tells_rights).
+    tells_rights: AtomicBool,
     /// DEBUG SET-DISABLE-DENY-SCRIPTS: scripts may call DEBUG.
     scripts_debug: AtomicBool,
     /// 0: clients are not paused; 1: updates wait; 2: everything waits.
@@ -134,6 +136,7 @@ impl Shared {
             debug,
             counts_scripts_alone: AtomicBool::new(true),
             knows_whole_values: AtomicBool::new(true),
+            tells_rights: AtomicBool::new(true),
             scripts_debug: AtomicBool::new(false),
             pause: AtomicU8::new(0),
             slow_log: Mutex::default(),
@@ -149,6 +152,12 @@ impl Shared {
     pub fn set_generation(&self, generation: Generation) {
         self.counts_scripts_alone.store(generation >= Generation::ScriptTerms, Ordering::Relaxed);
         self.knows_whole_values.store(generation >= Generation::WholeValues, Ordering::Relaxed);
+        self.tells_rights.store(generation >= Generation::AskedRights, Ordering::Relaxed);
+    }
+
+    /// True if whoever executes a script of a user can tell it which commands that user may run.
+    pub(crate) fn tells_rights(&self) -> bool {
+        self.tells_rights.load(Ordering::Relaxed)
     }
 
     /// True if whoever executes a script can count whole values by their length.

@@ -89,12 +89,36 @@ impl SlowLog {
     }
 }
 
+/// The place of the first word that is not kept: it and those behind it may be a password, or tell of users.
+fn secret_from(words: &[&[u8]]) -> usize {
+    let is = |place: usize, name: &[u8]| words.get(place).is_some_and(|word| word.eq_ignore_ascii_case(name));
+    let is_secret_setting = || {
+        let names: [&[u8]; 7] = [
+            b"masterauth",
+            b"masteruser",
+            b"primaryauth",
+            b"primaryuser",
+            b"requirepass",
+            b"tls-client-key-file-pass",
+            b"tls-key-file-pass",
+        ];
+        words.iter().skip(2).step_by(2).any(|word| names.iter().any(|name| word.eq_ignore_ascii_case(name)))
+    };
+    if is(0, b"auth") || (words.len() > 2 && is(0, b"hello")) {
+        1
+    } else if is(0, b"acl") && (is(1, b"setuser") || is(1, b"getuser") || is(1, b"deluser")) {
+        2
+    } else if is(0, b"config") && is(1, b"set") && is_secret_setting() {
+        3
+    } else {
+        usize::MAX
+    }
+}
+
 /// Appends the words of a command as they are kept: cut as Redis cuts them, each behind a byte with its length, and all of
 /// them behind a byte with their number. Passwords are left out.
 pub(crate) fn put_words(words: &[&[u8]], out: &mut Vec<u8>) {
-    let is_secret = words.first().is_some_and(|name| {
-        name.eq_ignore_ascii_case(b"auth") || (words.len() > 2 && name.eq_ignore_ascii_case(b"hello"))
-    });
+    let secret_from = secret_from(words);
     let shown = words.len().min(ARGUMENTS_MAX);
     // At most ARGUMENTS_MAX.
     out.push(shown as u8);
@@ -104,7 +128,7 @@ pub(crate) fn put_words(words: &[&[u8]], out: &mut Vec<u8>) {
         if words.len() > ARGUMENTS_MAX && place + 1 == ARGUMENTS_MAX {
             let more = words.len() - ARGUMENTS_MAX + 1;
             out.extend_from_slice(format!("... ({more} more arguments)").as_bytes());
-        } else if is_secret && place > 0 {
+        } else if place >= secret_from {
             out.extend_from_slice(b"(redacted)");
         } else if word.len() > ARGUMENT_BYTES_MAX {
             out.extend_from_slice(&word[..ARGUMENT_BYTES_MAX]);
@@ -150,6 +174,17 @@ mod tests {
         assert_eq!((many.len(), many[31].as_str()), (32, "... (9 more arguments)"));
         assert_eq!(kept(&[&b"w"[..]; 32])[31], "w");
         assert_eq!(kept(&[b"AUTH", b"me", b"secret"]), ["AUTH", "(redacted)", "(redacted)"]);
+        assert_eq!(kept(&[b"HELLO", b"3"]), ["HELLO", "3"]);
+        assert_eq!(
+            kept(&[b"ACL", b"SetUser", b"bob", b">secret"]),
+            ["ACL", "SetUser", "(redacted)", "(redacted)"]
+        );
+        assert_eq!(kept(&[b"ACL", b"LIST"]), ["ACL", "LIST"]);
+        assert_eq!(
+            kept(&[b"config", b"set", b"requirepass", b"secret"]),
+            ["config", "set", "requirepass", "(redacted)"]
+        );
+        assert_eq!(kept(&[b"config", b"set", b"maxmemory", b"1"]), ["config", "set", "maxmemory", "1"]);
         let longest = [&long[..]; 100];
         let mut out = Vec::new();
         put_words(&longest, &mut out);

@@ -108,6 +108,8 @@ pub struct RunTerms {
     pub debugs: bool,
     /// What goes through a whole value counts as its length. Members of builds before wire format 16 cannot do so.
     pub counts_whole_values: bool,
+    /// `redis.acl_check_cmd` asks for the rights of the user. Members of builds before wire format 21 say yes to everything.
+    pub tells_rights: bool,
     /// The user whose rights each command needs that it calls. Members of builds before wire format 18 know of no users.
     pub user: CallingUser,
 }
@@ -134,7 +136,15 @@ impl Field<'_> for RunTerms {
 
     fn put(
         out: &mut Vec<u8>,
-        Self { owns_everything, lacks_memory, counts_script_alone, debugs, counts_whole_values, user }: Self,
+        Self {
+            owns_everything,
+            lacks_memory,
+            counts_script_alone,
+            debugs,
+            counts_whole_values,
+            tells_rights,
+            user,
+        }: Self,
     ) {
         let number = user.number();
         let flags = [
@@ -144,6 +154,7 @@ impl Field<'_> for RunTerms {
             debugs,
             counts_whole_values,
             number.is_some(),
+            tells_rights,
         ];
         out.push((0..).zip(flags).map(|(bit, flag)| u8::from(flag) << bit).sum());
         if let Some(UserNumber(number)) = number {
@@ -153,7 +164,7 @@ impl Field<'_> for RunTerms {
 
     fn take(input: &mut &[u8]) -> Result<Self, Malformed> {
         let bits = match take_u8(input)? {
-            bits @ 0..=63 => bits,
+            bits @ 0..=127 => bits,
             other => return Err(Malformed::Options(other)),
         };
         let has_user = bits & 32 != 0;
@@ -163,6 +174,7 @@ impl Field<'_> for RunTerms {
             counts_script_alone: bits & 4 != 0,
             debugs: bits & 8 != 0,
             counts_whole_values: bits & 16 != 0,
+            tells_rights: bits & 64 != 0,
             user: if has_user { take_user(input)? } else { CallingUser::default() },
         })
     }

@@ -1,7 +1,7 @@
 //! Which commands a node knows that may be of an earlier build.
 
 use crate::describe::operations;
-use crate::families::{Command, Condition, ObjectAspect, RunTerms};
+use crate::families::{Abilities, Command, Condition, ObjectAspect, RunTerms};
 use crate::limits::WHOLE_KEYSPACE_OPERATIONS_MAX;
 use crate::operation::Operation;
 use crate::rdb;
@@ -65,7 +65,9 @@ impl Generation {
             Command::UserSet(_) | Command::UserDelete(_) | Command::UserLook(_) => Self::Users,
             Command::Set(set) if matches!(set.parts().condition, Condition::IfEqual(_)) => Self::Collections,
             Command::Object(object) if object.aspect == ObjectAspect::Everything => Self::WholeValues,
-            other if other.terms().is_some_and(|terms| terms.tells_rights) => Self::AskedRights,
+            other if other.terms().is_some_and(|terms| terms.abilities.has(Abilities::TELLS_RIGHTS)) => {
+                Self::AskedRights
+            }
             other if other.terms().is_some_and(RunTerms::is_newest) => Self::WholeValues,
             other if other.terms().is_some_and(RunTerms::is_new) => Self::ScriptTerms,
             Command::Restore(restore) if rdb::is_of_stream(restore.payload) => Self::StreamPayloads,

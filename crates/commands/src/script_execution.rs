@@ -11,8 +11,8 @@ use crate::families::definition::{ExecutionResult, View};
 use crate::families::script_name;
 use crate::families::specification::{CommandKind, CommandSpec};
 use crate::families::{
-    Command, ConnectionCommand, Eval, EvalRo, EvalSha, EvalShaRo, FCall, FCallRo, RunTerms, ScriptCall,
-    ScriptInput,
+    Abilities, Command, ConnectionCommand, Eval, EvalRo, EvalSha, EvalShaRo, FCall, FCallRo, RunTerms,
+    ScriptCall, ScriptInput,
 };
 use crate::limits::{MESSAGE_BYTES, REPLY_BYTES_MAX, SCRIPT_MESSAGES_BYTES_MAX, UPDATE_REPLY_BYTES_MAX};
 use crate::operation::Operation;
@@ -260,11 +260,9 @@ const fn reading(owns_everything: bool) -> RunTerms {
     // One member runs it, or it stands beside updates, where builds that cannot count so run none.
     RunTerms {
         owns_everything,
-        counts_script_alone: true,
         lacks_memory: false,
         debugs: false,
-        counts_whole_values: true,
-        tells_rights: true,
+        abilities: Abilities::ALL,
         user: CallingUser::NOBODY,
     }
 }
@@ -336,8 +334,12 @@ fn start<T: Target>(
     let keys: Vec<&[u8]> = run.input.keys.iter().collect();
     let arguments: Vec<&[u8]> = run.input.arguments.iter().collect();
     let input = Input { keys: &keys, arguments: &arguments };
-    let limits =
-        Limits { fuel: run.fuel, seed: run.seed, counts_script_alone: run.terms.counts_script_alone };
+    let abilities = run.terms.abilities;
+    let limits = Limits {
+        fuel: run.fuel,
+        seed: run.seed,
+        counts_script_alone: abilities.has(Abilities::COUNTS_SCRIPT_ALONE),
+    };
     let mut runner = Runner {
         target,
         home: database,
@@ -348,8 +350,8 @@ fn start<T: Target>(
         lacks_memory,
         caller: run.caller.as_ref(),
         debugs: run.terms.debugs,
-        counts_whole_values: run.terms.counts_whole_values,
-        tells_rights: run.terms.tells_rights,
+        counts_whole_values: abilities.has(Abilities::COUNTS_WHOLE_VALUES),
+        tells_rights: abilities.has(Abilities::TELLS_RIGHTS),
         seed: run.seed,
         calls: 0,
         messages: Vec::new(),
@@ -404,7 +406,7 @@ struct Runner<'a, T> {
     caller: Option<&'a NamedUser>,
     /// It may call DEBUG.
     debugs: bool,
-    /// See [`RunTerms`].
+    /// See [`Abilities`].
     counts_whole_values: bool,
     /// It is told which commands the caller may run.
     tells_rights: bool,

@@ -2,7 +2,7 @@
 
 use syros_commands::access::{Announcement, Notification, ScriptMessage};
 use syros_commands::acl::{CallingUser, UserNumber};
-use syros_commands::families::RecordVersions;
+use syros_commands::families::{Abilities, RecordVersions};
 use syros_commands::rdb::{dump_libraries, restore_libraries};
 use syros_commands::{Generation, Operation, Parsed, Reply, describe, operations, parse, without_memory};
 use syros_storage::conformance::LEARNING;
@@ -332,7 +332,8 @@ fn a_script_needs_the_rights_of_its_user_at_every_replica() {
         let script: &'static str = Box::leak(format!("return redis.acl_check_cmd({words})").into_boxed_str());
         let told = as_user(&["eval", script, "0"], 2);
         let Some(Ok(mut operation)) = operations(&told).next() else { panic!("an operation") };
-        operation.terms_mut().expect("an update").tells_rights = true;
+        let terms = operation.terms_mut().expect("an update");
+        terms.abilities = terms.abilities.with(Abilities::TELLS_RIGHTS, true);
         let mut body = Vec::new();
         operation.encode(&mut body);
         assert_eq!(Generation::of_body(&body), Generation::AskedRights);
@@ -437,7 +438,8 @@ fn going_through_a_whole_value_takes_fuel_for_all_of_it() {
             let script = format!("for i = 1, 80 do redis.call({call}) end return 'done'");
             let words = ["eval", &script, "2", "k", "l"].map(str::as_bytes);
             let Ok(Parsed::Data(mut operation)) = parse(&words) else { panic!("a script") };
-            operation.terms_mut().expect("an update").counts_whole_values = counts;
+            let terms = operation.terms_mut().expect("an update");
+            terms.abilities = terms.abilities.with(Abilities::COUNTS_WHOLE_VALUES, counts);
             body.clear();
             operation.encode(&mut body);
             apply(&mut memory, 2, &body)
@@ -750,7 +752,7 @@ fn generated_scripts_leave_equal_states() {
         }
         // The second engine uses the state of the first one once more, the third has a new one.
         if let Some(terms) = operation.terms_mut() {
-            terms.counts_script_alone = number % 4 != 0;
+            terms.abilities = terms.abilities.with(Abilities::COUNTS_SCRIPT_ALONE, number % 4 != 0);
         }
         let mut body = Vec::new();
         Operation { blind: false, ..operation }.encode(&mut body);

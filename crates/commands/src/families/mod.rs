@@ -58,7 +58,7 @@ pub use scan_options::ScanOptions;
 pub(crate) use scripting::evalsha::script_name;
 pub use scripting::library::LibraryAction;
 pub use scripting::look::LibraryQuestion;
-pub use scripting::{RunTerms, ScriptCall, ScriptInput};
+pub use scripting::{Abilities, RunTerms, ScriptCall, ScriptInput};
 pub use sets::sinter::SetOperator;
 pub use sorted_sets::combination::{Aggregate, Combination, SetOperation};
 pub use sorted_sets::condition::ScoreCondition;

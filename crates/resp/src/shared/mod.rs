@@ -13,6 +13,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use syros_commands::Generation;
 use syros_commands::acl::Users;
+use syros_commands::families::Abilities;
 use syros_types::WallTime;
 
 pub(crate) use latency::LatencyEvents;
@@ -61,11 +62,11 @@ pub struct Shared {
     /// The settings of CONFIG SET that concern connections.
     pub(crate) settings: ConnectionSettings,
     debug: DebugAccess,
-    /// All members know [`RunTerms::counts_script_alone`](syros_commands::RunTerms::counts_script_alone).
+    /// All members have [`Abilities::COUNTS_SCRIPT_ALONE`].
     counts_scripts_alone: AtomicBool,
-    /// All members know [`RunTerms::counts_whole_values`](syros_commands::RunTerms::counts_whole_values).
+    /// All members have [`Abilities::COUNTS_WHOLE_VALUES`].
     knows_whole_values: AtomicBool,
-    /// All members know [`RunTerms::tells_rights`](syros_commands::RunTerms::tells_rights).
+    /// All members have [`Abilities::TELLS_RIGHTS`].
     tells_rights: AtomicBool,
     /// DEBUG SET-DISABLE-DENY-SCRIPTS: scripts may call DEBUG.
     scripts_debug: AtomicBool,
@@ -155,13 +156,16 @@ impl Shared {
         self.tells_rights.store(generation >= Generation::AskedRights, Ordering::Relaxed);
     }
 
-    /// True if whoever executes a script of a user can tell it which commands that user may run.
-    pub(crate) fn tells_rights(&self) -> bool {
-        self.tells_rights.load(Ordering::Relaxed)
+    /// What whoever executes a script is able to do.
+    pub(crate) fn abilities(&self) -> Abilities {
+        Abilities::default()
+            .with(Abilities::COUNTS_SCRIPT_ALONE, self.counts_scripts_alone.load(Ordering::Relaxed))
+            .with(Abilities::COUNTS_WHOLE_VALUES, self.knows_whole_values())
+            .with(Abilities::TELLS_RIGHTS, self.tells_rights.load(Ordering::Relaxed))
     }
 
     /// True if whoever executes a script can count whole values by their length.
-    pub(crate) fn knows_whole_values(&self) -> bool {
+    fn knows_whole_values(&self) -> bool {
         self.knows_whole_values.load(Ordering::Relaxed)
     }
 
@@ -173,11 +177,6 @@ impl Shared {
     /// True if scripts may call DEBUG, and all members know how to execute such a script.
     pub(crate) fn scripts_debug(&self) -> bool {
         self.scripts_debug.load(Ordering::Relaxed) && self.knows_whole_values()
-    }
-
-    /// True if whoever executes a script may count its fuel alone.
-    pub(crate) fn counts_scripts_alone(&self) -> bool {
-        self.counts_scripts_alone.load(Ordering::Relaxed)
     }
 
     /// Which clients may use DEBUG.

@@ -93,6 +93,35 @@ impl<'a> Field<'a> for ScriptInput<'a> {
     }
 }
 
+/// What builds have learned to do with scripts: all who execute one have to do the same. Together in a byte, because a decoded
+/// operation has no more room.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Abilities(u8);
+
+impl Abilities {
+    /// See [`Limits`](syros_scripts::Limits). Members of builds before wire format 14 cannot do so.
+    pub const COUNTS_SCRIPT_ALONE: Self = Self(1 << 2);
+    /// What goes through a whole value counts as its length. Members of builds before wire format 16 cannot do so.
+    pub const COUNTS_WHOLE_VALUES: Self = Self(1 << 4);
+    /// `redis.acl_check_cmd` asks for the rights of the user. Members of builds before wire format 21 say yes to everything.
+    pub const TELLS_RIGHTS: Self = Self(1 << 6);
+    /// All of them.
+    pub const ALL: Self =
+        Self(Self::COUNTS_SCRIPT_ALONE.0 | Self::COUNTS_WHOLE_VALUES.0 | Self::TELLS_RIGHTS.0);
+
+    /// True if this one is among them.
+    #[must_use]
+    pub const fn has(self, one: Self) -> bool {
+        self.0 & one.0 != 0
+    }
+
+    /// The same, with this one or without it.
+    #[must_use]
+    pub const fn with(self, one: Self, is_there: bool) -> Self {
+        if is_there { Self(self.0 | one.0) } else { Self(self.0 & !one.0) }
+    }
+}
+
 /// What a node knows that has something run which may change keys.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RunTerms {
@@ -101,15 +130,11 @@ pub struct RunTerms {
     /// The data may take no more memory: the operation was refused for that without this term. What is run gets an error from
     /// the commands that would make the data grow, as Redis does it, until it has changed something.
     pub lacks_memory: bool,
-    /// See [`Limits`](syros_scripts::Limits). Members of builds before wire format 14 cannot do so.
-    pub counts_script_alone: bool,
     /// It may call DEBUG, for tests of clients: DEBUG SET-DISABLE-DENY-SCRIPTS. Members of builds before wire format 16 cannot
     /// execute it.
     pub debugs: bool,
-    /// What goes through a whole value counts as its length. Members of builds before wire format 16 cannot do so.
-    pub counts_whole_values: bool,
-    /// `redis.acl_check_cmd` asks for the rights of the user. Members of builds before wire format 21 say yes to everything.
-    pub tells_rights: bool,
+    /// What whoever executes it is able to do, and does.
+    pub abilities: Abilities,
     /// The user whose rights each command needs that it calls. Members of builds before wire format 18 know of no users.
     pub user: CallingUser,
 }
@@ -117,12 +142,12 @@ pub struct RunTerms {
 impl RunTerms {
     /// True if it says what builds before wire format 14 do not know.
     pub(crate) const fn is_new(self) -> bool {
-        self.lacks_memory || self.counts_script_alone
+        self.lacks_memory || self.abilities.has(Abilities::COUNTS_SCRIPT_ALONE)
     }
 
     /// True if it says what builds before wire format 16 do not know.
     pub(crate) const fn is_newest(self) -> bool {
-        self.debugs || self.counts_whole_values
+        self.debugs || self.abilities.has(Abilities::COUNTS_WHOLE_VALUES)
     }
 
     /// See [`Operation::growth`](crate::Operation::growth).
@@ -134,29 +159,11 @@ impl RunTerms {
 impl Field<'_> for RunTerms {
     type Content = Self;
 
-    fn put(
-        out: &mut Vec<u8>,
-        Self {
-            owns_everything,
-            lacks_memory,
-            counts_script_alone,
-            debugs,
-            counts_whole_values,
-            tells_rights,
-            user,
-        }: Self,
-    ) {
+    fn put(out: &mut Vec<u8>, Self { owns_everything, lacks_memory, debugs, abilities, user }: Self) {
         let number = user.number();
-        let flags = [
-            owns_everything,
-            lacks_memory,
-            counts_script_alone,
-            debugs,
-            counts_whole_values,
-            number.is_some(),
-            tells_rights,
-        ];
-        out.push((0..).zip(flags).map(|(bit, flag)| u8::from(flag) << bit).sum());
+        let flags = [(0, owns_everything), (1, lacks_memory), (3, debugs), (5, number.is_some())];
+        let flags = flags.into_iter().map(|(bit, flag)| u8::from(flag) << bit);
+        out.push(flags.fold(abilities.0, |bits, flag| bits | flag));
         if let Some(UserNumber(number)) = number {
             out.extend_from_slice(&number.to_le_bytes());
         }
@@ -171,10 +178,8 @@ impl Field<'_> for RunTerms {
         Ok(Self {
             owns_everything: bits & 1 != 0,
             lacks_memory: bits & 2 != 0,
-            counts_script_alone: bits & 4 != 0,
             debugs: bits & 8 != 0,
-            counts_whole_values: bits & 16 != 0,
-            tells_rights: bits & 64 != 0,
+            abilities: Abilities(bits & Abilities::ALL.0),
             user: if has_user { take_user(input)? } else { CallingUser::default() },
         })
     }

@@ -239,7 +239,7 @@ fn executed_before_snapshot(execution_time: Duration) -> Option<u64> {
     let mut harness = Harness::attached();
     harness.execution_time = execution_time;
     (1..=60).find(|sequence| {
-        harness.set(*sequence, "x");
+        harness.request(*sequence, Path::Ordered, &[b"SET", b"key", b"x"]);
         harness.make_durable();
         harness.notices.iter().any(|notice| matches!(notice, Notice::SnapshotBegun { .. }))
     })

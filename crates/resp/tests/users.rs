@@ -301,6 +301,7 @@ fn no_password_is_submitted() {
     let mut client = Client::new(&[]);
     for line in [
         "ACL SETUSER bob >secret <other ~>k",
+        "blind ACL SETUSER bob >secret <other ~>k",
         "CONFIG SET requirepass secret",
         "config set REQUIREPASS secret",
     ] {

@@ -267,6 +267,9 @@ impl CommandPipeline {
         parsed: &Parsed<'_>,
         words: &[&[u8]],
     ) -> Result<Option<Vec<Vec<u8>>>, &'static str> {
+        // A change of users may be blind like any other.
+        let is_blind = |word: &&&[u8]| word.eq_ignore_ascii_case(b"blind");
+        let (blind, words) = words.split_at(words.iter().take_while(is_blind).count());
         match (parsed, words) {
             (Parsed::Data(operation), [acl, setuser, name, rules @ ..]) if operation.changes_users() => {
                 let is_set = setuser.eq_ignore_ascii_case(b"setuser");
@@ -274,8 +277,8 @@ impl CommandPipeline {
                 if !is_set || !rules.iter().any(has_password) {
                     return Ok(None);
                 }
-                let begin = [*acl, *setuser, *name].map(<[u8]>::to_vec);
-                Ok(Some(begin.into_iter().chain(hide_passwords(rules)).collect()))
+                let begin = blind.iter().chain([acl, setuser, name]).map(|word| word.to_vec());
+                Ok(Some(begin.chain(hide_passwords(rules)).collect()))
             }
             (Parsed::Local(_), [config, set, pairs @ ..])
                 if config.eq_ignore_ascii_case(b"config") && set.eq_ignore_ascii_case(b"set") =>

@@ -30,7 +30,6 @@ use requests::PendingRequest;
 use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
-use syros_commands::families::Abilities;
 use syros_commands::{CommandError, ConnectionCommand, Operation, Parsed, commands, parse_numbered};
 use syros_types::{Class, ReadPolicy, WallTime};
 use transactions::Transaction;
@@ -724,12 +723,7 @@ impl CommandPipeline {
             let may_touch_any = self.session.shared.settings.undeclared_keys.load(Ordering::Relaxed) > 0;
             if let Some(terms) = operation.terms_mut() {
                 terms.debugs = self.session.shared.scripts_debug() && debug::is_allowed(&self.session);
-                // Whoever may run everything is told so by any build.
-                let abilities = self.session.shared.abilities();
-                terms.abilities = match terms.user.number() {
-                    Some(_) => abilities,
-                    None => abilities.with(Abilities::TELLS_RIGHTS, false),
-                };
+                terms.abilities = self.session.shared.abilities();
             }
             self.session.statistics.scripts.tell(operation, may_touch_any);
         }

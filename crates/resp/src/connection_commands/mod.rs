@@ -27,7 +27,7 @@ use crate::writer::{
     Protocol, write_array, write_bulk, write_error, write_integer, write_simple, write_verbatim,
 };
 use std::sync::Arc;
-use syros_commands::{CommandError, CommandSpec, ConnectionCommand, SubcommandSpec, parse_database};
+use syros_commands::{CommandError, CommandSpec, ConnectionCommand, SubcommandSpec, lookup, parse_database};
 use syros_types::{Database, Prng, ReadPolicy, WallTime, key_hash, mix};
 
 /// Whether a client wants replies: CLIENT REPLY.
@@ -385,6 +385,10 @@ pub(crate) fn full_name(spec: &CommandSpec, words: &[&[u8]]) -> &'static str {
 
 /// True if MONITOR shows a command: no administrator's, and none with a password.
 pub(crate) fn is_shown(spec: &CommandSpec, words: &[&[u8]]) -> bool {
+    let blind = words.iter().take_while(|word| word.eq_ignore_ascii_case(b"blind")).count();
+    let (_, words) = words.split_at(blind);
+    let spec = if blind == 0 { Some(spec) } else { words.first().and_then(|name| lookup(name)) };
+    let Some(spec) = spec else { return true };
     let full = full_name(spec, words);
     let subcommand = spec.subcommands.iter().find(|subcommand| subcommand.name == full);
     let is_hidden = |flags: &[&str]| flags.contains(&"admin") || flags.contains(&"skip_monitor");

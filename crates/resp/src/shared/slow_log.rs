@@ -91,6 +91,16 @@ impl SlowLog {
 
 /// The place of the first word that is not kept: it and those behind it may be a password, or tell of users.
 fn secret_from(words: &[&[u8]]) -> usize {
+    // How a command is to be run stands before it, as often as somebody likes.
+    let (all, mut words) = (words.len(), words);
+    loop {
+        words = match words {
+            [word, rest @ ..] if word.eq_ignore_ascii_case(b"blind") => rest,
+            [word, _, rest @ ..] if word.eq_ignore_ascii_case(b"read") => rest,
+            _ => break,
+        };
+    }
+    let before = all - words.len();
     let is = |place: usize, name: &[u8]| words.get(place).is_some_and(|word| word.eq_ignore_ascii_case(name));
     let is_secret_setting = || {
         let names: [&[u8]; 7] = [
@@ -105,11 +115,11 @@ fn secret_from(words: &[&[u8]]) -> usize {
         words.iter().skip(2).step_by(2).any(|word| names.iter().any(|name| word.eq_ignore_ascii_case(name)))
     };
     if is(0, b"auth") || (words.len() > 2 && is(0, b"hello")) {
-        1
+        before + 1
     } else if is(0, b"acl") && (is(1, b"setuser") || is(1, b"getuser") || is(1, b"deluser")) {
-        2
+        before + 2
     } else if is(0, b"config") && is(1, b"set") && is_secret_setting() {
-        3
+        before + 3
     } else {
         usize::MAX
     }
@@ -180,6 +190,15 @@ mod tests {
             ["ACL", "SetUser", "(redacted)", "(redacted)"]
         );
         assert_eq!(kept(&[b"ACL", b"LIST"]), ["ACL", "LIST"]);
+        assert_eq!(
+            kept(&[b"blind", b"ACL", b"SetUser", b"bob", b">secret"]),
+            ["blind", "ACL", "SetUser", "(redacted)", "(redacted)"]
+        );
+        assert_eq!(
+            kept(&[b"READ", b"leader", b"acl", b"getuser", b"bob"]),
+            ["READ", "leader", "acl", "getuser", "(redacted)"]
+        );
+        assert_eq!(kept(&[b"BLIND", b"SET", b"k", b"v"]), ["BLIND", "SET", "k", "v"]);
         assert_eq!(
             kept(&[b"config", b"set", b"requirepass", b"secret"]),
             ["config", "set", "requirepass", "(redacted)"]

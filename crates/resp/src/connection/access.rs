@@ -4,7 +4,7 @@
 use super::transactions::aborted;
 use super::{CommandPipeline, Connection};
 use crate::access::{OUTDATED_USERS, Refusal, RefusalContext, Standing, is_local};
-use crate::connection_commands::{full_name, subcommand_error};
+use crate::connection_commands::{full_name, split_blind, subcommand_error};
 use crate::context::Context;
 #[cfg(feature = "planted-bugs")]
 use crate::planted::PlantedBug;
@@ -268,8 +268,7 @@ impl CommandPipeline {
         words: &[&[u8]],
     ) -> Result<Option<Vec<Vec<u8>>>, &'static str> {
         // A change of users may be blind like any other.
-        let is_blind = |word: &&&[u8]| word.eq_ignore_ascii_case(b"blind");
-        let (blind, words) = words.split_at(words.iter().take_while(is_blind).count());
+        let (blind, words) = split_blind(words);
         match (parsed, words) {
             (Parsed::Data(operation), [acl, setuser, name, rules @ ..]) if operation.changes_users() => {
                 let is_set = setuser.eq_ignore_ascii_case(b"setuser");

@@ -383,11 +383,15 @@ pub(crate) fn full_name(spec: &CommandSpec, words: &[&[u8]]) -> &'static str {
     spec.subcommands.iter().find(is_it).map_or(spec.name, |found| found.name)
 }
 
+/// The words BLIND with which a command begins, and the command.
+pub(crate) fn split_blind<'a, 'w>(words: &'a [&'w [u8]]) -> (&'a [&'w [u8]], &'a [&'w [u8]]) {
+    words.split_at(words.iter().take_while(|word| word.eq_ignore_ascii_case(b"blind")).count())
+}
+
 /// True if MONITOR shows a command: no administrator's, and none with a password.
 pub(crate) fn is_shown(spec: &CommandSpec, words: &[&[u8]]) -> bool {
-    let blind = words.iter().take_while(|word| word.eq_ignore_ascii_case(b"blind")).count();
-    let (_, words) = words.split_at(blind);
-    let spec = if blind == 0 { Some(spec) } else { words.first().and_then(|name| lookup(name)) };
+    let (blind, words) = split_blind(words);
+    let spec = if blind.is_empty() { Some(spec) } else { words.first().and_then(|name| lookup(name)) };
     let Some(spec) = spec else { return true };
     let full = full_name(spec, words);
     let subcommand = spec.subcommands.iter().find(|subcommand| subcommand.name == full);

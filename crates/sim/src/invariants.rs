@@ -8,7 +8,7 @@ use syros_protocol::message::{LogEntry, Payload};
 use syros_protocol::replica::Replica;
 use syros_storage::execution::ExecutedUpdate;
 use syros_storage::{Engine as _, MemoryEngine};
-use syros_types::{NodeId, OpNumber, OperationId, ReplicaId, SessionId, View, WallTime, key_hash};
+use syros_types::{Class, NodeId, OpNumber, OperationId, ReplicaId, SessionId, View, WallTime, key_hash};
 
 /// What everybody must agree on after one log entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -73,8 +73,8 @@ pub struct Invariants {
     executed: BTreeMap<OperationId, LogPosition>,
     /// Below which sequence numbers what was executed acknowledges, session by session.
     acknowledged: BTreeMap<SessionId, u64>,
-    /// Updates that view changes recovered, in log order.
-    recovered: Vec<(LogPosition, OperationId)>,
+    /// Overwrites that view changes recovered, in log order: those that they dropped came before one of them.
+    recovered_overwrites: Vec<(LogPosition, OperationId)>,
     lives: Vec<Life>,
     /// What the replies in a session table count for after an entry, and whose table it was.
     reply_bytes: BTreeMap<OpNumber, (usize, ReplicaId)>,
@@ -395,6 +395,13 @@ impl Invariants {
         }
     }
 
+    /// The disk of a replica has little room, and it keeps so many bytes of a log that it does not need.
+    pub fn keeps_without_room(&mut self, replica: ReplicaId, bytes: u64) {
+        if bytes > 0 {
+            self.fail(format!("{replica} keeps {bytes} bytes beside its log, and its disk has little room"));
+        }
+    }
+
     /// The engine of a replica has this digest; it holds all entries up to `number` and no other, as it has
     /// `come about`.
     pub fn holds(&mut self, replica: ReplicaId, number: OpNumber, engine: u64, come_about: &str) {
@@ -492,8 +499,8 @@ impl Invariants {
             } else {
                 *acknowledged = update.request.acked_below.max(*acknowledged);
             }
-            if is_recovered {
-                self.recovered.push((place, id));
+            if is_recovered && update.class == Class::Overwrite {
+                self.recovered_overwrites.push((place, id));
             }
         }
     }
@@ -528,10 +535,10 @@ impl Invariants {
         (before < self.times.len()).then(|| OpNumber(before as u64 + 1))
     }
 
-    /// Updates that view changes recovered, in log order.
+    /// Overwrites that view changes recovered, in log order.
     #[must_use]
-    pub fn recovered(&self) -> &[(LogPosition, OperationId)] {
-        &self.recovered
+    pub fn recovered_overwrites(&self) -> &[(LogPosition, OperationId)] {
+        &self.recovered_overwrites
     }
 
     /// Entries executed by whoever got furthest.

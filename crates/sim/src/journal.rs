@@ -10,12 +10,13 @@ use syros_node::data::{
 };
 use syros_node::{DiskState, EntriesJob, EntriesReader, RecordNumbering};
 use syros_protocol::record::{Record, Ticket};
-use syros_protocol::replica::{Config, EntriesWanted};
+use syros_protocol::replica::{Config, EntriesWanted, PlantedBug};
 use syros_snapshot::{SnapshotFiles, States, Stored, StoredError};
 use syros_types::{ConfigurationId, Prng, View};
 use syros_wal::memory_disk::MemoryDisk;
 use syros_wal::{
-    Cause, Disk as _, DiskError, OpenError, Options, ReadError, RecordNumber, Wal, WalError, WriteError,
+    Cause, Disk as _, DiskError, OpenError, Options, ReadError, RecordNumber, Unneeded, Wal, WalError,
+    WriteError,
 };
 
 /// The cluster that all simulated logs belong to.
@@ -129,7 +130,7 @@ impl Disk {
         self.sizes
     }
 
-    /// Has a fault happen. One that is not met is taken back by [`Disk::cancel_faults`].
+    /// Has a fault happen. One that is not met is taken back by [`Disk::end_faults`].
     pub fn plan(&self, fault: DiskFault) {
         match fault {
             DiskFault::Stop(after) => self.disk.stop_at(self.disk.operations() + 1 + after),
@@ -139,14 +140,14 @@ impl Disk {
         }
     }
 
-    /// True if the machine has stopped in the middle of an operation.
-    pub(crate) fn has_stopped(&self) -> bool {
-        self.disk.has_stopped()
-    }
-
-    /// Takes back what was planned and not met.
-    pub fn cancel_faults(&self) {
+    /// Ends an operation that faults were planned for. Those that it did not meet are taken back. A machine that stopped
+    /// meanwhile has stopped, whatever else the operation met or got over.
+    ///
+    /// # Errors
+    /// That of the operation, or [`DiskTrouble::Stopped`].
+    pub fn end_faults<T>(&self, result: Result<T, DiskTrouble>) -> Result<T, DiskTrouble> {
         self.disk.cancel_faults();
+        if self.disk.has_stopped() { Err(DiskTrouble::Stopped) } else { result }
     }
 
     /// Where the log and the snapshots are.
@@ -284,12 +285,14 @@ pub struct Journal {
     numbering: RecordNumbering,
     /// A sync is under way.
     syncing: bool,
-    /// Records before this one may go after the next sync.
-    remove_before: Option<Ticket>,
-    /// Records before this one go after the sync that is under way.
-    removing: Option<Ticket>,
+    /// Records before this one may go after the next sync, and all that is kept if the flag is set.
+    unneeded: (Option<Ticket>, bool),
+    /// The same of the sync that is under way.
+    letting_go: (Option<Ticket>, bool),
     /// Record by which the replica entered a view after its disk was replaced; 0 if it was not.
     remembers_from: Option<u64>,
+    /// It removes what is kept before it keeps what it needs no more.
+    drops_kept_first: bool,
 }
 
 /// The snapshots of engines in memory.
@@ -327,9 +330,10 @@ impl Journal {
             reopened: 0,
             numbering,
             syncing: false,
-            remove_before: None,
-            removing: None,
+            unneeded: (None, false),
+            letting_go: (None, false),
             remembers_from,
+            drops_kept_first: config.planted == Some(PlantedBug::KeptWithoutRoom),
         };
         Ok((journal, stored, view, states))
     }
@@ -352,7 +356,8 @@ impl Journal {
             }
             error => panic!("the log is what was written: {error:?}"),
         })?;
-        (self.wal, self.syncing, self.remove_before, self.removing) = (wal, false, None, None);
+        (self.wal, self.syncing) = (wal, false);
+        (self.unneeded, self.letting_go) = ((None, false), (None, false));
         self.reopened += 1;
         Ok(self.wal.appended())
     }
@@ -365,12 +370,19 @@ impl Journal {
     /// Has the records before this one removed after the next sync: see
     /// [`GroupCommit::remove_before`](syros_wal::GroupCommit::remove_before).
     pub fn remove_before(&mut self, ticket: Ticket) {
-        self.remove_before = self.remove_before.max(Some(ticket));
+        self.unneeded.0 = self.unneeded.0.max(Some(ticket));
     }
 
-    /// Removes what is kept beside the log.
+    /// Has what is kept beside the log removed after the next sync.
     pub fn drop_kept(&mut self) {
-        self.wal.drop_kept();
+        self.unneeded.1 = true;
+    }
+
+    /// Bytes of what is kept beside the log; none if that is about to be removed, or if the log has failed.
+    #[must_use]
+    pub fn kept_bytes(&self) -> u64 {
+        let goes = self.unneeded.1 || self.letting_go.1 || self.has_stopped();
+        if goes { 0 } else { self.wal.kept_bytes() }
     }
 
     /// What reads this log for those who copy it.
@@ -406,7 +418,8 @@ impl Journal {
     /// True if something waits for the disk and no sync is under way.
     #[must_use]
     pub const fn wants_sync(&self) -> bool {
-        let has_work = self.wal.appended().0 > self.wal.persisted().0 || self.remove_before.is_some();
+        let has_work =
+            self.wal.appended().0 > self.wal.persisted().0 || self.unneeded.0.is_some() || self.unneeded.1;
         !self.syncing && self.wal.error().is_none() && has_work
     }
 
@@ -429,7 +442,10 @@ impl Journal {
     /// [`DiskTrouble`].
     pub fn write(&mut self) -> Result<Ticket, DiskTrouble> {
         self.syncing = true;
-        self.removing = self.remove_before.take();
+        self.letting_go = std::mem::take(&mut self.unneeded);
+        if self.letting_go.1 {
+            self.wal.drop_kept();
+        }
         self.wal.flush()?;
         Ok(self.numbering.ticket(self.wal.appended()))
     }
@@ -441,9 +457,10 @@ impl Journal {
     pub fn sync(&mut self) -> Result<(), DiskTrouble> {
         self.syncing = false;
         self.wal.sync()?;
-        if let Some(first) = self.removing.take().and_then(|ticket| self.numbering.first_needed(ticket)) {
-            self.wal.remove_before(first)?;
-        }
+        let (before, kept) = std::mem::take(&mut self.letting_go);
+        let before = before.and_then(|ticket| self.numbering.first_needed(ticket));
+        let kept = kept && !self.drops_kept_first;
+        self.wal.let_go(Unneeded { before, kept })?;
         Ok(())
     }
 }

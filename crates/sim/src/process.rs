@@ -588,6 +588,11 @@ impl ReplicaProcess {
         Ok(())
     }
 
+    /// Bytes that are kept beside the log though the disk has little room.
+    pub(crate) fn kept_without_room(&self) -> u64 {
+        if self.driver.has_room_to_keep() { 0 } else { self.journal.kept_bytes() }
+    }
+
     /// What has become of a view that was to be noted, if that went wrong.
     pub(crate) const fn take_trouble(&mut self) -> Option<DiskTrouble> {
         self.trouble.take()

@@ -8,7 +8,7 @@
 use crate::disk::Disk;
 use crate::format::{Batch, RecordNumber};
 use crate::meter::{LogActivity, Meter};
-use crate::wal::{AppendError, Wal, WalError, append_to, concatenate};
+use crate::wal::{AppendError, Unneeded, Wal, WalError, append_to, concatenate};
 use std::io;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
@@ -19,10 +19,7 @@ use std::time::Instant;
 #[derive(Debug, Default)]
 struct Submitted {
     batch: Batch,
-    /// Records before this one are no longer needed.
-    remove_before: Option<RecordNumber>,
-    /// What is kept beside the log goes.
-    drop_kept: bool,
+    unneeded: Unneeded,
     /// No more will come.
     stop: bool,
     /// The log is being closed in good order.
@@ -33,7 +30,7 @@ struct Submitted {
 
 impl Submitted {
     const fn has_work(&self) -> bool {
-        self.batch.records > 0 || self.remove_before.is_some() || self.drop_kept || self.stop
+        self.batch.records > 0 || !self.unneeded.is_nothing() || self.stop
     }
 }
 
@@ -173,14 +170,14 @@ impl<D: Disk> GroupCommit<D> {
     /// Lets the thread remove the segments that hold only records before `record`.
     pub fn remove_before(&mut self, record: RecordNumber) {
         let mut submitted = self.shared.lock();
-        submitted.remove_before = submitted.remove_before.max(Some(record));
+        submitted.unneeded.before = submitted.unneeded.before.max(Some(record));
         self.notify(submitted);
     }
 
     /// Lets the thread remove what is kept beside the log of segments that it needs no more.
     pub fn drop_kept(&mut self) {
         let mut submitted = self.shared.lock();
-        submitted.drop_kept = true;
+        submitted.unneeded.kept = true;
         self.notify(submitted);
     }
 
@@ -288,12 +285,12 @@ fn run<D: Disk>(
         }
         submitted.idle = false;
         std::mem::swap(&mut submitted.batch, &mut batch);
-        let remove_before = submitted.remove_before.take();
-        let drop_kept = std::mem::take(&mut submitted.drop_kept);
+        let unneeded = std::mem::take(&mut submitted.unneeded);
         let (stop, close) = (submitted.stop, submitted.close);
         drop(submitted);
 
-        if drop_kept {
+        if unneeded.kept {
+            // What is written now may need the space.
             wal.drop_kept();
         }
         let began = Instant::now();
@@ -307,9 +304,7 @@ fn run<D: Disk>(
                 shared.meter.on_sync(took, batch.records, batch.bytes.len());
             }
             // The rest can wait; whoever waits for the records of this batch should not.
-            if let Some(record) = remove_before {
-                result = wal.remove_before(record).map(|_| persisted);
-            }
+            result = wal.let_go(unneeded).map(|()| persisted);
             if result.is_ok() && batch.records > 0 && !shared.lock().has_work() {
                 result = wal.reserve_ahead(&batch).map(|()| persisted);
             }

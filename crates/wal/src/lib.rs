@@ -98,4 +98,4 @@ pub use snapshot::{
     SnapshotHeader, SnapshotReader, SnapshotReceiver, SnapshotWriter, list_snapshots, remove_snapshot,
     remove_unfinished, snapshot_name,
 };
-pub use wal::{AppendError, Counters, Wal, WalError};
+pub use wal::{AppendError, Counters, Unneeded, Wal, WalError};

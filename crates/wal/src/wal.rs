@@ -113,6 +113,23 @@ pub(crate) fn concatenate(parts: &[&[u8]], out: &mut Vec<u8>) {
     parts.iter().for_each(|part| out.extend_from_slice(part));
 }
 
+/// What the owner of a log does not need any more.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Unneeded {
+    /// Records before this one.
+    pub before: Option<RecordNumber>,
+    /// What is kept beside the log, those records included.
+    pub kept: bool,
+}
+
+impl Unneeded {
+    /// True if all of it is needed.
+    #[must_use]
+    pub const fn is_nothing(self) -> bool {
+        self.before.is_none() && !self.kept
+    }
+}
+
 /// The write-ahead log, used synchronously: `append` as often as wanted, then `flush`, then `sync`.
 ///
 /// A server hands it to a [`crate::GroupCommit`]; a simulator uses it as it is.
@@ -251,6 +268,21 @@ impl<D: Disk> Wal<D> {
     /// Removes what is kept beside the log of segments that it needs no more: their space is needed.
     pub fn drop_kept(&mut self) {
         self.kept.trim(&mut self.disk, 0);
+    }
+
+    /// Lets go of what its owner does not need any more.
+    ///
+    /// # Errors
+    /// Final: see [`WalError`].
+    pub fn let_go(&mut self, unneeded: Unneeded) -> Result<(), WalError> {
+        if let Some(record) = unneeded.before {
+            self.remove_before(record)?;
+        }
+        // Not before: what the log has just lost would be kept, and a disk that is full would stay full.
+        if unneeded.kept {
+            self.drop_kept();
+        }
+        Ok(())
     }
 
     /// The first record that is kept, in the log or beside it.

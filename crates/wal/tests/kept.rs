@@ -6,7 +6,8 @@ use common::{open, options, payload, write_to};
 use syros_types::Prng;
 use syros_wal::memory_disk::MemoryDisk;
 use syros_wal::{
-    Cause, Disk, LogPiece, LogPosition, LogReadError, Options, RecordNumber, Wal, log_segments, read_log,
+    Cause, Disk, LogPiece, LogPosition, LogReadError, Options, RecordNumber, Unneeded, Wal, log_segments,
+    read_log,
 };
 
 /// Segments of some two records, of which all are kept.
@@ -76,6 +77,17 @@ fn the_oldest_goes_when_too_much_is_kept_and_all_when_the_disk_is_full() {
     write_to(&mut wal, 24);
     assert!(names(&disk, "kept-").is_empty(), "what is kept gives way to what is written");
     assert_eq!(wal.kept_bytes(), 0);
+}
+
+#[test]
+fn what_goes_together_with_what_is_kept_is_not_kept() {
+    let disk = MemoryDisk::new();
+    let mut wal = log_of(&disk, u64::MAX, 20);
+    wal.remove_before(RecordNumber(5)).unwrap();
+    assert!(wal.kept_bytes() > 0);
+    wal.let_go(Unneeded { before: Some(RecordNumber(15)), kept: true }).unwrap();
+    assert!(names(&disk, "kept-").is_empty(), "a full disk would stay full");
+    assert_eq!((wal.kept_bytes(), wal.first_kept()), (0, wal.first()));
 }
 
 #[test]

@@ -80,7 +80,8 @@ pub struct ReplicaDriver<M, S: Store, H> {
     is_log_closed: bool,
     /// Records up to this one may be lost with a log that was closed.
     lost: Ticket,
-    /// What the core has been told: the disk is nearly full.
+    /// What the core has been told: the disk has room for so many bytes.
+    disk_room: u64,
     /// Bytes that a snapshot may take, if that is limited.
     snapshot_room: Option<u64>,
     /// What the data may take in memory, if that is limited.
@@ -126,6 +127,7 @@ impl<M: InMemory + Send + 'static, S: Store, H> ReplicaDriver<M, S, H> {
             appended: Ticket(0),
             is_log_closed: false,
             lost: Ticket(0),
+            disk_room: u64::MAX,
             snapshot_room: None,
             memory_limit: None,
             memory_room: (i64::MAX, 0),
@@ -431,6 +433,10 @@ impl<M: InMemory + Send + 'static, S: Store, H> ReplicaDriver<M, S, H> {
         self.unappended = None;
         self.lost = self.replica.last_ticket();
         self.replica.handle(now, Event::LogReopened);
+        if !self.has_room_to_keep() {
+            // Nobody could tell the log before it.
+            self.outputs.push_back(Output::DropKept);
+        }
         self.lost
     }
 
@@ -444,13 +450,21 @@ impl<M: InMemory + Send + 'static, S: Store, H> ReplicaDriver<M, S, H> {
 
     /// Tells the core how much room the disk has (see [`Event::DiskRoom`]), if it takes it to have more or less.
     pub fn tell_disk_room(&mut self, now: Now, bytes: u64) {
-        let before = self.replica.disk_room();
-        if before != bytes {
+        // The core takes less, by what is on its way to the disk.
+        if self.replica.disk_room() != bytes {
             self.replica.handle(now, Event::DiskRoom(bytes));
-            if bytes < KEEPING_ROOM_MIN && before >= KEEPING_ROOM_MIN {
-                self.outputs.push_back(Output::DropKept);
-            }
         }
+        let had_room = self.has_room_to_keep();
+        self.disk_room = bytes;
+        if had_room && !self.has_room_to_keep() {
+            self.outputs.push_back(Output::DropKept);
+        }
+    }
+
+    /// False if nothing is to be kept beside the log, because the disk has not much room.
+    #[must_use]
+    pub const fn has_room_to_keep(&self) -> bool {
+        self.disk_room >= KEEPING_ROOM_MIN
     }
 
     /// Entries have been read from the log on disk.
@@ -919,7 +933,7 @@ impl<M: InMemory + Send + 'static, S: Store, H> ReplicaDriver<M, S, H> {
         }
         if let Some(ticket) = self.snapshots.remove_if_due(durable, self.execution.store()) {
             self.outputs.push_back(Output::RemoveBefore(ticket));
-            if self.replica.disk_room() < KEEPING_ROOM_MIN {
+            if !self.has_room_to_keep() {
                 self.outputs.push_back(Output::DropKept);
             }
             self.outputs.push_back(Output::SnapshotJobs);

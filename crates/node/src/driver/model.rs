@@ -59,6 +59,7 @@ where
             appended,
             is_log_closed,
             lost,
+            disk_room: _,
             snapshot_room: _,
             memory_limit: _,
             memory_room,

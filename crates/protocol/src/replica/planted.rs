@@ -147,6 +147,7 @@ planted_bugs! {
     CopyUncommitted = "copy-uncommitted": "A client that copies the log for a backup gets entries that are not committed.";
     CopySkipsDropped = "copy-skips-dropped": "A client that copies the log, and asks for entries that are gone, gets those that are left as if they followed.";
     CopyOverwritten = "copy-overwritten": "A client that copies the log gets an entry of the log on disk that a later view has replaced there.";
+    KeptWithoutRoom = "kept-without-room": "A log whose disk is nearly full drops what it keeps, and keeps what it then needs no more.";
     EvictedInPassing = "evicted-in-passing": "A member that has too little memory removes keys by itself, and not by the log.";
     EvictedBeside = "evicted-beside": "What removes keys for want of memory removes one more, of which nobody is told.";
     EngineLosesUpdate = "engine-loses-update": "The engine of the last member does not execute every seventh entry, if nobody awaits its reply.";

@@ -8,7 +8,7 @@ use crate::tally::Occurrence;
 use syros_node::DiskState;
 use syros_protocol::record::Ticket;
 use syros_protocol::replica;
-use syros_types::Prng;
+use syros_types::{Prng, ReplicaId};
 
 impl World {
     /// Perhaps plans a stop of the machine at one of its next disk operations, `times` as likely as the
@@ -114,8 +114,7 @@ impl World {
         let slot = &mut self.replicas[replica];
         let Some(process) = &mut slot.process else { return };
         let reopened = process.reopen_log(&slot.disk, now);
-        slot.disk.cancel_faults();
-        match reopened {
+        match slot.disk.end_faults(reopened) {
             Ok(()) => {
                 slot.disk_state = DiskState::Works;
                 self.trace.line(now, format_args!("replica {replica} opens its log again"));
@@ -137,8 +136,7 @@ impl World {
         let slot = &mut self.replicas[replica];
         let Some(process) = &mut slot.process else { return };
         let written = process.journal.write();
-        slot.disk.cancel_faults();
-        match written {
+        match slot.disk.end_faults(written) {
             Ok(ticket) => {
                 let (life, log) = (slot.life, process.journal.reopened);
                 let (shortest, longest) = self.swarm.disk.sync_delay;
@@ -180,10 +178,9 @@ impl World {
         let has_report = process.step_snapshots();
         let again = process.wants_step();
         process.step_planned = again;
-        slot.disk.cancel_faults();
-        if slot.disk.has_stopped() {
-            // The worker may go on without what failed; the machine does not.
-            return self.in_trouble(replica, DiskTrouble::Stopped, Occurrence::SnapshotFailed);
+        // The worker goes on without what failed; a machine that has stopped does not.
+        if let Err(trouble) = slot.disk.end_faults(Ok(())) {
+            return self.in_trouble(replica, trouble, Occurrence::SnapshotFailed);
         }
         if again {
             self.plan_snapshot_step(replica);
@@ -208,11 +205,11 @@ impl World {
         let slot = &mut self.replicas[replica];
         let Some(process) = &mut slot.process else { return };
         let result = process.journal.sync();
-        slot.disk.cancel_faults();
-        match result {
+        match slot.disk.end_faults(result) {
             Ok(()) => {
                 let mut effects = Vec::new();
                 let wakes = process.on_synced(ticket, &mut effects);
+                self.invariants.keeps_without_room(ReplicaId(replica as u8), process.kept_without_room());
                 self.carry_out(replica, 0, &mut effects);
                 if wakes {
                     self.rouse(replica);

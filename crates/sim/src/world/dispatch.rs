@@ -128,9 +128,10 @@ impl World {
             syncs_fail: may_crash,
         };
         process.run(&mut context);
+        context.invariants.keeps_without_room(ReplicaId(replica as u8), process.kept_without_room());
         let executed_now = context.executed;
-        slot.disk.cancel_faults();
-        let trouble = process.take_trouble();
+        let noted = process.take_trouble().map_or(Ok(()), Err);
+        let trouble = slot.disk.end_faults(noted).err();
         if let Some(configuration) = process.take_configuration() {
             self.note_configuration(replica, &configuration);
         }

@@ -42,13 +42,13 @@ impl World {
         let strike = self.draw_stop(replica, 20);
         let is_new = !self.replicas[replica].disk.is_used();
         let opened = self.open(replica, &config);
-        self.replicas[replica].disk.cancel_faults();
+        let opened = self.replicas[replica].disk.end_faults(opened);
         let Opened { journal, restored, view, snapshot_store, files, engine } = match opened {
             Ok(opened) => opened,
             // Its operator would have to put back a copy.
             Err(DiskTrouble::Alone) => return,
-            Err(_) => {
-                assert!(strike, "only a planned fault keeps a replica from starting");
+            Err(trouble) => {
+                assert!(strike, "only a planned fault keeps a replica from starting: {trouble:?}");
                 return self.stopped_while_starting(replica);
             }
         };

@@ -16,6 +16,8 @@ pub struct Invocation {
     pub invoked: u64,
     /// Virtual time of the invocation.
     pub invoked_at: VirtualTime,
+    /// One reply answers all its steps: it is a transaction or a script.
+    pub has_one_reply: bool,
     /// The connection of a Redis client that it came on: its operations take effect in their order where their keys
     /// overlap.
     pub connection: Option<u64>,
@@ -41,6 +43,11 @@ impl Invocation {
     #[must_use]
     pub const fn is_wait(&self) -> bool {
         matches!(self.steps.as_slice(), [ClientCommand::Wait(_)])
+    }
+
+    /// How many replies the group gives to it.
+    pub(crate) const fn replies(&self) -> usize {
+        if self.has_one_reply { 1 } else { self.steps.len() }
     }
 }
 
@@ -88,6 +95,7 @@ impl History {
             steps,
             invoked,
             invoked_at: at,
+            has_one_reply: false,
             connection: None,
             finished: None,
             is_abandoned: false,
@@ -100,9 +108,11 @@ impl History {
         self.operations.len() - 1
     }
 
-    /// An operation comes on this connection of a Redis client, after all that came on it before.
-    pub fn on_connection(&mut self, index: OperationIndex, connection: u64) {
-        self.operations[index].connection = Some(connection);
+    /// An operation comes on this connection of a Redis client, after all that came on it before. One reply answers all its steps,
+    /// or each has one.
+    pub fn on_connection(&mut self, index: OperationIndex, connection: u64, has_one_reply: bool) {
+        let operation = &mut self.operations[index];
+        (operation.connection, operation.has_one_reply) = (Some(connection), has_one_reply);
     }
 
     /// A client is told the outcome.

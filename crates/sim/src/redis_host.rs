@@ -266,9 +266,9 @@ impl RedisHost {
         self.front_end.owner_of_waits()
     }
 
-    /// Members, a bit for each, that count as lost for those who wait here.
-    pub(crate) const fn lost_members(&self) -> u64 {
-        self.front_end.lost_members()
+    /// True if some of these members cannot be reached from here.
+    pub(crate) fn misses(&self, members: ReplicaSet) -> bool {
+        self.front_end.misses(members)
     }
 
     /// The front end.

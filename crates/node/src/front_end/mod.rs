@@ -479,7 +479,7 @@ impl RedisFrontEnd {
                 connection.redis.complete(submission.slot, Completion::Reply(nothing.into()));
                 continue;
             }
-            users.note(address, &submission, &self.shared);
+            users.note(address, &submission);
             if tracks {
                 let keeps = (connection.redis.keeps_copies(), *read_policy);
                 Self::note_submission(tracking, address, &submission, keeps);
@@ -777,11 +777,12 @@ impl RedisFrontEnd {
         self.waits.owner()
     }
 
-    /// Members, a bit for each, that count as lost for those who wait: what the judge of a simulation looks at.
+    /// True if some of these members cannot be reached, and count as lost for those who wait, or will: what the judge of a
+    /// simulation looks at.
     #[cfg(feature = "planted-bugs")]
     #[must_use]
-    pub const fn lost_members(&self) -> u64 {
-        self.waits.lost_members()
+    pub fn misses(&self, members: ReplicaSet) -> bool {
+        self.waits.misses(members)
     }
 
     /// Another turn of the owner's loop begins.

@@ -484,10 +484,12 @@ impl Replica {
         }
         state.changes.insert(from, change);
         let Some((chosen, senders)) = self.choose_changes() else { return };
-        let resend = self.config.settings.resend;
+        let suspect_after = self.config.settings.suspect_after;
         if let Role::ViewChange(state) = &mut self.role {
             (state.chosen, state.senders) = (chosen, senders);
-            self.timers.set(Timer::AwaitClocks, self.now.instant.after(resend));
+            // Whoever lives and is not in the view change yet has missed the leader by then, and tells its clock.
+            let patience = suspect_after + suspect_after / 8;
+            self.timers.set(Timer::AwaitClocks, self.now.instant.after(patience));
             self.try_start_view();
         }
     }

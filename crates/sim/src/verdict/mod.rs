@@ -132,12 +132,11 @@ type Suggested = ((u64, u64), u64, usize);
 fn suggest(history: &History, invariants: &Invariants, operations: &[Translated]) -> Vec<usize> {
     let at = |place: LogPosition| (place.number.0, 2 * place.index as u64 + 1);
     let mut placed: Vec<Suggested> = Vec::new();
-    let mut dropped = Vec::new();
+    let (mut dropped, mut ends) = (Vec::new(), Vec::new());
     for (number, operation) in operations.iter().enumerate() {
         let Some(invocation) = history.operations().get(number) else {
-            // The end of a lifetime: where the log has it, or if that does not say, when everything is over.
             if operation.ends_at.is_some() || matches!(operation.told, Told::Answer { .. }) {
-                placed.push((operation.ends_at.unwrap_or((u64::MAX, u64::MAX)), operation.invoked, number));
+                ends.push(number);
             }
             continue;
         };
@@ -179,7 +178,7 @@ fn suggest(history: &History, invariants: &Invariants, operations: &[Translated]
             })
         };
         let place = invariants
-            .recovered()
+            .recovered_overwrites()
             .iter()
             .map(|(place, id)| ((place.number.0, 2 * place.index as u64), *id))
             .find(|(place, id)| lowest <= *place && overwrites(*id));
@@ -187,8 +186,26 @@ fn suggest(history: &History, invariants: &Invariants, operations: &[Translated]
         let place = place.map_or((u64::MAX, u64::MAX), |(place, _)| place);
         placed.push((place, operation.invoked, number));
     }
+    let ends: Vec<Suggested> =
+        ends.into_iter().map(|number| place_of_end(number, operations, &placed)).collect();
+    placed.extend(ends);
     placed.sort_unstable();
     placed.into_iter().map(|(_, _, number)| number).collect()
+}
+
+/// The place of the end of a lifetime: where the log has it, or if that does not say, when everything is over; but before the first
+/// read that comes when it must have ended. Where nothing is ordered for a while, a member's clock says so before the log does.
+fn place_of_end(number: usize, operations: &[Translated], placed: &[Suggested]) -> Suggested {
+    let operation = &operations[number];
+    let in_log = (operation.ends_at.unwrap_or((u64::MAX, u64::MAX)), operation.invoked, number);
+    let Told::Answer { at: ended_by, .. } = operation.told else { return in_log };
+    let keys = keys_of(&operation.input);
+    let is_later = |(_, invoked, other): &&Suggested| {
+        let input = &operations[*other].input;
+        input.is_read() && *invoked > ended_by && share_a_key(&keys, &keys_of(input))
+    };
+    let first_read = placed.iter().filter(is_later).map(|(place, ..)| (*place, ended_by, number)).min();
+    first_read.map_or(in_log, |before| before.min(in_log))
 }
 
 /// Puts a suggested order right with real time: operations that share a key stay in the order
@@ -450,11 +467,12 @@ fn reply_in_log(history: &History, number: usize, invariants: &Invariants) -> Op
     let id = operations[number].id?;
     let mut replies = Reply::decode_all(invariants.answer(id)?).ok()?;
     // Commands that a client sends behind each other may travel as one.
-    let steps = |part: &[Invocation]| -> usize {
-        part.iter().filter(|other| other.id == Some(id)).map(|other| other.steps.len()).sum()
+    let count = |part: &[Invocation]| -> usize {
+        part.iter().filter(|other| other.id == Some(id)).map(Invocation::replies).sum()
     };
-    if replies.len() == steps(operations) {
-        return Some(replies.swap_remove(steps(&operations[..number])));
+    let (before, through) = (count(&operations[..number]), count(&operations[..=number]));
+    if replies.len() == count(operations) && through == before + 1 {
+        return Some(replies.swap_remove(before));
     }
     // What waits is sent with what its process has to ask before.
     replies.pop()

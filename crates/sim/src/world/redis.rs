@@ -256,7 +256,7 @@ impl World {
                 continue;
             };
             let connection = life << 44 | (slot as u64) << 40 | (address >> 32) << 8 | (address & 0xff);
-            self.history.on_connection(operation, connection);
+            self.history.on_connection(operation, connection, asked.form != Form::Single);
             bytes.extend(host.ask(address, (operation, asked), (echo, number + 1 == count)));
         }
         if let Some(address) = client {

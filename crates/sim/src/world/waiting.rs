@@ -21,7 +21,7 @@ use syros_commands::families::Turns;
 use syros_commands::{Operation, Reply};
 use syros_protocol::client::Outcome;
 use syros_storage::Engine as _;
-use syros_types::Prng;
+use syros_types::{Prng, ReplicaId, ReplicaSet};
 
 /// What waits at a node that has died counts for so long: `LEASE` of the front end's commands that wait.
 const LEASE: u64 = 60 * SECOND;
@@ -183,7 +183,7 @@ impl World {
         let operation = self.history.invoke((slot as u64) << 32 | life, vec![step.clone()], now);
         self.trace.line(now, format_args!("client {slot} {address:x} operation {operation}: {step:?}"));
         let connection = life << 44 | (slot as u64) << 40 | (address >> 32) << 8 | (address & 0xff);
-        self.history.on_connection(operation, connection);
+        self.history.on_connection(operation, connection, false);
         let host = self.clients[slot].process.as_mut().and_then(ClientProcess::host);
         let bytes = host.map(|host| host.ask(address, (operation, Asked::single(step)), (false, false)));
         self.send_in_pieces(slot, address, &bytes.unwrap_or_default());
@@ -420,13 +420,13 @@ impl World {
         Ok(())
     }
 
-    /// A front end that takes members for lost.
+    /// A front end that does not reach all members. It need not take them for lost yet, and a member may need long to catch up.
     fn front_end_that_misses_members(&mut self) -> Option<usize> {
         // A front end may not have heard yet of those by which the group has shrunk.
         let members = self.replicas.iter().enumerate().filter(|(_, slot)| !slot.is_absent);
-        let members = members.fold(0, |members, (replica, _)| members | 1_u64 << replica);
+        let members: ReplicaSet = members.map(|(replica, _)| ReplicaId(replica as u8)).collect();
         let hosts = self.clients.iter_mut().map(|slot| slot.process.as_mut().and_then(ClientProcess::host));
-        hosts.enumerate().find_map(|(slot, host)| (host?.lost_members() & members != 0).then_some(slot))
+        hosts.enumerate().find_map(|(slot, host)| host?.misses(members).then_some(slot))
     }
 
     /// Lets time pass until a command stands in its queue. False if it ends instead.

@@ -8,13 +8,14 @@
 //!
 //! What has been read is valid for a while, from the moment when the read was submitted. After that the front end has nothing
 //! executed before it has read the users again. And whoever takes away a right gets the reply when all that was read before
-//! the change is valid no more. So a change that has been acknowledged holds at every front end. Clocks have to go about as
-//! fast as each other, and nothing else.
+//! the change is valid no more; whoever changes users meanwhile, too. So a change that has been acknowledged holds at every front
+//! end, and so do all before it: also one whose client has been told nothing. Clocks have to go about as fast as each other, and
+//! nothing else.
 //!
 //! Where no majority can be reached, nothing is learned. Nothing is executed either, but for `stale` reads, and those by the
 //! users that are known.
 
-use std::collections::BTreeMap;
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use syros_commands::acl::Users;
@@ -24,7 +25,7 @@ use syros_protocol::client::Outcome;
 use syros_protocol::message::{Body, Refusal};
 #[cfg(feature = "planted-bugs")]
 use syros_protocol::replica::PlantedBug;
-use syros_resp::{Completion, Connection, Shared, Submission};
+use syros_resp::{Completion, Connection, Submission};
 use syros_types::{Class, Footprint, Instant, Now, SubscriptionKind, View};
 
 use super::RedisFrontEnd;
@@ -49,16 +50,6 @@ pub(super) struct Withheld {
     pub(super) completion: Completion,
 }
 
-/// A reply that waits until the users have been read.
-#[derive(Debug)]
-struct Held {
-    reply: Withheld,
-    /// When the change had ended.
-    ended: Instant,
-    /// What was known when the change was submitted.
-    before: Users,
-}
-
 /// What a front end knows of the users.
 #[derive(Debug)]
 pub(super) struct UserWatch {
@@ -76,11 +67,15 @@ pub(super) struct UserWatch {
     known_since: Option<Instant>,
     is_outdated: bool,
     next_look: Instant,
-    /// Submissions that change users, by connection and slot, and what was known then. A connection has one under way at most.
-    changing: BTreeMap<(u64, u64), Users>,
+    /// Those that were read last.
+    read: Option<Users>,
+    /// Until then another front end may go by users that allowed what these do not.
+    unsettled_until: Instant,
+    /// Submissions that change users, by connection and slot. A connection has one under way at most.
+    changing: BTreeSet<(u64, u64)>,
     /// Replies to such that have come since the last read began, and before it.
-    next_withheld: Vec<Held>,
-    withheld: Vec<Held>,
+    next_withheld: Vec<Withheld>,
+    withheld: Vec<Withheld>,
     /// Replies that wait until all that was read before the change is valid no more, and when that is so.
     expiring: Vec<(Instant, Withheld)>,
     #[cfg(feature = "planted-bugs")]
@@ -109,7 +104,9 @@ impl UserWatch {
             known_since: None,
             is_outdated: false,
             next_look: Instant(0),
-            changing: BTreeMap::new(),
+            read: None,
+            unsettled_until: Instant(0),
+            changing: BTreeSet::new(),
             next_withheld: Vec::new(),
             withheld: Vec::new(),
             expiring: Vec::new(),
@@ -149,12 +146,12 @@ impl UserWatch {
     }
 
     /// Takes note of a submission of a connection that changes users, if it does.
-    pub(super) fn note(&mut self, address: u64, submission: &Submission, shared: &Shared) {
+    pub(super) fn note(&mut self, address: u64, submission: &Submission) {
         let Submission { slot, body, class, footprint, .. } = submission;
         // Few others concern all keys.
         let may_change = *class == Class::Update && *footprint == Footprint::All;
         if may_change && operations(body).flatten().any(|operation| operation.changes_users()) {
-            self.changing.insert((address, *slot), shared.known_users().unwrap_or_default());
+            self.changing.insert((address, *slot));
         }
     }
 
@@ -169,23 +166,25 @@ impl UserWatch {
         if self.is_planted(PlantedBug::UserChangeToldEarly) {
             return Some(reply);
         }
-        let Some(before) = self.changing.remove(&reply.from) else { return Some(reply) };
-        self.next_withheld.push(Held { reply, ended: now, before });
+        if !self.changing.remove(&reply.from) {
+            return Some(reply);
+        }
+        self.next_withheld.push(reply);
         self.next_look = now;
         None
     }
 
     /// True if a reply to this connection waits.
     fn withholds(&self, address: u64) -> bool {
-        let held = self.next_withheld.iter().chain(&self.withheld).map(|held| &held.reply);
+        let held = self.next_withheld.iter().chain(&self.withheld);
         held.chain(self.expiring.iter().map(|(_, reply)| reply)).any(|reply| reply.from.0 == address)
     }
 
     /// A connection is gone.
     pub(super) fn forget(&mut self, address: u64) {
-        self.changing.retain(|(other, _), _| *other != address);
-        self.next_withheld.retain(|held| held.reply.from.0 != address);
-        self.withheld.retain(|held| held.reply.from.0 != address);
+        self.changing.retain(|(other, _)| *other != address);
+        self.next_withheld.retain(|reply| reply.from.0 != address);
+        self.withheld.retain(|reply| reply.from.0 != address);
         self.expiring.retain(|(_, reply)| reply.from.0 != address);
     }
 
@@ -220,6 +219,9 @@ impl UserWatch {
             Outcome::Reply(reply) => looked(reply),
             _ => Looked::Nothing,
         };
+        if let Looked::Users(users) = &looked {
+            self.on_change(now, users);
+        }
         let has_learned = !matches!(looked, Looked::Nothing);
         if has_learned {
             self.known_since = Some(self.asked.0);
@@ -251,20 +253,29 @@ impl UserWatch {
         self.next_look = now;
     }
 
-    /// The replies that waited for the read that has ended, which has found these users, and for nothing else.
-    pub(super) fn released(&mut self, known: &Users) -> Vec<Withheld> {
+    /// Others have been read than before, or for the first time.
+    fn on_change(&mut self, now: Instant, users: &Users) {
+        // Of several changes one may give back what another one has taken.
+        let takes_nothing = self.read.replace(users.clone()).map_or(users.version() == 0, |before| {
+            users.version() <= before.version() + 1 && users.take_nothing_from(&before)
+        });
+        #[cfg(feature = "planted-bugs")]
+        let takes_nothing = takes_nothing || self.is_planted(PlantedBug::UsersElsewhereForgotten);
+        if !takes_nothing {
+            // Somebody may have read the others just before they were changed, which was before now.
+            self.unsettled_until = now.after(self.valid + self.valid / CLOCKS_DIFFER);
+        }
+    }
+
+    /// The replies that waited for the read that has ended, and for nothing else.
+    pub(super) fn released(&mut self, now: Instant) -> Vec<Withheld> {
+        let is_settled = !self.is_wanted || now >= self.unsettled_until;
         let mut released = Vec::new();
-        for Held { reply, ended, before } in std::mem::take(&mut self.withheld) {
-            // Of several changes one may give back what another one has taken.
-            let is_one = known.version() <= before.version() + 1;
-            let takes_nothing = is_one && known.take_nothing_from(&before);
-            #[cfg(feature = "planted-bugs")]
-            let takes_nothing = takes_nothing || self.is_planted(PlantedBug::UsersElsewhereForgotten);
-            if takes_nothing || !self.is_wanted || !reply.completion.is_answer() {
+        for reply in std::mem::take(&mut self.withheld) {
+            if is_settled || !reply.completion.is_answer() {
                 released.push(reply);
             } else {
-                let due = ended.after(self.valid + self.valid / CLOCKS_DIFFER);
-                self.expiring.push((due, reply));
+                self.expiring.push((self.unsettled_until, reply));
             }
         }
         released
@@ -393,8 +404,7 @@ impl RedisFrontEnd {
         let was_outdated = self.users.is_outdated;
         self.note_age_of_users(now);
         self.shared.set_patient(true);
-        let known = self.shared.known_users().unwrap_or_default();
-        let released = self.users.released(&known);
+        let released = self.users.released(now.instant);
         let asking: Vec<u64> = released.iter().map(|reply| reply.from.0).collect();
         for reply in released {
             self.deliver(now, reply);

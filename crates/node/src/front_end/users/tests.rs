@@ -55,19 +55,18 @@ fn users_are_read_at_once_and_then_again_and_again() {
 
 #[test]
 fn a_reply_to_a_change_waits_for_a_read_that_begins_after_it() {
-    let shared = Shared::default();
     let mut watch = UserWatch::new(USERS_VALID);
     watch.begin(START, Vec::new());
     watch.next_errand(START, View(0), None).expect("a read begins");
-    watch.note(1, &submission(&[b"ACL", b"SETUSER", b"u", b"on"]), &shared);
-    watch.note(2, &submission(&[b"FLUSHALL"]), &shared);
-    watch.note(3, &submission(&[b"ACL", b"DELUSER", b"u"]), &shared);
+    watch.note(1, &submission(&[b"ACL", b"SETUSER", b"u", b"on"]));
+    watch.note(2, &submission(&[b"FLUSHALL"]));
+    watch.note(3, &submission(&[b"ACL", b"DELUSER", b"u"]));
     assert!(watch.withhold(START, reply(2)).is_some(), "it changes no users");
     assert!(watch.withhold(START, reply(1)).is_none());
     assert!(watch.withhold(START, reply(1)).is_some(), "once");
     // The read that was under way does not count.
-    watch.on_looked(START, &answer(&Reply::Nil));
-    assert!(watch.released(&Users::default()).is_empty());
+    watch.on_looked(START, &answer(&Reply::Bulk(Users::default().encode())));
+    assert!(watch.released(START).is_empty());
     watch.next_errand(START, View(0), None).expect("the next read begins at once");
     assert!(watch.withhold(START, reply(3)).is_none());
     // A read that fails releases nothing.
@@ -75,14 +74,14 @@ fn a_reply_to_a_change_waits_for_a_read_that_begins_after_it() {
     let later = START.after(INTERVAL);
     watch.next_errand(later, View(0), None).expect("it is tried again");
     watch.on_looked(later, &answer(&Reply::Bulk(changed().encode())));
-    let released: Vec<u64> = watch.released(&Users::default()).iter().map(|reply| reply.from.0).collect();
+    let released: Vec<u64> = watch.released(later).iter().map(|reply| reply.from.0).collect();
     assert_eq!(released, [1, 3]);
     // What was refused at once has changed nothing.
-    watch.note(1, &submission(&[b"ACL", b"SETUSER", b"u", b"on"]), &shared);
+    watch.note(1, &submission(&[b"ACL", b"SETUSER", b"u", b"on"]));
     watch.withdraw((1, 4));
     assert!(watch.withhold(later, reply(1)).is_some());
     // Who has gone waits for nothing.
-    watch.note(5, &submission(&[b"ACL", b"SETUSER", b"u", b"on"]), &shared);
+    watch.note(5, &submission(&[b"ACL", b"SETUSER", b"u", b"on"]));
     watch.forget(5);
     assert!(watch.withhold(later, reply(5)).is_some());
 }
@@ -302,34 +301,54 @@ mod front_end {
         process.poll(at(0));
         let (number, _) = process.read().unwrap();
         process.answer(at(0), number, &untouched());
-        let withheld = |process: &mut Process, before: &Users, known: &Users| {
-            process.front_end.users.changing.insert((0, 4), before.clone());
-            let from = (0, 4);
-            let completion = Completion::Reply(vec![].into());
-            let reply = Withheld { from, since: at(10).instant, completion };
-            assert!(process.front_end.users.withhold(at(10).instant, reply).is_none());
-            let _read = process.front_end.users.next_errand(at(10).instant, View(0), None);
-            process.front_end.users.on_looked(at(11).instant, &answer(&Reply::Nil));
-            process.front_end.users.released(known).is_empty()
+        // A change that is acknowledged now, when the users are these: does its client hear of it at once?
+        let released = |process: &mut Process, time: u64, found: &Users| {
+            let users = &mut process.front_end.users;
+            let now = at(time).instant;
+            let (from, completion) = ((0, 4), Completion::Reply(vec![].into()));
+            users.changing.insert(from);
+            assert!(users.withhold(now, Withheld { from, since: now, completion }).is_none());
+            users.next_errand(now, View(0), None).expect("the users are read");
+            users.on_looked(now, &answer(&Reply::Bulk(found.encode())));
+            !users.released(now).is_empty()
         };
-        let mut users = Users::default();
-        users.set(b"u", &[b"on", b"+get"], UserChange::Always).unwrap();
-        assert!(!withheld(&mut process, &Users::default(), &users), "there is one more");
-        let mut more = users.clone();
-        more.set(b"u", &[b"nopass"], UserChange::Always).unwrap();
-        assert!(!withheld(&mut process, &users, &more), "it may do more");
+        let change = |users: &Users, rules: &[&[u8]]| {
+            let mut changed = users.clone();
+            changed.set(b"u", rules, UserChange::Always).unwrap();
+            changed
+        };
+        let one = change(&Users::default(), &[b"on", b"+get", b"+set"]);
+        assert!(released(&mut process, 10, &one), "there is one more");
+        let more = change(&one, &[b"nopass"]);
+        assert!(released(&mut process, 11, &more), "it may do more");
+        let two_later = change(&change(&more, &[b"~a"]), &[b"~b"]);
         assert!(
-            withheld(&mut process, &Users::default(), &more),
-            "of several one may have taken something away"
+            !released(&mut process, 12, &two_later),
+            "of several changes one may have taken something away"
         );
-        let mut less = more.clone();
-        less.set(b"u", &[b"-get"], UserChange::Always).unwrap();
-        process.front_end.users.expiring.clear();
-        assert!(withheld(&mut process, &more, &less));
+        let due = |time: u64| at(time).instant.after(USERS_VALID + USERS_VALID / 16);
         let users = &mut process.front_end.users;
-        let due = at(10).instant.after(USERS_VALID);
-        assert!(users.next_expired(due).is_none(), "another clock may be slower");
-        assert!(users.withholds(0) && users.deadline() <= due.after(USERS_VALID / 16));
-        assert!(users.next_expired(due.after(USERS_VALID / 16)).is_some());
+        assert!(
+            users.next_expired(at(12).instant.after(USERS_VALID)).is_none(),
+            "another clock may be slower"
+        );
+        assert!(users.withholds(0) && users.deadline() <= due(12));
+        assert!(users.next_expired(due(12)).is_some());
+        let less = change(&two_later, &[b"-get"]);
+        assert!(!released(&mut process, 2000, &less));
+        assert!(process.front_end.users.next_expired(due(2000)).is_some());
+        // Whoever is told of this must not see elsewhere that GET is allowed: that it was taken away, nobody may have been told.
+        let later = change(&less, &[b"nopass"]);
+        assert!(!released(&mut process, 2500, &later));
+        let users = &mut process.front_end.users;
+        assert!(users.next_expired(due(1999)).is_none() && users.next_expired(due(2000)).is_some());
+        assert!(released(&mut process, 4000, &change(&later, &[b"on"])), "all is settled");
+        // A front end that starts does not know what has just been taken away.
+        let mut started = Process::new();
+        started.poll(at(0));
+        let (number, _) = started.read().unwrap();
+        started.answer(at(0), number, &Reply::Bulk(later.encode()));
+        assert!(!released(&mut started, 100, &change(&later, &[b"on"])));
+        assert!(started.front_end.users.next_expired(due(0)).is_some());
     }
 }

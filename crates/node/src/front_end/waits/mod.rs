@@ -253,8 +253,10 @@ impl Waits {
     }
 
     #[cfg(feature = "planted-bugs")]
-    pub(super) const fn lost_members(&self) -> u64 {
-        self.absent
+    pub(super) fn misses(&self, members: ReplicaSet) -> bool {
+        let own: ReplicaSet = self.own.into_iter().collect();
+        let late = self.late.keys().copied().collect();
+        !members.except(self.reachable.except(late)).except(own).is_empty()
     }
 
     #[cfg(feature = "planted-bugs")]

@@ -36,6 +36,9 @@ const PART_NOT_FOR_LOG: u64 = 4;
 const PART_OF_RESERVE: u64 = 16;
 const PIECE_BYTES_MIN: u64 = 256 << 10;
 
+/// The part that is not for the log is given up in pieces of so many bytes: enough for the files that a start writes.
+const LAST_PIECE_BYTES: u64 = 64 << 10;
+
 /// While fewer inodes are free than this, or than this part of all, the disk counts as short: a node makes files for the
 /// next piece of its log, for snapshots and for its view.
 const INODES: u64 = 64;
@@ -180,7 +183,13 @@ impl Reserve {
         if kept <= floor {
             return false;
         }
-        let left = kept.saturating_sub((self.bytes / PART_OF_RESERVE).max(PIECE_BYTES_MIN)).max(floor);
+        let log_floor = self.bytes / PART_NOT_FOR_LOG;
+        // What is not for the log has to last: the log takes what is free, and views and the names of a node take little.
+        let piece = match kept <= log_floor {
+            true => LAST_PIECE_BYTES,
+            false => (self.bytes / PART_OF_RESERVE).max(PIECE_BYTES_MIN).min(kept - log_floor),
+        };
+        let left = kept.saturating_sub(piece).max(floor);
         *state = State::Kept(left);
         self.is_short.store(true, Ordering::Release);
         // Some file systems have the space again only when they have noted that.
@@ -302,9 +311,13 @@ mod tests {
         assert!(!reserve.look() && !reserve.is_short(), "there is room");
         assert_eq!(fs::metadata(reserve.path()).unwrap().len(), reserve.bytes());
         let length = || fs::metadata(reserve.path()).unwrap().len();
-        for left in [3, 2, 1, 0] {
+        for left in [3, 2, 1] {
             assert!(reserve.make_room() && reserve.is_short());
             assert_eq!(length(), left * PIECE_BYTES_MIN, "whoever fills the disk gets a piece, not all");
+        }
+        for left in [3, 2, 1, 0] {
+            assert!(reserve.make_room() && reserve.is_short());
+            assert_eq!(length(), left * LAST_PIECE_BYTES, "what is not for the log lasts for some starts");
         }
         assert!(!reserve.make_room(), "nothing is left");
         assert!(reserve.look() && !reserve.is_short() && length() == 1 << 20);

@@ -27,6 +27,10 @@ use crate::read_job::{EvaluateJob, ReadJob, ReadOutcome};
 /// Reads that have not been answered at most; beyond, clients have to wait.
 const READS_WAITING_MAX: usize = 16_384;
 
+/// Where the disk lacks room, the engine may hold so many times as much in memory as else before clients wait: deletions take
+/// some, too, and only they make room.
+const REMOVING_SHARE: u64 = 4;
+
 /// Bytes of updates that wait for a lane at most; beyond, clients have to wait.
 const EXECUTION_WAITING_MAX: usize = 32 << 20;
 
@@ -636,11 +640,20 @@ impl<S: Store> DiskExecutor<S> {
         self.pressure.runs > self.limits.runs
     }
 
-    /// True if clients should wait until the engine has caught up.
+    /// True if the disk lacks room for what the engine owes to it. Nothing that makes the data grow is to be executed then.
     #[must_use]
-    pub const fn is_behind(&self) -> bool {
-        self.pressure.unflushed_bytes > self.limits.unflushed_bytes
-            || self.is_compaction_behind()
+    pub fn lacks_room(&self) -> bool {
+        self.shared.lacks_room()
+    }
+
+    /// True if clients should wait until the engine has caught up. Where it lacks room it does not before they have removed
+    /// something: they may do that, and read.
+    #[must_use]
+    pub fn is_behind(&self) -> bool {
+        let lacks_room = self.lacks_room();
+        let most = self.limits.unflushed_bytes.saturating_mul(if lacks_room { REMOVING_SHARE } else { 1 });
+        self.pressure.unflushed_bytes > most
+            || (self.is_compaction_behind() && !lacks_room)
             || self.dispatcher.waiting_bytes() > EXECUTION_WAITING_MAX
             || self.unanswered > READS_WAITING_MAX
     }

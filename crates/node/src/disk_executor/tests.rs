@@ -277,3 +277,32 @@ fn removal_goes_on_after_the_checkpoint() {
     }
     assert!(!harness.executor.shared().has_to_purge(), "nobody removes it any more");
 }
+
+#[test]
+fn an_engine_without_room_lets_clients_remove_things() {
+    let mut harness = Harness::new();
+    harness.executor.limits.unflushed_bytes = 1_000;
+    let mut millis = 0;
+    let mut write_until = |harness: &mut Harness, bytes: u64| {
+        while harness.executor.pressure.unflushed_bytes <= bytes {
+            harness.update(&[b"SET", b"k", &[b'x'; 200]]);
+            harness.run();
+            millis += 1_000;
+            let now = Now { instant: Instant(0).after(Duration::from_millis(millis)), wall: WallTime(0) };
+            harness.executor.look_at_pressure(now);
+        }
+    };
+    write_until(&mut harness, 1_000);
+    assert!(
+        harness.executor.is_behind() && !harness.executor.lacks_room(),
+        "clients wait until it has caught up"
+    );
+    let shared = Arc::clone(&harness.executor.shared);
+    shared.store().refuse_flushes(1);
+    shared.flush().unwrap_err();
+    assert!(harness.executor.lacks_room() && !harness.executor.is_behind(), "it does not by itself");
+    write_until(&mut harness, REMOVING_SHARE * 1_000);
+    assert!(harness.executor.is_behind(), "there is a limit");
+    shared.flush().expect("the disk has room");
+    assert!(!harness.executor.lacks_room());
+}

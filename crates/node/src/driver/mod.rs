@@ -450,6 +450,7 @@ impl<M: InMemory + Send + 'static, S: Store, H> ReplicaDriver<M, S, H> {
 
     /// Tells the core how much room the disk has (see [`Event::DiskRoom`]), if it takes it to have more or less.
     pub fn tell_disk_room(&mut self, now: Now, bytes: u64) {
+        let bytes = if self.executor().is_some_and(DiskExecutor::lacks_room) { 0 } else { bytes };
         // The core takes less, by what is on its way to the disk.
         if self.replica.disk_room() != bytes {
             self.replica.handle(now, Event::DiskRoom(bytes));

@@ -220,7 +220,7 @@ impl RedisFrontEnd {
         let tracking = Tracking::new(shared.tracking_keys_max());
         #[cfg(feature = "planted-bugs")]
         let tracking = tracking.planted(planted);
-        let users = UserWatch::new(settings.users_valid);
+        let users = UserWatch::new(settings.users_valid, config.settings.give_up_after);
         #[cfg(feature = "planted-bugs")]
         let users = users.planted(planted);
         let give_up_after = config.settings.give_up_after;
@@ -341,13 +341,15 @@ impl RedisFrontEnd {
     /// The connection has taken bytes of its client: submits what may go. True if the connection can take more at once,
     /// because what it waited for has been answered meanwhile.
     pub fn on_received(&mut self, now: Now, address: u64) -> bool {
+        let is_paused = |front_end: &Self| front_end.connection(address).is_some_and(Connection::is_paused);
+        let was_paused = is_paused(self);
         self.look_for_reset(address);
         self.submit(now, address, false);
         self.serve_request(now, address);
-        let has_asked = self.ask(now, address);
+        self.ask(now, address);
         self.unblock(now, address);
         self.note_postponed(address);
-        has_asked && self.connection(address).is_some_and(|redis| !redis.is_paused())
+        was_paused && !is_paused(self)
     }
 
     /// The client has closed its end of the connection: it waits for no elements any more, nor for followers, and no command

@@ -368,6 +368,8 @@ mod tests {
         millis: u64,
         /// What each connection has received and not taken.
         unread: Vec<Vec<u8>>,
+        /// It is read again when it is no longer paused, and not before its client sends more.
+        is_stalled: Vec<bool>,
     }
 
     impl Clients {
@@ -383,7 +385,8 @@ mod tests {
             };
             let start = Now { instant: Instant(0), wall: WallTime(1_000_000_000_000) };
             let front_end = RedisFrontEnd::new(Config::new(configuration, 1), settings, start);
-            let mut clients = Self { front_end, millis: 0, unread: vec![Vec::new(); count as usize] };
+            let (unread, is_stalled) = (vec![Vec::new(); count as usize], vec![false; count as usize]);
+            let mut clients = Self { front_end, millis: 0, unread, is_stalled };
             for place in 0..count {
                 let address = format!("10.0.0.{}:{}", place / 100, 1000 + place);
                 let identity = Identity { id: place + 1, address, local_address: "10.0.0.1:6379".to_owned() };
@@ -407,17 +410,26 @@ mod tests {
 
         fn feed(&mut self, client: u64) {
             let now = self.now();
-            let input = std::mem::take(&mut self.unread[client as usize]);
-            let Some((redis, _)) = self.front_end.connection_mut(now, client) else { return };
-            let context = Context { now: now.wall, info: &OnDisk, unavailable: None };
-            let consumed = redis.receive(&input, &context);
-            self.unread[client as usize] = input[consumed..].to_vec();
-            self.front_end.on_received(now, client);
+            loop {
+                let input = std::mem::take(&mut self.unread[client as usize]);
+                let Some((redis, _)) = self.front_end.connection_mut(now, client) else { return };
+                let context = Context { now: now.wall, info: &OnDisk, unavailable: None };
+                let consumed = redis.receive(&input, &context);
+                self.unread[client as usize] = input[consumed..].to_vec();
+                if !self.front_end.on_received(now, client) || self.unread[client as usize].is_empty() {
+                    break;
+                }
+            }
+            self.is_stalled[client as usize] = self.is_paused(client);
+        }
+
+        fn is_paused(&self, client: u64) -> bool {
+            self.front_end.connection(client).is_some_and(syros_resp::Connection::is_paused)
         }
 
         fn go_on(&mut self) {
             while let Some(client) = self.front_end.go_on(self.now()) {
-                if !self.unread[client as usize].is_empty() {
+                if self.is_stalled[client as usize] && !self.is_paused(client) {
                     self.feed(client);
                 }
             }

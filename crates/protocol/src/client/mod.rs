@@ -221,9 +221,12 @@ impl Client {
                 if let Message::Configuration(known) = &message {
                     self.on_configuration(**known);
                 }
+                // One that takes part in no view names none, of no epoch, when it refuses a read: it says no more than that.
+                let names_no_view = matches!(message, Message::ReadRefused { view: View(0), .. });
                 // A stale read is of whatever state a replica has, also of one that takes part in no view.
                 let counts = message.view().is_none_or(|view| {
                     view.epoch() == self.view.epoch()
+                        || names_no_view
                         || self.answers_stale_read(&message)
                         || self.counts_epoch(from, view.epoch())
                 });

@@ -124,6 +124,12 @@ impl Replica {
             || high <= low.after(self.config.settings.clock_skew_max)
     }
 
+    /// True if no clock is known of a member other than the leader of the last view: that one may have gone for good.
+    pub(super) fn lacks_clock_of_others(&self) -> bool {
+        let before = self.leader_of(self.last_normal);
+        self.others().any(|member| member != before && self.clocks[member.index()].is_none())
+    }
+
     /// Leader: hands over to a member whose clock is right if its own has been off for some time. Log time does not
     /// follow a clock that is off, but whoever looks at this machine should hear of it, and updates that carry
     /// timestamps of such a clock are refused by the followers.

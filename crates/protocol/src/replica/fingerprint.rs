@@ -239,9 +239,19 @@ impl LaterViews {
 
 impl ViewChange {
     fn fingerprint(&self, clock: Clock, hasher: &mut impl Hasher) {
-        let Self { resend_change_at, carrying, timeout, changes, chosen, senders, source, transfer } = self;
+        let Self {
+            resend_change_at,
+            carrying,
+            timeout,
+            changes,
+            chosen,
+            awaits_others,
+            senders,
+            source,
+            transfer,
+        } = self;
         clock.deadline(*resend_change_at, hasher);
-        (carrying, timeout, changes, chosen, senders, source, transfer).hash(hasher);
+        (carrying, timeout, changes, chosen, awaits_others, senders, source, transfer).hash(hasher);
     }
 }
 

@@ -31,6 +31,10 @@ const URGENT: Duration = Duration::from_secs(10);
 /// replica that has more to execute takes none; it does just after a restart.
 const CHECKPOINT_LOG_BYTES_MAX: usize = 128 << 20;
 
+/// The same where the disk is short, where a snapshot may be tried every second: what cannot be committed is not to fill the rest
+/// of the disk.
+const CHECKPOINT_LOG_BYTES_SHORT: usize = 16 << 10;
+
 /// A replica keeps this share of `log-keep` even of what every member holds: a member whose memory or disk is lost needs no
 /// snapshot then where all is small. The leader tells what all hold whenever it has dropped so much.
 pub(super) const HELD_SHARE: usize = 64;
@@ -252,9 +256,11 @@ impl Replica {
     fn has_short_tail(&self) -> bool {
         let tail = (self.applied.0 + 1..=self.log.op_number().0).map_while(|n| self.log.entry(OpNumber(n)));
         let mut bytes: usize = 0;
+        let is_short = self.resources.disk_is_short();
+        let limit = if is_short { CHECKPOINT_LOG_BYTES_SHORT } else { CHECKPOINT_LOG_BYTES_MAX };
         tail.into_iter().all(|entry| {
             bytes = bytes.saturating_add(entry.memory_bytes());
-            bytes <= CHECKPOINT_LOG_BYTES_MAX
+            bytes <= limit
         })
     }
 

@@ -178,6 +178,7 @@ impl Replica {
             timeout,
             changes: BTreeMap::new(),
             chosen: Vec::new(),
+            awaits_others: false,
             senders: ReplicaSet::default(),
             source: None,
             transfer: None,
@@ -235,6 +236,12 @@ impl Replica {
         let now = self.now.instant;
         let Role::ViewChange(change) = &mut self.role else { return };
         if self.timers.is_due(Timer::AwaitClocks, now) {
+            // In the first attempt only: those that wait for the view must not lose patience with each.
+            let is_first = change.timeout <= self.config.settings.view_change_timeout;
+            let may_wait = is_first && !change.awaits_others;
+            if may_wait && !self.clocks_suffice() && self.lacks_clock_of_others() {
+                return self.await_others();
+            }
             return self.try_start_view();
         }
         let timed_out = self.timers.is_due(Timer::ViewChangeTimeout, now);
@@ -484,13 +491,23 @@ impl Replica {
         }
         state.changes.insert(from, change);
         let Some((chosen, senders)) = self.choose_changes() else { return };
-        let suspect_after = self.config.settings.suspect_after;
+        let resend = self.config.settings.resend;
         if let Role::ViewChange(state) = &mut self.role {
             (state.chosen, state.senders) = (chosen, senders);
-            // Whoever lives and is not in the view change yet has missed the leader by then, and tells its clock.
-            let patience = suspect_after + suspect_after / 8;
-            self.timers.set(Timer::AwaitClocks, self.now.instant.after(patience));
+            self.timers.set(Timer::AwaitClocks, self.now.instant.after(resend));
             self.try_start_view();
+        }
+    }
+
+    /// New leader: waits longer for the clocks of members that need not have noticed yet that the leader has gone. Whoever of them
+    /// lives has missed it when this has passed, joins, and tells its clock.
+    fn await_others(&mut self) {
+        let settings = &self.config.settings;
+        let (suspect_after, resend) = (settings.suspect_after, settings.resend);
+        if let Role::ViewChange(state) = &mut self.role {
+            state.awaits_others = true;
+            let patience = (suspect_after + suspect_after / 8).min(settings.view_change_timeout * 7 / 8);
+            self.timers.set(Timer::AwaitClocks, self.now.instant.after(patience.saturating_sub(resend)));
         }
     }
 
@@ -527,9 +544,10 @@ impl Replica {
 
     /// New leader: starts the view once it has `f + 1` DoViewChanges and the best log's beginning.
     pub(super) fn try_start_view(&mut self) {
-        let suffice = self.clocks_suffice();
+        let (suffice, lacks_others) = (self.clocks_suffice(), self.lacks_clock_of_others());
         let Role::ViewChange(state) = &mut self.role else { return };
-        let waits = !suffice && self.timers.is_running(Timer::AwaitClocks, self.now.instant);
+        let may_hear_more = lacks_others || !state.awaits_others;
+        let waits = !suffice && may_hear_more && self.timers.is_running(Timer::AwaitClocks, self.now.instant);
         if state.chosen.is_empty() || waits {
             return;
         }

@@ -115,8 +115,9 @@ impl Sessions {
         let Some(session) = self.table.get(&id.session) else { return true };
         let acked_below = acked_below.max(session.acked_below);
         let share = (completions_max / self.large.max(1)).max(1);
-        // One that acknowledges all before it makes as much room as it takes.
-        id.sequence <= acked_below || !session.completions.are_at_least(share, acked_below)
+        // One that acknowledges all before it makes as much room as it takes. Below what is acknowledged, nobody waits for any.
+        id.sequence == acked_below
+            || (id.sequence > acked_below && !session.completions.are_at_least(share, acked_below))
     }
 
     /// A session begins.

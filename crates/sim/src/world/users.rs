@@ -277,7 +277,11 @@ impl World {
         self.actors.changing = Some((slot, place));
         let now = self.now();
         self.trace.line(now, format_args!("change {number}: {} {change:?}", NAMES[user]));
-        self.send_as_user(slot, place, &[(words_of(number, user, change), Awaited::Change(number))]);
+        let mut words = words_of(number, user, change);
+        if number % 4 == 3 {
+            words.insert(0, "BLIND".to_owned());
+        }
+        self.send_as_user(slot, place, &[(words, Awaited::Change(number))]);
         true
     }
 

@@ -26,7 +26,7 @@ use crate::keyspace::DUE_TOLD_MAX;
 use crate::memory::moment;
 use crate::removals::{PLACES, SharedRemovals};
 use crate::stamp::Stamp;
-use crate::store::{Change, Store, StoreError};
+use crate::store::{Change, Store, StoreCause, StoreError};
 use crate::{Digest, Engine};
 use core::num::NonZeroU64;
 use core::ops::ControlFlow;
@@ -104,6 +104,8 @@ pub struct Shared<S: Store> {
     forget_before: [AtomicU32; Database::COUNT],
     /// The generations of the slots in the last checkpoint that was sealed.
     sealed_generations: [AtomicU32; Database::COUNT],
+    lacks_room_to_flush: AtomicBool,
+    lacks_room_to_compact: AtomicBool,
     /// Another database than the first has been in use, at some time.
     has_databases: AtomicBool,
     /// Twice the number of SWAPDBs that were committed together with other changes, and one more while one is.
@@ -540,7 +542,7 @@ impl<S: Store> Shared<S> {
     /// What the disk says.
     pub fn flush(&self) -> Result<(), StoreError> {
         let durable = self.sealed_generations.each_ref().map(|sealed| sealed.load(Ordering::Acquire));
-        self.store.flush()?;
+        note_room(&self.lacks_room_to_flush, self.store.flush())?;
         for (before, durable) in self.forget_before.iter().zip(durable) {
             before.fetch_max(durable, Ordering::AcqRel);
         }
@@ -552,6 +554,17 @@ impl<S: Store> Shared<S> {
     /// # Errors
     /// What the disk says.
     pub fn compact(&self) -> Result<bool, StoreError> {
+        note_room(&self.lacks_room_to_compact, self.compact_files())
+    }
+
+    /// True if the disk had no room for what was flushed, or for files that were to be merged, when that was tried last. Other files
+    /// on the same disk may have room: a merge needs as much as it merges.
+    #[must_use]
+    pub fn lacks_room(&self) -> bool {
+        self.lacks_room_to_flush.load(Ordering::Acquire) || self.lacks_room_to_compact.load(Ordering::Acquire)
+    }
+
+    fn compact_files(&self) -> Result<bool, StoreError> {
         for (slot, forget_before) in (0..).zip(&self.forget_before) {
             let before = forget_before.load(Ordering::Acquire);
             if before > 0 {
@@ -582,6 +595,15 @@ impl<S: Store> Shared<S> {
 }
 
 /// What was loaded when this store was sealed last, if that can be of this state.
+/// Notes whether the disk had room for what was done.
+fn note_room<T>(lacks_room: &AtomicBool, result: Result<T, StoreError>) -> Result<T, StoreError> {
+    let is_full = matches!(&result, Err(error) if error.cause == StoreCause::Full);
+    if is_full || result.is_ok() {
+        lacks_room.store(is_full, Ordering::Release);
+    }
+    result
+}
+
 fn read_programs<S: Store>(store: &S) -> Result<Programs, StoreError> {
     let mut programs = Programs::NONE;
     let state = store.get(&meta_key("state"))?;
@@ -725,6 +747,8 @@ impl<S: Store> DiskEngine<S> {
             spaces: spaces.map(|space| AtomicU64::new(space.to_bits())),
             forget_before: generations.map(AtomicU32::new),
             sealed_generations: generations.map(AtomicU32::new),
+            lacks_room_to_flush: AtomicBool::new(false),
+            lacks_room_to_compact: AtomicBool::new(false),
             has_databases: AtomicBool::new(has_databases),
             exchanges: AtomicU64::new(0),
             next_expiry: AtomicU64::new(NEVER),

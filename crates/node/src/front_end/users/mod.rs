@@ -57,6 +57,8 @@ pub(super) struct UserWatch {
     is_wanted: bool,
     /// How long they are valid.
     valid: Duration,
+    /// A reply to a change is withheld for so long, unless the users have been read: then nobody knows whether the change holds.
+    withheld_for: Duration,
     /// Rules for the default user of a cluster whose users have never been changed.
     first_rules: Vec<Vec<u8>>,
     /// A read is under way, or the change that the first rules are.
@@ -94,10 +96,11 @@ pub(super) enum Looked {
 }
 
 impl UserWatch {
-    pub(super) const fn new(valid: Duration) -> Self {
+    pub(super) const fn new(valid: Duration, withheld_for: Duration) -> Self {
         Self {
             is_wanted: false,
             valid,
+            withheld_for,
             first_rules: Vec::new(),
             is_asking: false,
             asked: (Instant(0), View(0)),
@@ -149,7 +152,7 @@ impl UserWatch {
     pub(super) fn note(&mut self, address: u64, submission: &Submission) {
         let Submission { slot, body, class, footprint, .. } = submission;
         // Few others concern all keys.
-        let may_change = *class == Class::Update && *footprint == Footprint::All;
+        let may_change = *class != Class::Read && *footprint == Footprint::All;
         if may_change && operations(body).flatten().any(|operation| operation.changes_users()) {
             self.changing.insert((address, *slot));
         }
@@ -191,7 +194,12 @@ impl UserWatch {
     /// When the users are read next, or a reply has waited long enough, at the latest.
     pub(super) fn deadline(&self) -> Instant {
         let expiring = self.expiring.iter().map(|(due, _)| *due);
-        expiring.min().unwrap_or(Instant::NEVER).min(self.next_read())
+        let given_up = self.withheld.iter().chain(&self.next_withheld).map(|it| self.given_up_at(it));
+        expiring.chain(given_up).min().unwrap_or(Instant::NEVER).min(self.next_read())
+    }
+
+    fn given_up_at(&self, reply: &Withheld) -> Instant {
+        reply.since.after(self.withheld_for)
     }
 
     fn next_read(&self) -> Instant {
@@ -281,6 +289,19 @@ impl UserWatch {
         released
     }
 
+    /// The next reply that is withheld for too long: whether it holds everywhere, nobody can find out.
+    fn next_given_up(&mut self, now: Instant) -> Option<Withheld> {
+        let is_due = |it: &Withheld| it.since.after(self.withheld_for) <= now;
+        let reply = match self.withheld.iter().position(is_due) {
+            Some(place) => self.withheld.swap_remove(place),
+            None => {
+                self.next_withheld.iter().position(is_due).map(|at| self.next_withheld.swap_remove(at))?
+            }
+        };
+        let completion = if reply.completion.is_answer() { Completion::Unknown } else { reply.completion };
+        Some(Withheld { completion, ..reply })
+    }
+
     /// The next reply that has waited long enough.
     fn next_expired(&mut self, now: Instant) -> Option<Withheld> {
         let place = self.expiring.iter().position(|(due, _)| *due <= now)?;
@@ -334,6 +355,9 @@ impl RedisFrontEnd {
             let address = reply.from.0;
             self.deliver(now, reply);
             self.end_connection_of_user(address, true);
+        }
+        while let Some(reply) = self.users.next_given_up(now.instant) {
+            self.deliver(now, reply);
         }
         let known = self.shared.known_users();
         let view = self.group.client.view();

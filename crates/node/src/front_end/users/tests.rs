@@ -4,6 +4,8 @@ use super::*;
 use syros_commands::acl::UserChange;
 
 const START: Instant = Instant(1_000_000);
+const GIVE_UP_AFTER: Duration = Duration::from_secs(10);
+
 const INTERVAL: Duration = Duration::from_millis(100);
 
 fn changed() -> Users {
@@ -33,7 +35,7 @@ fn reply(address: u64) -> Withheld {
 
 #[test]
 fn users_are_read_at_once_and_then_again_and_again() {
-    let mut watch = UserWatch::new(USERS_VALID);
+    let mut watch = UserWatch::new(USERS_VALID, GIVE_UP_AFTER);
     assert!(watch.next_errand(START, View(0), None).is_none(), "nobody wants them");
     watch.begin(START, Vec::new());
     let errand = watch.next_errand(START, View(0), None).expect("they are read");
@@ -55,7 +57,7 @@ fn users_are_read_at_once_and_then_again_and_again() {
 
 #[test]
 fn a_reply_to_a_change_waits_for_a_read_that_begins_after_it() {
-    let mut watch = UserWatch::new(USERS_VALID);
+    let mut watch = UserWatch::new(USERS_VALID, GIVE_UP_AFTER);
     watch.begin(START, Vec::new());
     watch.next_errand(START, View(0), None).expect("a read begins");
     watch.note(1, &submission(&[b"ACL", b"SETUSER", b"u", b"on"]));
@@ -87,8 +89,23 @@ fn a_reply_to_a_change_waits_for_a_read_that_begins_after_it() {
 }
 
 #[test]
+fn a_reply_to_a_change_does_not_wait_for_ever() {
+    let mut watch = UserWatch::new(USERS_VALID, GIVE_UP_AFTER);
+    watch.begin(START, Vec::new());
+    watch.note(1, &submission(&[b"BLIND", b"ACL", b"SETUSER", b"u", b"on"]));
+    assert!(watch.withhold(START, reply(1)).is_none(), "a blind change is one, too");
+    watch.next_errand(START, View(0), None).expect("a read begins");
+    watch.on_looked(START, &Outcome::NoQuorum);
+    assert!(watch.next_given_up(START.after(GIVE_UP_AFTER / 2)).is_none());
+    assert!(watch.deadline() <= START.after(GIVE_UP_AFTER));
+    let given_up = watch.next_given_up(START.after(GIVE_UP_AFTER)).expect("nobody can read the users");
+    assert!(matches!(given_up.completion, Completion::Unknown));
+    assert!(watch.next_given_up(START.after(GIVE_UP_AFTER)).is_none());
+}
+
+#[test]
 fn a_new_cluster_gets_its_password_first() {
-    let mut watch = UserWatch::new(USERS_VALID);
+    let mut watch = UserWatch::new(USERS_VALID, GIVE_UP_AFTER);
     watch.begin(START, vec![b"resetpass".to_vec()]);
     watch.next_errand(START, View(0), None).expect("a read begins");
     watch.on_looked(START, &answer(&Reply::Bulk(Users::default().encode())));

@@ -837,7 +837,10 @@ impl Waits {
     pub(super) fn deadline(&self) -> Instant {
         let of_waits = self.moments.first().map_or(Instant::NEVER, |(at, _)| *at);
         let of_keys = self.key_moments.first().map_or(Instant::NEVER, |(at, _)| *at);
-        let of_departures = self.departing.first().map_or(Instant::NEVER, |(at, _)| *at);
+        // While as many are on their way as may be, the next one goes when one of them has ended.
+        let may_depart = self.departures.len() - self.departing.len() < IN_FLIGHT_MAX;
+        let of_departures =
+            self.departing.first().filter(|_| may_depart).map_or(Instant::NEVER, |(at, _)| *at);
         of_waits.min(of_keys).min(of_departures).min(self.late_asked_at)
     }
 

@@ -246,6 +246,21 @@ fn who_waits_at_a_member_that_is_lost_does_not_count() {
 }
 
 #[test]
+fn departures_that_may_not_go_yet_are_no_deadline() {
+    let mut bench = Bench::new();
+    for address in 0..300 {
+        bench.begin(address, "BLPOP k 0.05");
+    }
+    for (number, _) in bench.asked() {
+        bench.answer(number, put_waits);
+    }
+    assert_eq!(bench.pass(60).len(), 300);
+    while bench.leaving().is_some() {}
+    bench.waits.tick(bench.now);
+    assert!(bench.waits.deadline() > bench.now, "the event loop would turn without a pause");
+}
+
+#[test]
 fn a_member_that_is_late_is_not_lost_at_once() {
     let mut bench = Bench::new();
     let (all, two) = (ReplicaSet(7), ReplicaSet(7).without(ReplicaId(2)));

@@ -204,6 +204,23 @@ fn a_read_that_was_refused_is_asked_for_again_soon() {
 }
 
 #[test]
+fn a_refusal_that_names_no_view_is_heard_in_every_epoch() {
+    let first = ConfigurationEpoch::FIRST;
+    for epoch in [first, first.next()] {
+        let mut config = Config::new(Configuration::first(Group::new(3).unwrap(), FastQuorum::Majority), 1);
+        config.configuration.id.epoch = epoch;
+        config.settings.read_policy = ReadPolicy::Quorum;
+        let mut harness = Harness::with(config, &[0, 1, 2]);
+        harness.drain();
+        harness.submit(Class::Read);
+        let (member, _) = *asked(&harness.drain().0).last().expect("members are asked");
+        let refusal = Refusal::NotNormal;
+        harness.receive(member, Message::ReadRefused { view: View(0), number: 1, refusal });
+        assert!(!asked(&harness.drain().0).is_empty(), "another one is asked at once, in {epoch:?}");
+    }
+}
+
+#[test]
 fn a_reread_counts_in_the_view_that_named_its_entry_and_in_earlier_ones() {
     for view in [0, 1] {
         let (mut harness, token) = rereading();

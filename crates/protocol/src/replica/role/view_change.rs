@@ -18,6 +18,8 @@ pub(in crate::replica) struct ViewChange {
     pub(in crate::replica) changes: BTreeMap<ReplicaId, DoViewChange>,
     /// New leader: the `f + 1` senders whose logs it goes by, once it has as many.
     pub(in crate::replica) chosen: Vec<ReplicaId>,
+    /// New leader: it has waited for the clocks of those that know that the leader has gone, and waits for those of others.
+    pub(in crate::replica) awaits_others: bool,
     /// New leader: the `f + 1` members of the configuration that take part. They are the same but for where the size of the
     /// group has changed.
     pub(in crate::replica) senders: ReplicaSet,

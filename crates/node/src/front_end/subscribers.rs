@@ -113,9 +113,8 @@ impl Asking {
 }
 
 impl RedisFrontEnd {
-    /// Carries out what a connection asks of the registry of subscriptions. True if it asked something, and has the answer.
-    pub(super) fn ask(&mut self, now: Now, address: u64) -> bool {
-        let mut has_asked = false;
+    /// Carries out what a connection asks of the registry of subscriptions.
+    pub(super) fn ask(&mut self, now: Now, address: u64) {
         while !self.asking.must_wait(address)
             && let Some(connection) = self.connections.get_mut(address)
             && let Some(requests) = connection.redis.poll_messages()
@@ -137,15 +136,13 @@ impl RedisFrontEnd {
                 match asked {
                     Asked::Now(answer) => answers.push(answer),
                     // Only a SUBSCRIBE waits, and it is asked alone.
-                    Asked::Later => return has_asked,
+                    Asked::Later => return,
                 }
             }
-            let Some(connection) = self.connections.get_mut(address) else { return false };
+            let Some(connection) = self.connections.get_mut(address) else { return };
             connection.redis.answer_messages(&answers);
-            has_asked = true;
             self.asking.count(steps);
         }
-        has_asked
     }
 
     /// Answers each SUBSCRIBE of which all peers know now.

@@ -594,7 +594,6 @@ impl<S: Store> Shared<S> {
     }
 }
 
-/// What was loaded when this store was sealed last, if that can be of this state.
 /// Notes whether the disk had room for what was done.
 fn note_room<T>(lacks_room: &AtomicBool, result: Result<T, StoreError>) -> Result<T, StoreError> {
     let is_full = matches!(&result, Err(error) if error.cause == StoreCause::Full);
@@ -604,6 +603,7 @@ fn note_room<T>(lacks_room: &AtomicBool, result: Result<T, StoreError>) -> Resul
     result
 }
 
+/// What was loaded when this store was sealed last, if that can be of this state.
 fn read_programs<S: Store>(store: &S) -> Result<Programs, StoreError> {
     let mut programs = Programs::NONE;
     let state = store.get(&meta_key("state"))?;

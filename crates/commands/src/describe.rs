@@ -2,7 +2,7 @@
 
 use crate::database_key::DatabaseKey;
 use crate::encoding::Encoding as _;
-use crate::families::{Get, HGet, StrLen, Type};
+use crate::families::{Command, Get, HGet, StrLen, Type};
 use crate::limits::{
     OPERATIONS_PER_BODY_MAX, SCRIPTS_FUEL_MAX, SCRIPTS_PER_BODY_MAX, WHOLE_KEYSPACE_OPERATIONS_MAX,
 };
@@ -52,6 +52,12 @@ pub fn looks_at_little(mut body: &[u8]) -> bool {
         }
     }
     true
+}
+
+/// True if a body asks who the users are: everything else that the asking process serves may wait for that.
+#[must_use]
+pub fn asks_about_users(body: &[u8]) -> bool {
+    matches!(operations(body).next(), Some(Ok(operation)) if matches!(operation.command, Command::UserLook(_)))
 }
 
 /// How many strings are all fields of the read with this opcode, if it looks at a single value.

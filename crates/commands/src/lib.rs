@@ -48,8 +48,8 @@ pub use arguments::{Arguments, ArgumentsIter};
 pub use database_key::DatabaseKey;
 pub use deadline::Deadline;
 pub use describe::{
-    Operations, WithoutMemory, describe, looks_at_little, may_be_no_op, operations, overwrites,
-    without_memory,
+    Operations, WithoutMemory, asks_about_users, describe, looks_at_little, may_be_no_op, operations,
+    overwrites, without_memory,
 };
 pub use double::{parse_double, write_decimal, write_double};
 pub use effects::Effects;

@@ -326,6 +326,8 @@ pub(crate) struct Schedule {
     value_bytes: usize,
     /// The same, known only from values that came: 0 before there was any.
     known_value_bytes: usize,
+    /// The same before there was any, from what others have got: 0 if that is not known either.
+    first_value_bytes: usize,
     /// The last operation that would make the data grow was refused for that: what does not, such as a deletion, is
     /// not to be refused along with it.
     lacks_room: bool,
@@ -348,6 +350,7 @@ impl Schedule {
             values_in_flight: 0,
             value_bytes: VALUE_BYTES_GUESS,
             known_value_bytes: 0,
+            first_value_bytes: 0,
             lacks_room: false,
             #[cfg(feature = "planted-bugs")]
             planted: None,
@@ -510,12 +513,13 @@ impl Schedule {
         };
         let slot = *self.ready.get(place)?;
         let values = self.groups.get(slot)?.load.values as usize;
-        let expected = (self.values_in_flight + values) * self.value_bytes + self.held + unsent;
+        let (value_bytes, known) = self.expected_value_bytes();
+        let expected = (self.values_in_flight + values) * value_bytes + self.held + unsent;
         // The only one in flight must be let through, or nothing would ever change.
         if values > 0 && self.values_in_flight > 0 && expected > REPLY_BYTES_EXPECTED_MAX {
             return None;
         }
-        if !admits(values * self.known_value_bytes) {
+        if !admits(values * known) {
             return None;
         }
         self.ready.remove(place);
@@ -621,6 +625,19 @@ impl Schedule {
     pub(crate) fn expect(&mut self, slot: u64, bytes: usize) {
         if let Some(group) = self.groups.get(slot) {
             self.record_value_sizes(group.load.values as usize, bytes);
+        }
+    }
+
+    /// As long as nothing is known of the values that this client reads, they may have as many bytes as this.
+    pub(crate) const fn expect_first(&mut self, bytes: usize) {
+        self.first_value_bytes = bytes;
+    }
+
+    /// How many bytes the next value may have, and how many of them are known of, from values that came.
+    fn expected_value_bytes(&self) -> (usize, usize) {
+        match self.known_value_bytes {
+            0 => (self.value_bytes.max(self.first_value_bytes), self.first_value_bytes),
+            known => (self.value_bytes, known),
         }
     }
 

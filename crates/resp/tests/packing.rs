@@ -424,6 +424,28 @@ fn a_read_that_was_postponed_comes_again_once_there_is_room_for_its_reply() {
 }
 
 #[test]
+fn first_values_are_taken_to_be_like_those_that_others_got() {
+    let mut connection = connection(1);
+    connection.expect_first_values(5 << 20);
+    let lines =
+        ["GET a", "GET b", "GET c", "GET d"].map(|line| request(&line.split(' ').collect::<Vec<_>>()));
+    let input = lines.concat();
+    assert_eq!(connection.receive(&input, &CONTEXT), input.len());
+    let mut asked = 0;
+    let first = connection.poll_submit_if(|expected| {
+        asked = expected;
+        true
+    });
+    assert_eq!((first.unwrap().slot, asked), (1, 5 << 20));
+    assert_eq!(connection.poll_submit_if(|_| panic!("two are too much for the client")), None);
+    // Its own tell more.
+    let mut reply = Vec::new();
+    put_bulk(&mut reply, b"v");
+    assert!(connection.complete(1, Completion::Reply(Arc::from(reply))));
+    assert_eq!(submissions(&mut connection).len(), 3);
+}
+
+#[test]
 fn a_connection_whose_replies_outgrow_all_memory_is_cut_off() {
     let mut connection = connection(1);
     let lines: Vec<String> = (0..12).map(|key| format!("GET k{key}")).collect();

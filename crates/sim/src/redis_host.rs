@@ -194,7 +194,7 @@ impl RedisHost {
                 self.front_end.on_message(now, from, message);
             }
             Event::Tick => {
-                self.front_end.begin_turn();
+                self.front_end.begin_turn(now.instant);
                 self.front_end.tick(now);
             }
             other => self.front_end.handle(now, other),
@@ -516,7 +516,7 @@ impl RedisHost {
         mut home: Option<&mut ReplicaProcess>,
         effects: &mut Vec<HostEffect>,
     ) {
-        self.front_end.begin_turn();
+        self.front_end.begin_turn(now.instant);
         self.front_end.tick(now);
         loop {
             let mut is_quiet = true;

@@ -463,6 +463,7 @@ impl RedisFrontEnd {
         let has_replica = self.own_replica.is_some();
         let Some(connection) = connections.get_mut(address) else { return false };
         let tracks = connection.redis.is_tracking();
+        connection.redis.expect_first_values(group.room.longest_lately());
         let (mut has_submitted, mut reserved, mut is_refused) = (false, 0, false);
         loop {
             let submission = connection.redis.poll_submit_if(|expected| {
@@ -788,8 +789,8 @@ impl RedisFrontEnd {
     }
 
     /// Another turn of the owner's loop begins.
-    pub const fn begin_turn(&mut self) {
-        self.group.room.begin_turn();
+    pub const fn begin_turn(&mut self, now: Instant) {
+        self.group.room.begin_turn(now);
         self.asking.begin_turn();
     }
 

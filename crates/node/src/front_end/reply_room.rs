@@ -4,11 +4,14 @@
 //! client core for the words of others. So before a connection whose replies were long of late hands over a read, it has
 //! room for the reply reserved; connections that get none wait in line. Nobody knows how long the first replies
 //! of a connection will be: one for which there is no room when it comes is dropped, and its read is postponed and
-//! asked anew, with room for it.
+//! asked anew, with room for it. Where other connections have got long replies just now, it is taken to be one of the same:
+//! the first replies of many connections at once would keep members and links busy for seconds.
 
 use std::collections::VecDeque;
+use std::time::Duration;
 
 use syros_protocol::message::Message;
+use syros_types::Instant;
 
 /// Replies shorter than this need no room, in bytes: as many as there may be operations in flight take 64 MiB.
 const SHORT_BYTES: usize = 1024;
@@ -20,6 +23,10 @@ const SHARE: usize = 8;
 /// this many bytes of long replies.
 const BYTES_PER_TURN: usize = 32 * 1024 * 1024;
 
+/// For so long the longest reply tells what the first ones of other connections may be like. Who reads short values is soon
+/// known for that.
+const LATELY: Duration = Duration::from_secs(1);
+
 /// The room, and who waits for some.
 #[derive(Debug)]
 pub(super) struct ReplyRoom {
@@ -29,12 +36,23 @@ pub(super) struct ReplyRoom {
     line: VecDeque<(u64, usize)>,
     /// Bytes of long replies that have come in this turn of the loop.
     this_turn: usize,
+    /// When this turn began.
+    now: Instant,
+    /// Bytes of the longest reply that came lately, and when it did.
+    longest: (usize, Instant),
 }
 
 impl ReplyRoom {
     /// Room for connections that may take so many bytes together.
     pub(super) const fn new(client_memory: usize) -> Self {
-        Self { limit: client_memory / SHARE, reserved: 0, line: VecDeque::new(), this_turn: 0 }
+        Self {
+            limit: client_memory / SHARE,
+            reserved: 0,
+            line: VecDeque::new(),
+            this_turn: 0,
+            now: Instant(0),
+            longest: (0, Instant(0)),
+        }
     }
 
     /// True if there is room for so many bytes. Whoever is alone always has room, or it would never go on.
@@ -99,8 +117,16 @@ impl ReplyRoom {
     }
 
     /// A long reply of so many bytes has come in this turn of the loop.
-    pub(super) const fn count(&mut self, bytes: usize) {
+    pub(super) fn count(&mut self, bytes: usize) {
         self.this_turn += bytes;
+        if bytes >= self.longest_lately() {
+            self.longest = (bytes, self.now);
+        }
+    }
+
+    /// Bytes of the longest reply that came lately; 0 if none did that needed room.
+    pub(super) fn longest_lately(&self) -> usize {
+        if self.now.since(self.longest.1) < LATELY { self.longest.0 } else { 0 }
     }
 
     /// A connection waits no more.
@@ -109,8 +135,8 @@ impl ReplyRoom {
     }
 
     /// Another turn of the loop begins.
-    pub(super) const fn begin_turn(&mut self) {
-        self.this_turn = 0;
+    pub(super) const fn begin_turn(&mut self, now: Instant) {
+        (self.this_turn, self.now) = (0, now);
     }
 
     /// True if this turn of the loop has got as many bytes of long replies as it should.
@@ -174,5 +200,21 @@ mod tests {
         room.wait(7, 60, false);
         assert!(!room.take(0, 10), "others wait");
         assert!(room.take(50, 51) && room.reserved() == 51);
+    }
+
+    #[test]
+    fn the_longest_reply_tells_for_a_while_what_others_may_be_like() {
+        let mut room = ReplyRoom::new(8 * 100);
+        let after = |millis| Instant(0).after(Duration::from_millis(millis));
+        room.begin_turn(after(5000));
+        assert_eq!(room.longest_lately(), 0);
+        room.count(10 << 20);
+        room.count(2000);
+        room.begin_turn(after(5999));
+        assert_eq!(room.longest_lately(), 10 << 20);
+        room.begin_turn(after(6000));
+        assert_eq!(room.longest_lately(), 0);
+        room.count(2000);
+        assert_eq!(room.longest_lately(), 2000);
     }
 }

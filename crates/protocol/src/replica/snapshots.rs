@@ -31,8 +31,8 @@ const URGENT: Duration = Duration::from_secs(10);
 /// replica that has more to execute takes none; it does just after a restart.
 const CHECKPOINT_LOG_BYTES_MAX: usize = 128 << 20;
 
-/// The same where the disk is short, where a snapshot may be tried every second: what cannot be committed is not to fill the rest
-/// of the disk.
+/// The same where the disk is short and no member asks for the snapshot: it may be tried every second, with a checkpoint each time
+/// that something has been executed. What cannot be committed is not to fill the rest of the disk.
 const CHECKPOINT_LOG_BYTES_SHORT: usize = 16 << 10;
 
 /// A replica keeps this share of `log-keep` even of what every member holds: a member whose memory or disk is lost needs no
@@ -66,6 +66,9 @@ pub(super) struct Snapshots {
     newest: Option<(OpNumber, u64)>,
     /// The last checkpoint of an engine that is durable itself.
     checkpoint: OpNumber,
+    /// The last checkpoint in the write-ahead log, and its record: it goes with every snapshot of as much as that, because what
+    /// has changed since follows it. So a snapshot that fails again and again is not written to the log each time.
+    logged: Option<(OpNumber, Ticket)>,
     /// The one being written.
     taking: Option<SnapshotInProgress>,
     /// Somebody needs one newer than `newest`.
@@ -135,6 +138,7 @@ impl Snapshots {
         Self {
             newest: None,
             checkpoint: OpNumber(0),
+            logged: None,
             taking: None,
             wanted: false,
             retry_at: Instant(0),
@@ -212,14 +216,14 @@ impl Replica {
 
     /// Takes a snapshot of what is applied, if one is due and everything asked for is applied.
     pub(super) fn take_due_snapshot(&mut self) {
-        if self.apply_requested != self.applied || !self.snapshot_is_due() || !self.has_short_tail() {
+        if self.apply_requested != self.applied || !self.snapshot_is_due() {
             return;
         }
+        let Some(ticket) = self.checkpoint_for_snapshot() else { return };
         if self.resources.disk_is_short() {
             self.snapshots.urgent_at = self.now.instant.after(URGENT);
         }
         let is_file = self.snapshots.wanted || !self.config.engine_is_durable;
-        let ticket = self.persist_checkpoint();
         let op_number = self.applied;
         self.snapshots.taking = Some(SnapshotInProgress { op_number, ticket, is_file });
         self.snapshots.wanted = false;
@@ -256,12 +260,25 @@ impl Replica {
     fn has_short_tail(&self) -> bool {
         let tail = (self.applied.0 + 1..=self.log.op_number().0).map_while(|n| self.log.entry(OpNumber(n)));
         let mut bytes: usize = 0;
-        let is_short = self.resources.disk_is_short();
+        let is_short = self.resources.disk_is_short() && !self.snapshots.wanted;
         let limit = if is_short { CHECKPOINT_LOG_BYTES_SHORT } else { CHECKPOINT_LOG_BYTES_MAX };
         tail.into_iter().all(|entry| {
             bytes = bytes.saturating_add(entry.memory_bytes());
             bytes <= limit
         })
+    }
+
+    /// The record that goes with a snapshot at `applied`: the last checkpoint, if nothing has been executed since, or a new one,
+    /// unless that would be too long.
+    fn checkpoint_for_snapshot(&mut self) -> Option<Ticket> {
+        if self.config.durability != super::Durability::Fsync {
+            return Some(self.persistence.view_ticket());
+        }
+        let applied = self.applied;
+        match self.snapshots.logged.filter(|(base, _)| *base == applied) {
+            Some((_, ticket)) => Some(ticket),
+            None => self.has_short_tail().then(|| self.persist_checkpoint()),
+        }
     }
 
     /// Puts on disk all that the snapshot at `applied` does not hold.
@@ -282,7 +299,9 @@ impl Replica {
             dlog: self.unordered_requests(),
             amnesiac: matches!(self.role, Role::Recovering(_)) && !self.planted(PlantedBug::AmnesiaForgotten),
         };
-        self.persist(Record::Checkpoint(Box::new(checkpoint)))
+        let ticket = self.persist(Record::Checkpoint(Box::new(checkpoint)));
+        self.snapshots.logged = Some((base, ticket));
+        ticket
     }
 
     pub(super) fn on_snapshot_taken(&mut self, op_number: OpNumber, bytes: u64) {

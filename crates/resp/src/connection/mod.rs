@@ -346,6 +346,11 @@ impl Connection {
         self.pipeline.push(message)
     }
 
+    /// Others have lately got values of so many bytes: the first ones of this connection may be like them.
+    pub const fn expect_first_values(&mut self, bytes: usize) {
+        self.pipeline.schedule.expect_first(bytes);
+    }
+
     /// The next submission, if one may go: none while the client has so much to take that a read would be postponed.
     pub fn poll_submit(&mut self) -> Option<Submission> {
         self.poll_submit_if(|_| true)

@@ -294,7 +294,7 @@ impl EventLoop {
         }
         self.now = self.clock.now();
         self.turn = Turn::default();
-        self.front_end.begin_turn();
+        self.front_end.begin_turn(self.now.instant);
         for event in events.iter() {
             self.on_io_event(event);
         }

@@ -1,5 +1,6 @@
 //! Executing the reads of the replica, as soon as there is room for their answers.
 
+use syros_commands::asks_about_users;
 use syros_node::{InMemory as _, ReadJob};
 use syros_protocol::message::{Message, Peer};
 use syros_wire::{put_member_reply_frame, put_read_reply_frame};
@@ -7,7 +8,9 @@ use syros_wire::{put_member_reply_frame, put_read_reply_frame};
 use super::{EventLoop, OWN_FRONT_END};
 
 impl EventLoop {
-    /// Executes a read, unless its client has to take replies before: what they take is known only now.
+    /// Executes a read, unless its client has to take replies before: what they take is known only now. Who the users are a
+    /// process is told at once: it serves nobody until it knows, and that the values have gone which its clients have asked for may
+    /// take many seconds.
     pub(super) fn read_if_room(&mut self, job: ReadJob) {
         self.evict_if_exceeded();
         let Peer::Client(address) = job.to else { return };
@@ -18,7 +21,8 @@ impl EventLoop {
         } else {
             let Some(index) = self.table.find(address) else { return };
             let Some(open) = self.table.open_mut(index) else { return };
-            if open.exceeds_reply_share() || !open.held_reads.is_empty() {
+            let has_to_wait = open.exceeds_reply_share() || !open.held_reads.is_empty();
+            if has_to_wait && !asks_about_users(&job.body) {
                 open.hold(job);
                 return open.charge(&self.front_end, &mut self.memory);
             }

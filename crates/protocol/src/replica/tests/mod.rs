@@ -66,6 +66,9 @@ struct Cluster {
     stuck: bool,
     /// Whose disk takes its time: the newest record on its way there.
     unwritten: BTreeMap<usize, Ticket>,
+    /// Checkpoints that were written to write-ahead logs, and snapshots for whose sake they were.
+    checkpoints: usize,
+    snapshots: usize,
 }
 
 const CLIENT: Peer = Peer::Client(7);
@@ -111,6 +114,8 @@ impl Cluster {
             traced: Vec::new(),
             stuck: false,
             unwritten: BTreeMap::new(),
+            checkpoints: 0,
+            snapshots: 0,
         };
         cluster.deliver_all();
         // The leader has heard of the members, and of their clocks.
@@ -126,11 +131,14 @@ impl Cluster {
         self.replicas[replica].handle(now, event);
         while let Some(action) = self.replicas[replica].poll() {
             match action {
-                Action::Persist { ticket, .. } => match self.unwritten.get_mut(&replica) {
-                    Some(unwritten) => *unwritten = ticket,
-                    // The disk is instantaneous here.
-                    None => self.replicas[replica].handle(now, Event::Persisted(ticket)),
-                },
+                Action::Persist { ticket, record } => {
+                    self.checkpoints += usize::from(matches!(record, Record::Checkpoint(_)));
+                    match self.unwritten.get_mut(&replica) {
+                        Some(unwritten) => *unwritten = ticket,
+                        // The disk is instantaneous here.
+                        None => self.replicas[replica].handle(now, Event::Persisted(ticket)),
+                    }
+                }
                 Action::Send { to: Peer::Replica(to), message, .. } => {
                     self.wire.push_back((replica, to.index(), message));
                 }
@@ -146,6 +154,7 @@ impl Cluster {
                 Action::Apply { through } => self.apply(replica, through),
                 // That would be for the sake of space. It finds none.
                 Action::TakeSnapshot { head, .. } if self.replicas[replica].resources.disk_is_short() => {
+                    self.snapshots += 1;
                     self.replicas[replica].handle(now, Event::SnapshotFailed { op_number: head.op_number });
                 }
                 other => unreachable!("no snapshot is due in these tests: {other:?}"),

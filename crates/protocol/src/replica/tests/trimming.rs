@@ -75,3 +75,30 @@ fn followers_take_no_more_for_held_than_they_have_executed() {
     assert!(cluster.replicas[1].log.base() < cluster.replicas[1].applied());
     assert_eq!(cluster.executed[1].len(), 60);
 }
+
+/// A leader whose disk is short is asked for a snapshot, and has more in its log that nobody else holds than a checkpoint there
+/// should repeat: it tries, again and again, and writes no checkpoint for each attempt. What it has cannot be completed before the
+/// other has the snapshot.
+#[test]
+fn a_snapshot_that_a_member_needs_is_tried_though_much_follows_it_on_a_short_disk() {
+    let change = |config: &mut Config| {
+        config.settings.log_keep_bytes = 0;
+        config.durability = Durability::Fsync;
+    };
+    let mut cluster = Cluster::with(3, FastQuorum::Majority, change);
+    let session = cluster.register();
+    cluster.down.insert(2);
+    cluster.update_times(session, 1..=20);
+    cluster.down.insert(1);
+    let long = "uA".repeat(500);
+    for sequence in 21..=60 {
+        let update = cluster.request(session, sequence, 5, Path::Ordered, &long);
+        cluster.send(&[0], &update);
+    }
+    cluster.event(0, Event::DiskRoom(0));
+    cluster.down.remove(&2);
+    cluster.pass(5_000);
+    assert_eq!(cluster.executed[0].len(), 20);
+    assert!(cluster.snapshots >= 4, "{} attempts", cluster.snapshots);
+    assert_eq!(cluster.checkpoints, 1);
+}

@@ -108,6 +108,12 @@ struct Socket {
     is_ending: bool,
     /// The process has closed it, and does nothing for it any more.
     is_hung_up: bool,
+    /// It is read again when the connection is not paused any more, or when its client sends more; so in the event loop.
+    is_stalled: bool,
+    /// It is read again when the front end is not full any more.
+    is_throttled: bool,
+    /// It may have output.
+    is_dirty: bool,
     /// When the last bytes arrive that have left for the process, and for the client.
     arrives_at: [VirtualTime; 2],
 }
@@ -380,7 +386,8 @@ impl RedisHost {
     /// Hands over what a connection has received, unless it is paused.
     fn feed(&mut self, now: Now, address: u64) {
         while let Some(socket) = self.sockets.get_mut(&address) {
-            if socket.received.is_empty() || socket.is_hung_up || self.front_end.is_full() {
+            socket.is_throttled = self.front_end.is_full();
+            if socket.received.is_empty() || socket.is_hung_up || socket.is_throttled {
                 return;
             }
             let unavailable = self.front_end.unavailable();
@@ -388,9 +395,23 @@ impl RedisHost {
             let context = Context { now: now.wall, info: &Silent, unavailable };
             let consumed = redis.receive(&socket.received, &context);
             socket.received.drain(..consumed);
-            if !self.front_end.on_received(now, address) {
+            socket.is_dirty = true;
+            let has_more = self.front_end.on_received(now, address);
+            socket.is_stalled |= self.front_end.connection(address).is_some_and(Connection::is_paused);
+            if !has_more {
                 return;
             }
+        }
+    }
+
+    /// Reads a connection again if what it waited for is over. One that is not known to wait is not looked at: nor does the event
+    /// loop, where a client whose pipeline is forgotten waits for ever.
+    fn resume(&mut self, now: Now, address: u64) {
+        let Some(socket) = self.sockets.get_mut(&address) else { return };
+        let is_paused = self.front_end.connection(address).is_some_and(Connection::is_paused);
+        if socket.is_throttled || (socket.is_stalled && !is_paused) {
+            socket.is_stalled = false;
+            self.feed(now, address);
         }
     }
 
@@ -462,6 +483,7 @@ impl RedisHost {
     pub(crate) fn taken(&mut self, address: u64, bytes: usize) {
         if let Some(socket) = self.sockets.get_mut(&address) {
             socket.untaken -= bytes;
+            socket.is_dirty = true;
         }
     }
 
@@ -577,7 +599,10 @@ impl RedisHost {
             self.record_submitted();
             while let Some(address) = self.front_end.go_on(now) {
                 is_quiet = false;
-                self.feed(now, address);
+                if let Some(socket) = self.sockets.get_mut(&address) {
+                    socket.is_dirty = true;
+                }
+                self.resume(now, address);
             }
             is_quiet &= !self.flush(now, effects);
             if is_quiet {
@@ -602,6 +627,9 @@ impl RedisHost {
                 self.close_if_ended(now, address);
                 continue;
             }
+            if !core::mem::take(&mut socket.is_dirty) && !socket.is_throttled {
+                continue;
+            }
             let output = self.front_end.output(address);
             let portion = output.len().min(self.world.window.saturating_sub(socket.untaken));
             if portion > 0 {
@@ -609,10 +637,10 @@ impl RedisHost {
                 socket.untaken += portion;
                 effects.push(HostEffect::Reply { address, bytes });
                 self.front_end.sent(address, portion);
-                self.front_end.on_sent(now, address);
                 has_sent = true;
             }
-            self.feed(now, address);
+            self.front_end.on_sent(now, address);
+            self.resume(now, address);
             let is_finished = self.front_end.connection(address).is_some_and(Connection::is_finished);
             if is_finished && self.front_end.output(address).is_empty() {
                 self.hang_up(address);

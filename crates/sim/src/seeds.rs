@@ -308,6 +308,7 @@ fn has_what_it_takes(bug: PlantedBug, swarm: &Swarm) -> bool {
         | PlantedBug::TakenForNothing
         | PlantedBug::PlaceNotKept
         | PlantedBug::DepartureForgotten => world.is_some_and(|world| world.waiters > 0),
+        PlantedBug::PipelineForgotten => world.is_some(),
         PlantedBug::EvictedInPassing | PlantedBug::EvictedBeside => {
             swarm.eviction.policy.order().is_some() && swarm.disk_engine.is_none()
         }

@@ -46,6 +46,7 @@ impl World {
         // while things were broken has come in.
         self.advance(self.lingers_until.saturating_sub(self.now()) + 500 * MILLI / speed)?;
         self.finish_operations()?;
+        self.await_room()?;
         self.await_active_members()?;
         self.tell_clocks()?;
         self.judge_round_trips()?;
@@ -64,6 +65,25 @@ impl World {
                 return Err(format!("{open} operations do not end; {}", self.statuses()));
             }
             self.advance(MILLI / u64::from(self.swarm.protocol.speed))?;
+        }
+        Ok(())
+    }
+
+    /// Waits until all replicas take updates again: a disk that has refused an engine's checkpoint counts as full until one has
+    /// succeeded, and the next is tried a while later.
+    fn await_room(&mut self) -> Result<(), String> {
+        // `URGENT` of the replica's `snapshots.rs`, and some time to write.
+        const UNTIL_TRIED_AGAIN: u64 = 11 * SECOND;
+        let lacks_room = |world: &Self| {
+            let mut processes = world.replicas.iter().filter_map(|slot| slot.process.as_ref());
+            processes.any(|process| process.core().disk_room() == 0)
+        };
+        let deadline = self.now() + UNTIL_TRIED_AGAIN + self.liveness_bound();
+        while lacks_room(self) {
+            if self.now() >= deadline {
+                return Err(format!("disks have room, and replicas do not know it; {}", self.statuses()));
+            }
+            self.advance(10 * MILLI / u64::from(self.swarm.protocol.speed))?;
         }
         Ok(())
     }

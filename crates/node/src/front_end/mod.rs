@@ -349,6 +349,10 @@ impl RedisFrontEnd {
         self.ask(now, address);
         self.unblock(now, address);
         self.note_postponed(address);
+        #[cfg(feature = "planted-bugs")]
+        if self.planted == Some(PlantedBug::PipelineForgotten) {
+            return false;
+        }
         was_paused && !is_paused(self)
     }
 

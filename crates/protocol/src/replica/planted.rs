@@ -191,6 +191,7 @@ planted_bugs! {
     LeftOnce = "left-once": "A command of which nobody knows what has become is taken out of the queue once, and may come to stand there later.";
     DepartureForgotten = "departure-forgotten": "A command that has waited long enough is not taken out of the queue.";
     GoneClientWaits = "gone-client-waits": "A command that waits is begun for a client that has closed its connection.";
+    PipelineForgotten = "pipeline-forgotten": "A connection is not read on whose command was answered while its bytes were taken.";
     UnknownIsDone = "unknown-is-done": "A Redis client is told OK for an update of which nobody knows whether it was executed.";
     NewcomerActs = "newcomer-acts": "A node that takes the place of another one takes part at once, with nothing in its log.";
     NewcomerForgets = "newcomer-forgets": "A new node that is stopped before it has written anything is taken for a member with an empty log.";

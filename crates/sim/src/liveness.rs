@@ -125,7 +125,7 @@ impl World {
         let times = if entry_by_entry { 4 } else { 1 };
         // Where one member alone reaches all others, nothing goes on until a view is its to lead: of nine views, one.
         let rounds = if self.replicas.len() > 7 { 2 } else { 1 };
-        rounds * times * LIVENESS_BOUND / u64::from(protocol.speed)
+        rounds * times * protocol.slowness() * LIVENESS_BOUND / u64::from(protocol.speed)
     }
 
     /// Has every client read, update and write, each again until it succeeds.

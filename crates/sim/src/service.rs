@@ -315,7 +315,7 @@ impl World {
         let speed = u64::from(self.swarm.protocol.speed);
         // A client looks around when it has waited for `sync_after`, and some worlds have it wait for long.
         let settings = &self.swarm.protocol;
-        let bound = FAILOVER_BOUND / speed
+        let bound = settings.slowness() * FAILOVER_BOUND / speed
             + 3 * settings.sync_after.as_nanos() as u64
             + 3 * settings.client_resend.as_nanos() as u64
             + 20 * self.hop()

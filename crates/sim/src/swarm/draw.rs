@@ -192,6 +192,7 @@ impl Swarm {
         swarm.draw_tracking();
         swarm.draw_copies_of_snapshots();
         swarm.draw_execution_time();
+        swarm.draw_suspicion();
         // Rolled apart, too.
         swarm.copies_log = Draw(Prng::new(seed ^ 0x5397_0a11_5eed_0057)).one_in(3);
         if swarm.copies_log {
@@ -199,6 +200,17 @@ impl Swarm {
             swarm.disk.keep_bytes = draw.of(&[0, 3_000, u64::MAX, u64::MAX]);
         }
         swarm
+    }
+
+    /// In one world of eight, leaders are suspected and view changes given up sooner or later than is usual, and not both alike, as
+    /// operators may set them. Rolled apart.
+    pub(super) fn draw_suspicion(&mut self) {
+        let mut draw = Draw(Prng::new(self.seed ^ 0x5397_0a11_5eed_005c));
+        if draw.one_in(8) {
+            let settings = &mut self.protocol.replica;
+            settings.suspect_after *= draw.of(&[1, 2, 4]) as u32;
+            settings.view_change_timeout = settings.view_change_timeout * draw.of(&[1, 2, 4, 8]) as u32 / 2;
+        }
     }
 
     /// In one world of eight, the session tables have little room for replies, and in one of eight for completions. Rolled

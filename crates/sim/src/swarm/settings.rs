@@ -195,6 +195,15 @@ pub struct ProtocolSettings {
 }
 
 impl ProtocolSettings {
+    /// How many times as long as usual a leader's end is not noticed, or a view change waited for, rounded up: by its settings.
+    #[must_use]
+    pub fn slowness(&self) -> u64 {
+        let usual = replica::Settings::new();
+        let times = |set: Duration, usual: Duration| set.as_nanos().div_ceil(usual.as_nanos()) as u64;
+        let of_suspicion = times(self.replica.suspect_after, usual.suspect_after);
+        of_suspicion.max(times(self.replica.view_change_timeout, usual.view_change_timeout)).max(1)
+    }
+
     /// What is limited by bytes has the room that it has in a server.
     pub(super) fn lift_byte_limits(&mut self) {
         self.lift_limits();

@@ -53,7 +53,7 @@ impl Endpoint {
         let mut others = self.addresses.iter().cycle().skip(self.next).take(self.addresses.len());
         let first = others.next().expect("an endpoint has an address");
         others.fold(ask(*first), |answer, address| match answer {
-            Err(StatusError::Io(_)) => ask(*address),
+            Err(StatusError::Io(_) | StatusError::ClosedAtOnce { .. }) => ask(*address),
             answer => answer,
         })
     }

@@ -40,6 +40,11 @@ pub enum StatusError {
     Refused(String),
     /// The certificate is not that of an administrator or a node: the node closed the connection.
     NotAdministrator,
+    /// The node closed the connection before it said anything, as one does that expects TLS of somebody who begins without.
+    ClosedAtOnce {
+        /// The connection was encrypted.
+        is_encrypted: bool,
+    },
     /// The node speaks an older version of the wire format than what it is asked for needs.
     TooOld {
         /// The newest version that it speaks.
@@ -59,6 +64,12 @@ impl fmt::Display for StatusError {
             Self::Forming => {
                 f.write_str("it is not in a cluster yet; its log says for which nodes it waits, and why")
             }
+            Self::ClosedAtOnce { is_encrypted: false } => {
+                f.write_str("it closed the connection before it said anything: if the nodes speak TLS, --tls is needed")
+            }
+            Self::ClosedAtOnce { is_encrypted: true } => f.write_str(
+                "it closed the connection before it said anything: its log says why",
+            ),
             Self::SecretNeeded => {
                 f.write_str("the cluster has a secret, and only who knows it may ask for that")
             }
@@ -87,6 +98,7 @@ impl core::error::Error for StatusError {
             Self::Forming
             | Self::SecretNeeded
             | Self::OtherSecret
+            | Self::ClosedAtOnce { .. }
             | Self::NotAdministrator
             | Self::Refused(_)
             | Self::TooOld { .. } => None,
@@ -284,6 +296,12 @@ impl StatusConnection {
             Channel::Client | Channel::Replica | Channel::FrontEnd => {
                 Some(Err(StatusError::Hello(HelloError::NotSyros)))
             }
+        });
+        let theirs = theirs.map_err(|error| match error {
+            StatusError::Io(error) if error.kind() == ErrorKind::UnexpectedEof => {
+                StatusError::ClosedAtOnce { is_encrypted: credentials.is_some() }
+            }
+            other => other,
         })?;
         let hello = Hello::decode(&theirs).map_err(StatusError::Hello)?;
         this.cluster = hello.cluster;

@@ -27,11 +27,13 @@ pub enum Generation {
     Users,
     /// Scripts that are told which commands their user may run.
     AskedRights,
+    /// Scripts in which KEYS and SCAN count as the keys that they go through.
+    CountedKeys,
 }
 
 impl Generation {
     /// The newest one.
-    pub const NEWEST: Self = Self::AskedRights;
+    pub const NEWEST: Self = Self::CountedKeys;
 
     /// The newest generation that a node knows which speaks this version of the wire format.
     #[must_use]
@@ -44,7 +46,8 @@ impl Generation {
             14 | 15 => Self::ScriptTerms,
             16 | 17 => Self::WholeValues,
             18..=20 => Self::Users,
-            _ => Self::AskedRights,
+            21 => Self::AskedRights,
+            _ => Self::CountedKeys,
         }
     }
 
@@ -65,6 +68,9 @@ impl Generation {
             Command::UserSet(_) | Command::UserDelete(_) | Command::UserLook(_) => Self::Users,
             Command::Set(set) if matches!(set.parts().condition, Condition::IfEqual(_)) => Self::Collections,
             Command::Object(object) if object.aspect == ObjectAspect::Everything => Self::WholeValues,
+            other if other.terms().is_some_and(|terms| terms.abilities.has(Abilities::COUNTS_KEYS)) => {
+                Self::CountedKeys
+            }
             other if other.terms().is_some_and(|terms| terms.abilities.has(Abilities::TELLS_RIGHTS)) => {
                 Self::AskedRights
             }

@@ -382,6 +382,15 @@ impl<'a> Operation<'a> {
         bytes
     }
 
+    /// How many keys it goes through, whatever their values: all of a database, or as many as it is told to.
+    pub(crate) fn keys_gone_through(&self, databases: &impl Databases) -> usize {
+        match &self.command {
+            Command::Keys(_) => databases.database(self.database).count(),
+            Command::Scan(scan) => scan.keys_at_most(),
+            _ => 0,
+        }
+    }
+
     /// The hashes of the keys it touches.
     #[must_use]
     pub fn footprint(&self) -> Footprint {

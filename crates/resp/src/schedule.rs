@@ -49,8 +49,10 @@ use crate::writer::{
 use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
+use syros_commands::limits::REPLY_BYTES_MAX;
 use syros_commands::{
-    Head, Malformed, NO_MEMORY, Operation, ReplyRef, describe, put_error, put_ok, without_memory,
+    ExecutionError, Head, Malformed, NO_MEMORY, Operation, ReplyRef, describe, put_error, put_ok,
+    without_memory,
 };
 use syros_types::{Class, Description, Footprint, ReadPolicy, Window};
 
@@ -98,6 +100,13 @@ impl Completion {
     #[must_use]
     pub const fn is_answer(&self) -> bool {
         matches!(self, Self::Done | Self::Reply(_))
+    }
+
+    /// True if the last of its replies says that they are too long together.
+    fn is_too_long(&self) -> bool {
+        let Self::Reply(bytes) = self else { return false };
+        let text = ExecutionError::ReplyTooLong.text().as_bytes();
+        bytes.ends_with(text)
     }
 
     /// Bytes it holds.
@@ -519,7 +528,8 @@ impl Schedule {
         if values > 0 && self.values_in_flight > 0 && expected > REPLY_BYTES_EXPECTED_MAX {
             return None;
         }
-        if !admits(values * known) {
+        // However many values: a reply has a limit.
+        if !admits((values * known).min(REPLY_BYTES_MAX)) {
             return None;
         }
         self.ready.remove(place);
@@ -671,6 +681,8 @@ impl Schedule {
         let has_refusals = !group.refused.is_empty();
         let completion = with_refusals(&std::mem::take(&mut group.refused), completion);
         let (bytes, values) = (completion.bytes(), group.load.values as usize);
+        // What was refused for its length has been gone through all the same.
+        let gone_through = if completion.is_too_long() { REPLY_BYTES_MAX } else { bytes };
         match completion {
             Completion::OutOfMemory | Completion::Refused(_) => self.lacks_room = true,
             Completion::Done | Completion::Reply(_) if group.load.grows && !has_refusals => {
@@ -689,7 +701,7 @@ impl Schedule {
         if !is_released {
             self.release(slot);
         }
-        self.record_value_sizes(values, bytes);
+        self.record_value_sizes(values, gone_through);
         true
     }
 

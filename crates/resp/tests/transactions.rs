@@ -6,7 +6,7 @@ use common::{CONTEXT, TestStore, complete_all, connection, output, request, requ
 use std::sync::Arc;
 use syros_commands::{Operation, Reply, operations, put_array, put_bulk, put_integer};
 use syros_resp::limits::{COMMANDS_MAX, TRANSACTION_COMMANDS_MAX, TRANSACTION_KEYS_MAX};
-use syros_resp::{Completion, Connection, Context, Submission, Unavailable};
+use syros_resp::{Completion, Connection, Context, MessageAnswer, Submission, Unavailable};
 use syros_types::limits::VALUE_BYTES_MAX;
 use syros_types::{Class, Footprint, ReadPolicy, key_hash};
 
@@ -466,6 +466,40 @@ fn pipelined_transactions_are_answered_in_order() {
     assert_eq!(String::from_utf8(output(&mut connection)).unwrap(), expected);
     complete_all(&mut connection, &mut store);
     assert_eq!(connection.outstanding(), 0);
+}
+
+/// What comes behind a transaction, and asks the registry of subscriptions, waits for it, and not it for that.
+#[test]
+fn a_transaction_is_answered_before_what_asks_behind_it() {
+    for (inside, behind) in
+        [(None, "PUBLISH c y"), (Some("PUBLISH c x"), "PUBLISH c y"), (None, "PUBSUB NUMPAT")]
+    {
+        let (mut connection, mut store) = (connection(1), TestStore::default());
+        let lines: Vec<&str> =
+            ["MULTI", "INCR a"].into_iter().chain(inside).chain(["EXEC", behind, "PING"]).collect();
+        let input = requests(&lines);
+        let mut taken = connection.receive(&input, &CONTEXT);
+        let mut got = Vec::new();
+        for _ in 0..4 {
+            complete_all(&mut connection, &mut store);
+            while let Some(asked) = connection.poll_messages() {
+                connection.answer_messages(&vec![MessageAnswer::Count(3); asked.len()]);
+            }
+            taken += connection.receive(&input[taken..], &CONTEXT);
+            got.extend(output(&mut connection));
+        }
+        let got = String::from_utf8(got).unwrap();
+        assert!(taken == input.len() && connection.outstanding() == 0, "{got}");
+        let elements = if inside.is_some() {
+            "+QUEUED\r\n+QUEUED\r\n*2\r\n:1\r\n:3\r\n"
+        } else {
+            "+QUEUED\r\n*1\r\n:1\r\n"
+        };
+        assert!(
+            got.starts_with(&format!("+OK\r\n{elements}")) && got.to_lowercase().contains("pong"),
+            "{got}"
+        );
+    }
 }
 
 /// Commands are counted when they are executed, as in Redis.

@@ -229,7 +229,7 @@ pub enum Shown {
 }
 
 /// Planted bugs that no random world shows, because what they take is not drawn or too rare, with the tests that show them.
-const TESTED_ELSEWHERE: [(PlantedBug, &str); 32] = [
+const TESTED_ELSEWHERE: [(PlantedBug, &str); 33] = [
     (PlantedBug::DirectToStranger, "crates/protocol/src/replica/tests/direct.rs"),
     (PlantedBug::LogOfAnyView, "crates/protocol/src/replica/tests/direct.rs"),
     (PlantedBug::MixedEpochAnswers, "crates/protocol/src/client/tests/epochs.rs"),
@@ -247,6 +247,7 @@ const TESTED_ELSEWHERE: [(PlantedBug, &str); 32] = [
     (PlantedBug::FormationByQuorum, "crates/protocol/src/formation/tests/mod.rs"),
     (PlantedBug::HandshakeTellsEnough, "crates/protocol/src/formation/tests/handshakes.rs"),
     (PlantedBug::PromiseByOwnLease, "crates/protocol/src/replica/tests/clocks.rs"),
+    (PlantedBug::SourceAskedAlone, "crates/protocol/src/replica/tests/view_changes.rs"),
     (PlantedBug::FetchingUnheard, "crates/protocol/src/replica/tests/liveness.rs"),
     (PlantedBug::AbsentStaysActive, "crates/protocol/src/replica/tests/active.rs"),
     (PlantedBug::ModeOfConfiguration, "crates/protocol/src/replica/tests/active.rs"),
@@ -309,6 +310,7 @@ fn has_what_it_takes(bug: PlantedBug, swarm: &Swarm) -> bool {
         | PlantedBug::PlaceNotKept
         | PlantedBug::DepartureForgotten => world.is_some_and(|world| world.waiters > 0),
         PlantedBug::PipelineForgotten => world.is_some(),
+        PlantedBug::AnyNewcomerTaken => swarm.sizes.is_some(),
         PlantedBug::EvictedInPassing | PlantedBug::EvictedBeside => {
             swarm.eviction.policy.order().is_some() && swarm.disk_engine.is_none()
         }

@@ -454,6 +454,41 @@ fn going_through_a_whole_value_takes_fuel_for_all_of_it() {
     assert_eq!(both(&[&set, &format!("eval|{short} return 'done'|1|k")]), "done");
 }
 
+/// A script that goes through the keys again and again ends when it has used up its fuel, within a moment. Builds before wire format
+/// 22 count each time as a call, so that a quarter of an hour went by.
+#[test]
+fn going_through_keys_takes_fuel_for_all_of_them() {
+    for (call, times) in [("'keys', 'none*'", 7_000), ("'scan', 0, 'match', 'none', 'count', 100000", 700)] {
+        let run = |engine: &mut dyn FnMut(u64, &[u8]) -> String, counts: bool| {
+            for number in 1..=3_000 {
+                engine(number, &body(&["set", &format!("k{number}"), "x"], 0));
+            }
+            let script = format!("{ANY}for i = 1, {times} do redis.call({call}) end return 'done'");
+            let words = ["eval", &script, "0"].map(str::as_bytes);
+            let Ok(Parsed::Data(mut operation)) = parse(&words) else { panic!("a script") };
+            let terms = operation.terms_mut().expect("an update");
+            terms.abilities = terms.abilities.with(Abilities::COUNTS_KEYS, counts);
+            let mut body = Vec::new();
+            operation.encode(&mut body);
+            let generation = if counts { Generation::CountedKeys } else { Generation::Programs };
+            assert_eq!(Generation::of_body(&body), generation);
+            engine(4_000, &body)
+        };
+        for counts in [true, false] {
+            let (mut memory, mut disk) = (MemoryEngine::new(), disk());
+            let told = run(&mut |number, body| apply(&mut memory, number, body), counts);
+            assert_eq!(told.contains("units of fuel and was undone"), counts, "{call}: {told}");
+            if call.contains("scan") {
+                assert_eq!(run(&mut |number, body| apply(&mut disk, number, body), counts), told);
+            }
+        }
+    }
+    // Whoever looks for keys a few times is not bothered.
+    let few =
+        format!("{ANY}for i = 1, 100 do redis.call('keys', '*') redis.call('scan', 0) end return 'done'");
+    assert_eq!(both(&["mset|a|1|b|2", &format!("eval|{few}|0")]), "done");
+}
+
 const ANY: &str = "#!lua flags=allow-undeclared-keys\n";
 
 #[test]

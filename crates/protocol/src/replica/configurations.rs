@@ -208,9 +208,12 @@ impl Replica {
         let is_first = member.index() == now.size();
         let other = ReplicaId(if is_first { member.0 + 1 } else { member.0 - 1 });
         let asked = self.role.leading().and_then(|leader| leader.newcomers[usize::from(is_first)]);
-        let asked = asked.filter(|(_, at)| self.now.instant < at.after(NEWCOMER_KEPT));
+        let asked = asked.filter(|(place, _, at)| {
+            self.now.instant < at.after(NEWCOMER_KEPT)
+                && (*place == other || self.planted(PlantedBug::AnyNewcomerTaken))
+        });
         match asked {
-            Some((second, _)) => Ok(ours.resized(larger).with(member, node).with(other, second)),
+            Some((_, second, _)) => Ok(ours.resized(larger).with(member, node).with(other, second)),
             None => Err(ReconfigurationObjection::Alone { other }),
         }
     }
@@ -231,11 +234,14 @@ impl Replica {
     pub(super) fn on_place_wanted(&mut self, member: ReplicaId, node: NodeId) {
         let now = self.config.configuration.group();
         let roster = self.roster_with(member, node);
+        // Who asks for a place that there will not be is not remembered: it would be given one that it has not asked for.
+        let is_next = now.larger().is_some_and(|larger| larger.has(member)) && !now.has(member);
+        let is_next = is_next || (!now.has(member) && self.planted(PlantedBug::AnyNewcomerTaken));
         if let Role::Leader(leader) = &mut self.role
-            && !now.has(member)
+            && is_next
         {
             let is_second = member.index() != now.size();
-            leader.newcomers[usize::from(is_second)] = Some((node, self.now.instant));
+            leader.newcomers[usize::from(is_second)] = Some((member, node, self.now.instant));
         }
         if let Ok(roster) = roster
             && self.objection_to(&roster).is_none()

@@ -191,6 +191,8 @@ planted_bugs! {
     LeftOnce = "left-once": "A command of which nobody knows what has become is taken out of the queue once, and may come to stand there later.";
     DepartureForgotten = "departure-forgotten": "A command that has waited long enough is not taken out of the queue.";
     GoneClientWaits = "gone-client-waits": "A command that waits is begun for a client that has closed its connection.";
+    SourceAskedAlone = "source-asked-alone": "A new leader asks nobody but the member whose log it goes by for what is committed, though that one does not answer.";
+    AnyNewcomerTaken = "any-newcomer-taken": "A leader takes a node that asks for a place which there is not for the one that asks for the second of the next two.";
     PipelineForgotten = "pipeline-forgotten": "A connection is not read on whose command was answered while its bytes were taken.";
     UnknownIsDone = "unknown-is-done": "A Redis client is told OK for an update of which nobody knows whether it was executed.";
     NewcomerActs = "newcomer-acts": "A node that takes the place of another one takes part at once, with nothing in its log.";

@@ -12,7 +12,7 @@ use super::entry_copies::{DiskCopier, EntryCopier};
 use super::role::Role;
 use super::timers::Timer;
 use super::{Action, PlantedBug, Replica, TraceEvent};
-use crate::message::{Message, Peer};
+use crate::message::{LogEntry, Message, Peer};
 use crate::record::{Checkpoint, Record, SnapshotHead, Ticket};
 use crate::sessions::Sessions;
 use alloc::boxed::Box;
@@ -31,8 +31,8 @@ const URGENT: Duration = Duration::from_secs(10);
 /// replica that has more to execute takes none; it does just after a restart.
 const CHECKPOINT_LOG_BYTES_MAX: usize = 128 << 20;
 
-/// The same where the disk is short and no member asks for the snapshot: it may be tried every second, with a checkpoint each time
-/// that something has been executed. What cannot be committed is not to fill the rest of the disk.
+/// A longer one is written where the disk is short at most as often as [`URGENT`] says, then half as often, and so on until a snapshot
+/// succeeds: what cannot be committed is not to fill the rest of the disk.
 const CHECKPOINT_LOG_BYTES_SHORT: usize = 16 << 10;
 
 /// A replica keeps this share of `log-keep` even of what every member holds: a member whose memory or disk is lost needs no
@@ -69,6 +69,9 @@ pub(super) struct Snapshots {
     /// The last checkpoint in the write-ahead log, and its record: it goes with every snapshot of as much as that, because what
     /// has changed since follows it. So a snapshot that fails again and again is not written to the log each time.
     logged: Option<(OpNumber, Ticket)>,
+    /// Where the disk is short: long checkpoints written since a snapshot succeeded, and when the next one may be.
+    long_checkpoints: u32,
+    long_checkpoint_at: Instant,
     /// The one being written.
     taking: Option<SnapshotInProgress>,
     /// Somebody needs one newer than `newest`.
@@ -139,6 +142,8 @@ impl Snapshots {
             newest: None,
             checkpoint: OpNumber(0),
             logged: None,
+            long_checkpoints: 0,
+            long_checkpoint_at: Instant(0),
             taking: None,
             wanted: false,
             retry_at: Instant(0),
@@ -256,16 +261,27 @@ impl Replica {
         self.sessions.clone()
     }
 
-    /// True if what follows the applied part of the log fits into a checkpoint.
-    fn has_short_tail(&self) -> bool {
+    /// True if what a checkpoint repeats, entries of the log after the applied part and the durability log, fits into one now.
+    fn may_write_checkpoint(&mut self) -> bool {
         let tail = (self.applied.0 + 1..=self.log.op_number().0).map_while(|n| self.log.entry(OpNumber(n)));
+        let unordered = self.dlog.iter().filter(|it| !self.backlog.ordered.contains_key(&it.request.id));
         let mut bytes: usize = 0;
-        let is_short = self.resources.disk_is_short() && !self.snapshots.wanted;
-        let limit = if is_short { CHECKPOINT_LOG_BYTES_SHORT } else { CHECKPOINT_LOG_BYTES_MAX };
-        tail.into_iter().all(|entry| {
-            bytes = bytes.saturating_add(entry.memory_bytes());
-            bytes <= limit
-        })
+        for more in tail.map(LogEntry::memory_bytes).chain(unordered.map(|it| it.request.body.len() + 64)) {
+            bytes = bytes.saturating_add(more);
+            if bytes > CHECKPOINT_LOG_BYTES_MAX {
+                return false;
+            }
+        }
+        if bytes <= CHECKPOINT_LOG_BYTES_SHORT || !self.resources.disk_is_short() {
+            return true;
+        }
+        let Snapshots { long_checkpoints, long_checkpoint_at, .. } = &mut self.snapshots;
+        let may = self.now.instant >= *long_checkpoint_at;
+        if may {
+            *long_checkpoint_at = self.now.instant.after(URGENT * (1 << (*long_checkpoints).min(16)));
+            *long_checkpoints += 1;
+        }
+        may
     }
 
     /// The record that goes with a snapshot at `applied`: the last checkpoint, if nothing has been executed since, or a new one,
@@ -277,7 +293,7 @@ impl Replica {
         let applied = self.applied;
         match self.snapshots.logged.filter(|(base, _)| *base == applied) {
             Some((_, ticket)) => Some(ticket),
-            None => self.has_short_tail().then(|| self.persist_checkpoint()),
+            None => self.may_write_checkpoint().then(|| self.persist_checkpoint()),
         }
     }
 
@@ -308,6 +324,7 @@ impl Replica {
         let Some(taken) = self.snapshots.taking.take_if(|taking| taking.op_number == op_number) else {
             return;
         };
+        (self.snapshots.long_checkpoints, self.snapshots.long_checkpoint_at) = (0, Instant(0));
         if taken.is_file {
             self.snapshot_is_newest(op_number, bytes);
         }

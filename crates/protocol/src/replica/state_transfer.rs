@@ -8,7 +8,7 @@ use super::{PlantedBug, Replica};
 use crate::message::{LogEntry, Message, Peer};
 use crate::record::Record;
 use alloc::vec::Vec;
-use syros_types::{OpNumber, ReplicaId, View};
+use syros_types::{OpNumber, ReplicaId, ReplicaSet, View};
 
 impl Replica {
     /// Follower: asks the leader for what follows the log; not again until `resend` has passed.
@@ -225,6 +225,23 @@ impl Replica {
         };
         if let Some(source) = source {
             self.request_state_from(source, self.commit.next());
+        }
+    }
+
+    /// As [`request_transfer`](Self::request_transfer), once more. The member whose log a new leader goes by may never hear it, where
+    /// links work in one direction only. What is missing is committed, so others who know it to be can give it as well.
+    pub(super) fn request_transfer_again(&mut self) {
+        self.request_transfer();
+        let Role::ViewChange(change) = &self.role else { return };
+        if change.transfer.is_some() || self.planted(PlantedBug::SourceAskedAlone) {
+            return;
+        }
+        let others = change.changes.iter().filter(|(sender, told)| {
+            change.source.is_some_and(|source| source != **sender) && told.commit > self.commit
+        });
+        let others: ReplicaSet = others.map(|(sender, _)| *sender).collect();
+        for other in others.without(self.config.replica).iter() {
+            self.request_state_from(other, self.commit.next());
         }
     }
 

@@ -264,7 +264,7 @@ impl Replica {
                 self.tell_voters(&Message::StartViewChange { view, reason: ViewChangeReason::Moved });
             }
             if waits {
-                self.request_transfer();
+                self.request_transfer_again();
             } else if is_due {
                 self.send_do_view_change();
             }
@@ -491,10 +491,11 @@ impl Replica {
         }
         state.changes.insert(from, change);
         let Some((chosen, senders)) = self.choose_changes() else { return };
-        let resend = self.config.settings.resend;
+        // In every attempt, so it must be over before those who wait for the view lose patience.
+        let patience = self.config.settings.resend.min(self.config.settings.view_change_timeout / 2);
         if let Role::ViewChange(state) = &mut self.role {
             (state.chosen, state.senders) = (chosen, senders);
-            self.timers.set(Timer::AwaitClocks, self.now.instant.after(resend));
+            self.timers.set(Timer::AwaitClocks, self.now.instant.after(patience));
             self.try_start_view();
         }
     }
@@ -507,7 +508,8 @@ impl Replica {
         if let Role::ViewChange(state) = &mut self.role {
             state.awaits_others = true;
             let patience = (suspect_after + suspect_after / 8).min(settings.view_change_timeout * 7 / 8);
-            self.timers.set(Timer::AwaitClocks, self.now.instant.after(patience.saturating_sub(resend)));
+            let waited = resend.min(settings.view_change_timeout / 2);
+            self.timers.set(Timer::AwaitClocks, self.now.instant.after(patience.saturating_sub(waited)));
         }
     }
 

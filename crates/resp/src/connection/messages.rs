@@ -264,7 +264,7 @@ impl CommandPipeline {
         match request_of(command, words, &mut reply) {
             Some(request) => {
                 let source = Source::Command(command);
-                self.inquiry = Some(Inquiry { requests: vec![request], source, is_asked: false });
+                self.inquiries.push_back(Inquiry { requests: vec![request], source, is_asked: false });
             }
             None => self.reply(|_, out| out.extend_from_slice(&reply)),
         }
@@ -277,18 +277,24 @@ impl CommandPipeline {
         }
         let requests = vec![MessageRequest::UnsubscribeAll];
         let source = Source::Command(ConnectionCommand::Reset);
-        self.inquiry = Some(Inquiry { requests, source, is_asked: false });
+        self.inquiries.push_back(Inquiry { requests, source, is_asked: false });
         true
     }
 
-    /// The first of the transactions has been executed, and now asks this.
+    /// The first of the transactions has been executed, and now asks this: before a command that came after it, which waits for its
+    /// turn.
     pub(super) fn ask_for_transaction(&mut self, requests: Vec<MessageRequest>) {
-        self.inquiry = Some(Inquiry { requests, source: Source::Transaction, is_asked: false });
+        self.inquiries.push_front(Inquiry { requests, source: Source::Transaction, is_asked: false });
+    }
+
+    /// True if a transaction has asked, and is not answered.
+    pub(super) fn has_transaction_asked(&self) -> bool {
+        self.inquiries.front().is_some_and(|inquiry| inquiry.source == Source::Transaction)
     }
 
     /// See [`Connection::poll_messages`](super::Connection::poll_messages).
     pub(super) fn poll_messages(&mut self) -> Option<Vec<MessageRequest>> {
-        let inquiry = self.inquiry.as_mut()?;
+        let inquiry = self.inquiries.front_mut()?;
         let is_its_turn = inquiry.source == Source::Transaction || self.slots.is_empty();
         if inquiry.is_asked || !is_its_turn || self.closing {
             return None;
@@ -299,7 +305,7 @@ impl CommandPipeline {
 
     /// See [`Connection::answer_messages`](super::Connection::answer_messages).
     pub(super) fn answer_messages(&mut self, answers: &[MessageAnswer]) {
-        let Some(Inquiry { requests, source, .. }) = self.inquiry.take() else { return };
+        let Some(Inquiry { requests, source, .. }) = self.inquiries.pop_front() else { return };
         if self.closing {
             return;
         }

@@ -68,8 +68,9 @@ struct CommandPipeline {
     watched: Watched,
     /// The WATCH that waits for versions. No further input is looked at.
     watching: Option<Watching>,
-    /// What has been asked of the registry of subscriptions, or is to be. No further input is looked at.
-    inquiry: Option<Inquiry>,
+    /// What has been asked of the registry of subscriptions, or is to be: by a transaction, and by a command behind it. No further
+    /// input is looked at.
+    inquiries: VecDeque<Inquiry>,
     /// Messages for the client that wait for the end of the reply that is being written.
     pushes: ByteQueue,
     /// Transactions without a reply in `output`, in the order of their EXECs.
@@ -189,7 +190,7 @@ impl Connection {
                 queue: None,
                 watched: Watched::default(),
                 watching: None,
-                inquiry: None,
+                inquiries: VecDeque::new(),
                 pushes: ByteQueue::default(),
                 transactions: VecDeque::new(),
                 output: ByteQueue::default(),
@@ -497,7 +498,7 @@ impl CommandPipeline {
             || self.is_postponed
             || self.awaits_users
             || self.watching.is_some()
-            || self.inquiry.is_some()
+            || !self.inquiries.is_empty()
             || self.waiting.is_some()
             || self.unblocking.is_some()
             || (self.changes_users && !self.slots.is_empty())
@@ -516,9 +517,9 @@ impl CommandPipeline {
 
     /// Commands received whose replies are not in the output yet.
     fn outstanding(&self) -> usize {
-        [self.counting.is_some(), self.requested.is_some(), self.inquiry.is_some(), self.unblocking.is_some()]
+        [self.counting.is_some(), self.requested.is_some(), self.unblocking.is_some()]
             .into_iter()
-            .fold(self.slots.len(), |count, waits| count + usize::from(waits))
+            .fold(self.slots.len() + self.inquiries.len(), |count, waits| count + usize::from(waits))
     }
 
     /// Bytes of memory that operations and replies take.
@@ -955,7 +956,7 @@ impl CommandPipeline {
         self.slots.clear();
         self.queue = None;
         self.watching = None;
-        self.inquiry = None;
+        self.inquiries.clear();
         self.pushes.clear();
         self.transactions.clear();
         self.counting = None;

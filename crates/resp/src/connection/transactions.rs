@@ -311,9 +311,10 @@ impl CommandPipeline {
 
     /// Writes what comes next of the reply to the first transaction.
     pub(super) fn answer_transaction(&mut self) -> Written {
+        let has_asked = self.has_transaction_asked();
         let Some(transaction) = self.transactions.front_mut() else { return Written::Whole };
         if !transaction.is_begun {
-            if self.inquiry.is_some() {
+            if has_asked {
                 return Written::Nothing;
             }
             if let Some(slot) = transaction.slot {

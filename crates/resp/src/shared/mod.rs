@@ -62,12 +62,8 @@ pub struct Shared {
     /// The settings of CONFIG SET that concern connections.
     pub(crate) settings: ConnectionSettings,
     debug: DebugAccess,
-    /// All members have [`Abilities::COUNTS_SCRIPT_ALONE`].
-    counts_scripts_alone: AtomicBool,
-    /// All members have [`Abilities::COUNTS_WHOLE_VALUES`].
-    knows_whole_values: AtomicBool,
-    /// All members have [`Abilities::TELLS_RIGHTS`].
-    tells_rights: AtomicBool,
+    /// The newest operations that all connected members know: a [`Generation`].
+    generation: AtomicU8,
     /// DEBUG SET-DISABLE-DENY-SCRIPTS: scripts may call DEBUG.
     scripts_debug: AtomicBool,
     /// 0: clients are not paused; 1: updates wait; 2: everything waits.
@@ -135,9 +131,7 @@ impl Shared {
             statistics: Arc::default(),
             settings: ConnectionSettings::default(),
             debug,
-            counts_scripts_alone: AtomicBool::new(true),
-            knows_whole_values: AtomicBool::new(true),
-            tells_rights: AtomicBool::new(true),
+            generation: AtomicU8::new(Generation::NEWEST as u8),
             scripts_debug: AtomicBool::new(false),
             pause: AtomicU8::new(0),
             slow_log: Mutex::default(),
@@ -151,22 +145,21 @@ impl Shared {
 
     /// The newest operations that all connected members know.
     pub fn set_generation(&self, generation: Generation) {
-        self.counts_scripts_alone.store(generation >= Generation::ScriptTerms, Ordering::Relaxed);
-        self.knows_whole_values.store(generation >= Generation::WholeValues, Ordering::Relaxed);
-        self.tells_rights.store(generation >= Generation::AskedRights, Ordering::Relaxed);
+        self.generation.store(generation as u8, Ordering::Relaxed);
+    }
+
+    /// True if all connected members know the operations of a generation.
+    fn knows(&self, generation: Generation) -> bool {
+        self.generation.load(Ordering::Relaxed) >= generation as u8
     }
 
     /// What whoever executes a script is able to do.
     pub(crate) fn abilities(&self) -> Abilities {
         Abilities::default()
-            .with(Abilities::COUNTS_SCRIPT_ALONE, self.counts_scripts_alone.load(Ordering::Relaxed))
-            .with(Abilities::COUNTS_WHOLE_VALUES, self.knows_whole_values())
-            .with(Abilities::TELLS_RIGHTS, self.tells_rights.load(Ordering::Relaxed))
-    }
-
-    /// True if whoever executes a script can count whole values by their length.
-    fn knows_whole_values(&self) -> bool {
-        self.knows_whole_values.load(Ordering::Relaxed)
+            .with(Abilities::COUNTS_SCRIPT_ALONE, self.knows(Generation::ScriptTerms))
+            .with(Abilities::COUNTS_WHOLE_VALUES, self.knows(Generation::WholeValues))
+            .with(Abilities::TELLS_RIGHTS, self.knows(Generation::AskedRights))
+            .with(Abilities::COUNTS_KEYS, self.knows(Generation::CountedKeys))
     }
 
     /// From now on the scripts of clients that may use DEBUG may call it, or not.
@@ -176,7 +169,7 @@ impl Shared {
 
     /// True if scripts may call DEBUG, and all members know how to execute such a script.
     pub(crate) fn scripts_debug(&self) -> bool {
-        self.scripts_debug.load(Ordering::Relaxed) && self.knows_whole_values()
+        self.scripts_debug.load(Ordering::Relaxed) && self.knows(Generation::WholeValues)
     }
 
     /// Which clients may use DEBUG.

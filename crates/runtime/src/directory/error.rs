@@ -79,6 +79,8 @@ pub enum DirectoryError {
         /// One of the things found there.
         found: PathBuf,
     },
+    /// A restore into this directory was interrupted.
+    Unfinished(PathBuf),
     /// The system gives no random number.
     Random(io::Error),
     /// The identity file is no identity file.
@@ -168,6 +170,11 @@ impl fmt::Display for DirectoryError {
                 "directory {} is not empty ('{}' is in it): a backup is restored into a directory that is new or empty",
                 path.display(),
                 found.display()
+            ),
+            Self::Unfinished(path) => write!(
+                f,
+                "directory {} is what an interrupted `syros restore` left: empty it, and restore the backup again",
+                path.display()
             ),
             Self::Random(error) => write!(f, "cannot draw a random number: {error}"),
             Self::Damaged { path, problem } => {

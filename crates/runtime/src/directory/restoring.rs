@@ -28,6 +28,9 @@ impl RestoringDirectory {
     /// [`DirectoryError::Occupied`], and what the system says.
     pub(crate) fn create(path: &Path) -> Result<Self, DirectoryError> {
         fs::create_dir_all(path).map_err(io_error("create directory", path))?;
+        if path.join(UNFINISHED).exists() {
+            return Err(DirectoryError::Unfinished(path.to_owned()));
+        }
         for entry in fs::read_dir(path).map_err(io_error("read directory", path))? {
             let name = entry.map_err(io_error("read directory", path))?.file_name();
             // A file system of its own begins with an empty `lost+found` (ext2 to ext4).

@@ -40,7 +40,7 @@ use hostile_clients::BrokenClient;
 use messages::Conversation;
 use nemesis::Fault;
 use redis::SocketEvent;
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::rc::Rc;
 use syros_experiment::Cost;
 use syros_node::DiskState;
@@ -251,6 +251,8 @@ pub struct World {
     pub(crate) first_group: Group,
     /// No configuration of an earlier epoch tells whether what was to make the group smaller last has happened.
     shrinks_after: u64,
+    /// Nodes that have asked for a place which there was not going to be: none of them is to be a member.
+    mistaken: BTreeSet<NodeId>,
     /// What takes replicas time.
     pub(crate) cost: Cost,
     /// Until when each of the cores that replicas share is at work.
@@ -382,6 +384,7 @@ impl World {
             group,
             first_group: group,
             shrinks_after: 0,
+            mistaken: BTreeSet::new(),
             cost: Cost::NONE,
             cores: Vec::new(),
             planted,

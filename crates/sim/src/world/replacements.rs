@@ -107,6 +107,12 @@ impl World {
     /// A replica acts in this configuration from now on, as its disk says.
     pub(crate) fn note_configuration(&mut self, replica: usize, configuration: &Configuration) {
         self.replicas[replica].membership.configuration = configuration.reconfiguration();
+        let mistaken =
+            configuration.roster.nodes().iter().flatten().find(|node| self.mistaken.contains(node));
+        if let Some(node) = mistaken {
+            let problem = format!("node {node} has a place that it has never asked for; {}", self.statuses());
+            self.misanswered = self.misanswered.take().or(Some(problem));
+        }
     }
 
     /// True if the receiver does not take the sender for the node that is at its place: they are not connected.

@@ -39,6 +39,14 @@ impl World {
         let Some(leader) = self.leader() else { return };
         let now = self.newest_configuration(leader).roster.group();
         let Some(next) = now.larger() else { return };
+        if self.dice.sizes.chance(1, 3) {
+            // Somebody has mistaken the number of another node.
+            let member = ReplicaId(next.size() as u8 + self.dice.sizes.below(2) as u8);
+            let node = NodeId::new(self.dice.sizes.next_u64() | 1 << 32).expect("it is above 0");
+            let life = self.replicas[leader].life;
+            self.mistaken.insert(node);
+            self.tell(leader, life, Event::PlaceWanted { member, node });
+        }
         for replica in now.size()..next.size() {
             let node = NodeId::new(self.dice.sizes.next_u64() | 1 << 32).expect("it is above 0");
             let at = self.now();

@@ -512,9 +512,9 @@ impl Member {
                 let connected =
                     Endpoint::resolve(&self.address).map_err(Into::into).and_then(|found| found.ask(connect));
                 let connected = connected.map_err(|error| match error {
-                    syros_client::StatusError::Io(_) | syros_client::StatusError::Forming => {
-                        Failure::Trouble(source.failed(&error))
-                    }
+                    syros_client::StatusError::Io(_)
+                    | syros_client::StatusError::ClosedAtOnce { .. }
+                    | syros_client::StatusError::Forming => Failure::Trouble(source.failed(&error)),
                     error => Failure::Unfit(source.failed(&error)),
                 })?;
                 if let Some(expected) = cluster.filter(|expected| *expected != connected.cluster()) {

@@ -135,6 +135,13 @@ pub(crate) fn parse_cursor(word: &[u8]) -> Result<u64, CommandError> {
     Ok(if negative { value.wrapping_neg() } else { value })
 }
 
+impl Scan<'_> {
+    /// It goes through no more keys than this, about.
+    pub(crate) fn keys_at_most(&self) -> usize {
+        usize::try_from(self.count.min(KEYS_MAX)).unwrap_or(usize::MAX)
+    }
+}
+
 impl ReadCommand for Scan<'_> {
     fn read<K: Keys>(&self, keys: &K, view: View, reply: &mut Vec<u8>) -> ExecutionResult {
         let mut found = Names::default();

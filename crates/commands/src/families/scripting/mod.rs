@@ -105,9 +105,15 @@ impl Abilities {
     pub const COUNTS_WHOLE_VALUES: Self = Self(1 << 4);
     /// `redis.acl_check_cmd` asks for the rights of the user. Members of builds before wire format 21 say yes to everything.
     pub const TELLS_RIGHTS: Self = Self(1 << 6);
+    /// KEYS and SCAN count as the keys that they go through. Members of builds before wire format 22 count them as calls.
+    pub const COUNTS_KEYS: Self = Self(1 << 7);
     /// All of them.
-    pub const ALL: Self =
-        Self(Self::COUNTS_SCRIPT_ALONE.0 | Self::COUNTS_WHOLE_VALUES.0 | Self::TELLS_RIGHTS.0);
+    pub const ALL: Self = Self(
+        Self::COUNTS_SCRIPT_ALONE.0
+            | Self::COUNTS_WHOLE_VALUES.0
+            | Self::TELLS_RIGHTS.0
+            | Self::COUNTS_KEYS.0,
+    );
 
     /// True if this one is among them.
     #[must_use]
@@ -170,10 +176,7 @@ impl Field<'_> for RunTerms {
     }
 
     fn take(input: &mut &[u8]) -> Result<Self, Malformed> {
-        let bits = match take_u8(input)? {
-            bits @ 0..=127 => bits,
-            other => return Err(Malformed::Options(other)),
-        };
+        let bits = take_u8(input)?;
         let has_user = bits & 32 != 0;
         Ok(Self {
             owns_everything: bits & 1 != 0,

@@ -47,8 +47,11 @@ impl<'a> Definition<'a> for MGet<'a> {
 
 impl ReadCommand for MGet<'_> {
     fn read<K: Keys>(&self, keys: &K, view: View, reply: &mut Vec<u8>) -> ExecutionResult {
+        /// When the reply has so many bytes, it is worth looking how long the rest will be before more is copied.
+        const LONG_BYTES: usize = 1 << 20;
         put_array(reply, self.keys.len());
-        for key in self.keys {
+        let (begin, mut is_long) = (reply.len(), false);
+        for (place, key) in self.keys.into_iter().enumerate() {
             // A value of another kind is nil to this command, and to no other.
             match keys.get(key).as_ref().and_then(|found| found.string().ok()) {
                 Some(value) => put_bulk(reply, value),
@@ -56,6 +59,15 @@ impl ReadCommand for MGet<'_> {
             }
             if reply.len() > view.reply_end {
                 return Err(ExecutionError::ReplyTooLong);
+            }
+            if !is_long && reply.len() - begin > LONG_BYTES {
+                is_long = true;
+                let rest = self.keys.into_iter().skip(place + 1);
+                let length = |key| keys.get(key).and_then(|found| found.string().ok().map(<[u8]>::len));
+                let rest: usize = rest.filter_map(length).sum();
+                if reply.len() + rest > view.reply_end {
+                    return Err(ExecutionError::ReplyTooLong);
+                }
             }
         }
         Ok(())

@@ -36,8 +36,8 @@ pub(in crate::replica) struct Leader {
     pub(in crate::replica) heartbeat_due: bool,
     /// Looked at some times in each second.
     pub(in crate::replica) advisor: Box<Advisor>,
-    /// The nodes that have last asked for the two places by which the group would grow, and when.
-    pub(in crate::replica) newcomers: [Option<(NodeId, Instant)>; 2],
+    /// The nodes that have last asked for the two places by which the group would grow, for which of them, and when.
+    pub(in crate::replica) newcomers: [Option<(ReplicaId, NodeId, Instant)>; 2],
 }
 
 /// What a leader knows of a member.

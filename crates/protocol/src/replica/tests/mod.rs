@@ -68,6 +68,7 @@ struct Cluster {
     unwritten: BTreeMap<usize, Ticket>,
     /// Checkpoints that were written to write-ahead logs, and snapshots for whose sake they were.
     checkpoints: usize,
+    checkpoint_bytes: usize,
     snapshots: usize,
 }
 
@@ -115,6 +116,7 @@ impl Cluster {
             stuck: false,
             unwritten: BTreeMap::new(),
             checkpoints: 0,
+            checkpoint_bytes: 0,
             snapshots: 0,
         };
         cluster.deliver_all();
@@ -132,7 +134,12 @@ impl Cluster {
         while let Some(action) = self.replicas[replica].poll() {
             match action {
                 Action::Persist { ticket, record } => {
-                    self.checkpoints += usize::from(matches!(record, Record::Checkpoint(_)));
+                    if let Record::Checkpoint(checkpoint) = &record {
+                        self.checkpoints += 1;
+                        let of_log: usize = checkpoint.suffix.iter().map(LogEntry::memory_bytes).sum();
+                        let of_dlog: usize = checkpoint.dlog.iter().map(|it| it.body.len()).sum();
+                        self.checkpoint_bytes += of_log + of_dlog;
+                    }
                     match self.unwritten.get_mut(&replica) {
                         Some(unwritten) => *unwritten = ticket,
                         // The disk is instantaneous here.

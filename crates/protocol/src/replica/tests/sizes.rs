@@ -133,6 +133,10 @@ fn a_group_grows_when_two_nodes_ask_for_places() {
     assert_eq!(ask(&mut cluster, 4), alone(3));
     let (member, now) = (ReplicaId(5), Group::new(3).unwrap());
     assert_eq!(ask(&mut cluster, 5), Some(ReconfigurationObjection::NoSuchPlace { member, now }));
+    // That is not the one who makes two with the first.
+    cluster.pass(2_500);
+    assert_eq!(ask(&mut cluster, 5), Some(ReconfigurationObjection::NoSuchPlace { member, now }));
+    assert_eq!((ask(&mut cluster, 3), cluster.sizes()), (alone(4), vec![3; 3]));
     // The other one has not been heard for too long.
     cluster.pass(2_500);
     assert_eq!(ask(&mut cluster, 3), alone(4));

@@ -102,3 +102,71 @@ fn a_snapshot_that_a_member_needs_is_tried_though_much_follows_it_on_a_short_dis
     assert!(cluster.snapshots >= 4, "{} attempts", cluster.snapshots);
     assert_eq!(cluster.checkpoints, 1);
 }
+
+/// A follower has accepted updates that the leader has refused for want of room, before it heard that a majority's disks are short.
+/// Its own disk becomes short, too, and snapshots fail while something is executed now and then.
+#[test]
+fn a_durability_log_is_not_written_again_and_again_on_a_short_disk() {
+    let mut cluster = Cluster::with(3, FastQuorum::Majority, |config| config.durability = Durability::Fsync);
+    let session = cluster.register();
+    cluster.event(0, Event::DiskRoom(0));
+    cluster.event(1, Event::DiskRoom(0));
+    cluster.wire.clear();
+    let long = "oA".repeat(5_000);
+    for sequence in 1..=100 {
+        let update = cluster.request(session, sequence, 5 + sequence, Path::Durability, &long);
+        cluster.send(&[0, 2], &update);
+    }
+    let answers = cluster.answers();
+    let count = |from, what| answers.iter().filter(|answer| **answer == (from, what)).count();
+    assert_eq!((count(0, "refused"), count(2, "ok")), (100, 100));
+    cluster.event(2, Event::DiskRoom(0));
+    cluster.checkpoint_bytes = 0;
+    for second in 0..60 {
+        let (from, view) = (Peer::Client(1_000 + second), cluster.replicas[0].view());
+        let message = Message::Register { view, nonce: 1_000 + second };
+        cluster.event(0, Event::Message { from, message });
+        cluster.pass(1_000);
+    }
+    // At once, after ten seconds, and after twenty more.
+    let held: usize = cluster.replicas[2].dlog.iter().map(|update| update.request.body.len()).sum();
+    let written = cluster.checkpoint_bytes;
+    assert!(held > 900_000 && written <= 3 * held + 60_000, "{written} bytes of {held}");
+}
+
+/// A leader whose disk is short is asked for a snapshot, which fails. It has much that is not committed, and gets it committed
+/// little by little.
+#[test]
+fn what_is_committed_slowly_is_not_written_again_and_again_on_a_short_disk() {
+    let change = |config: &mut Config| {
+        config.settings.log_keep_bytes = 0;
+        config.durability = Durability::Fsync;
+    };
+    let mut cluster = Cluster::with(3, FastQuorum::Majority, change);
+    let session = cluster.register();
+    cluster.down.insert(2);
+    cluster.update_times(session, 1..=20);
+    cluster.cut.insert((1, 0));
+    let long = "uA".repeat(5_000);
+    for sequence in 21..=420 {
+        let update = cluster.request(session, sequence, 5, Path::Ordered, &long);
+        cluster.send(&[0], &update);
+    }
+    let (view, base) = (cluster.replicas[0].view(), cluster.replicas[0].commit());
+    let tail: usize = cluster.replicas[0].log.suffix(base).iter().map(LogEntry::memory_bytes).sum();
+    cluster.down.remove(&2);
+    cluster.event(0, Event::DiskRoom(0));
+    cluster.event(2, Event::DiskRoom(0));
+    cluster.checkpoint_bytes = 0;
+    for second in 1..=40 {
+        cluster.pass(1_000);
+        let (sent_at, clock, promise) = (cluster.now.instant, cluster.now.wall, Duration::from_millis(200));
+        let op_number = OpNumber(base.0 + 10 * second);
+        let message = Message::PrepareOk { view, op_number, applied: op_number, sent_at, promise, clock };
+        cluster.event(0, Event::Message { from: Peer::Replica(ReplicaId(1)), message });
+    }
+    assert_eq!(cluster.replicas[0].view(), view);
+    assert!(cluster.snapshots >= 3, "{} attempts", cluster.snapshots);
+    let written = cluster.checkpoint_bytes;
+    assert!(written <= 3 * tail, "{written} bytes of {tail}");
+}

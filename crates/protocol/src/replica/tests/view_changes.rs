@@ -175,3 +175,43 @@ fn a_leader_that_was_stopped_leaves_the_lead_to_its_successor() {
     cluster.pass(100);
     assert!(cluster.replicas.iter().all(|replica| replica.is_normal() && replica.view() == View(1)));
 }
+
+/// Only member 4 can lead: it, 1 and 2 are a majority, and 1 and 2 hear it and nobody else of them. Member 3 hears 1 and 2, and only
+/// 4 hears it. 4 lacks what is committed, and goes by 3's log, who never hears that it is asked; 1 and 2 can give it as well.
+fn lead_though_the_source_is_deaf(bug: Option<PlantedBug>) -> bool {
+    let mut cluster = Cluster::with(5, FastQuorum::Majority, planted(bug));
+    let session = cluster.register();
+    (0..4).for_each(|other| cluster.cut_between(4, other));
+    for sequence in 1..10 {
+        let request = cluster.request(session, sequence, sequence, Path::Ordered, "oA1");
+        cluster.send(&[0], &request);
+        cluster.pass(1);
+    }
+    cluster.pass(100);
+    cluster.down.insert(0);
+    cluster.cut.clear();
+    cluster.cut_between(1, 2);
+    cluster.cut.extend([(4, 3), (3, 1), (3, 2)]);
+    let committed = |cluster: &Cluster| cluster.replicas.iter().map(Replica::commit).max();
+    let before = committed(&cluster);
+    for second in 0..30 {
+        cluster.pass(1_000);
+        for leader in (1..5).filter(|member| cluster.replicas[*member].is_leader()).collect::<Vec<_>>() {
+            let (from, view) = (Peer::Client(1_000 + second), cluster.replicas[leader].view());
+            let message = Message::Register { view, nonce: 1_000 + second };
+            cluster.event(leader, Event::Message { from, message });
+        }
+    }
+    committed(&cluster) > before
+}
+
+#[test]
+fn a_new_leader_does_without_a_member_that_does_not_hear_it() {
+    assert!(lead_though_the_source_is_deaf(None));
+}
+
+#[cfg(feature = "planted-bugs")]
+#[test]
+fn a_new_leader_that_asks_one_member_alone_waits_for_ever() {
+    assert!(!lead_though_the_source_is_deaf(Some(PlantedBug::SourceAskedAlone)));
+}

@@ -263,25 +263,26 @@ impl Replica {
 
     /// True if what a checkpoint repeats, entries of the log after the applied part and the durability log, fits into one now.
     fn may_write_checkpoint(&mut self) -> bool {
+        let Snapshots { long_checkpoints, long_checkpoint_at, .. } = self.snapshots;
+        let is_short = self.resources.disk_is_short();
+        // It is asked often while it may not: then it looks at little.
+        let may_be_long = !is_short || self.now.instant >= long_checkpoint_at;
+        let limit = if may_be_long { CHECKPOINT_LOG_BYTES_MAX } else { CHECKPOINT_LOG_BYTES_SHORT };
         let tail = (self.applied.0 + 1..=self.log.op_number().0).map_while(|n| self.log.entry(OpNumber(n)));
         let unordered = self.dlog.iter().filter(|it| !self.backlog.ordered.contains_key(&it.request.id));
         let mut bytes: usize = 0;
         for more in tail.map(LogEntry::memory_bytes).chain(unordered.map(|it| it.request.body.len() + 64)) {
             bytes = bytes.saturating_add(more);
-            if bytes > CHECKPOINT_LOG_BYTES_MAX {
+            if bytes > limit {
                 return false;
             }
         }
-        if bytes <= CHECKPOINT_LOG_BYTES_SHORT || !self.resources.disk_is_short() {
-            return true;
+        if is_short && bytes > CHECKPOINT_LOG_BYTES_SHORT {
+            self.snapshots.long_checkpoint_at =
+                self.now.instant.after(URGENT * (1 << long_checkpoints.min(16)));
+            self.snapshots.long_checkpoints += 1;
         }
-        let Snapshots { long_checkpoints, long_checkpoint_at, .. } = &mut self.snapshots;
-        let may = self.now.instant >= *long_checkpoint_at;
-        if may {
-            *long_checkpoint_at = self.now.instant.after(URGENT * (1 << (*long_checkpoints).min(16)));
-            *long_checkpoints += 1;
-        }
-        may
+        true
     }
 
     /// The record that goes with a snapshot at `applied`: the last checkpoint, if nothing has been executed since, or a new one,

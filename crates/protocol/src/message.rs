@@ -299,7 +299,7 @@ impl fmt::Display for Refusal {
             Self::DiskFailed => "the disk of the replica failed",
             Self::OutOfMemory => "the data has reached its memory limit, 'memory.maxmemory'",
             Self::DiskFull => {
-                "the replica's disk is nearly full: less than 'disk.reserve' is free, or too few inodes"
+                "the replica's disk is nearly full: less than 'disk.reserve' is free, or too few inodes, or the engine has no room for a merge of its files"
             }
             Self::NotNormal => "the replica takes part in no view at present, or lacks an entry",
             Self::NotActive => "the replica keeps no durability log in this view",

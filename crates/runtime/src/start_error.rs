@@ -61,7 +61,7 @@ impl fmt::Display for StartError {
                 write!(f, "{listed} replicas are listed, but the group has {configured}")
             }
             Self::NothingToReplace => f.write_str(
-                "--replace has the other nodes of a cluster take this one for a node that is lost, and there are no others",
+                "--replace and --join have the other nodes of a cluster take this one in, and `replicas` lists no others",
             ),
             Self::Directory(error) => error.fmt(f),
             Self::NoSuchEngine(EngineKind::Machine(name)) => {

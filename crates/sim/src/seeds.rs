@@ -309,7 +309,7 @@ fn has_what_it_takes(bug: PlantedBug, swarm: &Swarm) -> bool {
         | PlantedBug::TakenForNothing
         | PlantedBug::PlaceNotKept
         | PlantedBug::DepartureForgotten => world.is_some_and(|world| world.waiters > 0),
-        PlantedBug::PipelineForgotten => world.is_some(),
+        PlantedBug::PipelineForgotten | PlantedBug::CompletionToPlace => world.is_some(),
         PlantedBug::AnyNewcomerTaken => swarm.sizes.is_some(),
         PlantedBug::EvictedInPassing | PlantedBug::EvictedBeside => {
             swarm.eviction.policy.order().is_some() && swarm.disk_engine.is_none()

@@ -107,5 +107,8 @@ fn remove(cluster: &Cluster, gone: &[u8]) -> Result<(), String> {
         last[0],
         last[1]
     );
+    if smaller.faults() == 0 {
+        println!("It does not survive the loss of a node any more.");
+    }
     Ok(())
 }

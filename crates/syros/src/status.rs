@@ -176,7 +176,7 @@ pub(crate) fn problem_of(asked: &Result<StatusReport, String>) -> Option<String>
 pub(crate) fn problem(report: &StatusReport) -> Option<String> {
     if report.disk_failed {
         return Some(
-            "its disk is full, is gone or has failed (its log says what): it takes no updates".to_owned(),
+            "its disk is full, is gone or has failed (INFO of the node and its log say what): it takes no updates, or none but deletions".to_owned(),
         );
     }
     let silent = report.silent_ms;

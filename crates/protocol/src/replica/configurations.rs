@@ -235,9 +235,10 @@ impl Replica {
         let now = self.config.configuration.group();
         let roster = self.roster_with(member, node);
         // Who asks for a place that there will not be is not remembered: it would be given one that it has not asked for.
-        let is_next = now.larger().is_some_and(|larger| larger.has(member)) && !now.has(member);
-        let is_next = is_next || (!now.has(member) && self.planted(PlantedBug::AnyNewcomerTaken));
+        let is_next = now.larger().is_some_and(|larger| larger.has(member))
+            || self.planted(PlantedBug::AnyNewcomerTaken);
         if let Role::Leader(leader) = &mut self.role
+            && !now.has(member)
             && is_next
         {
             let is_second = member.index() != now.size();

@@ -269,9 +269,9 @@ impl Replica {
         let may_be_long = !is_short || self.now.instant >= long_checkpoint_at;
         let limit = if may_be_long { CHECKPOINT_LOG_BYTES_MAX } else { CHECKPOINT_LOG_BYTES_SHORT };
         let tail = (self.applied.0 + 1..=self.log.op_number().0).map_while(|n| self.log.entry(OpNumber(n)));
-        let unordered = self.dlog.iter().filter(|it| !self.backlog.ordered.contains_key(&it.request.id));
         let mut bytes: usize = 0;
-        for more in tail.map(LogEntry::memory_bytes).chain(unordered.map(|it| it.request.body.len() + 64)) {
+        let unordered = self.unordered().map(|request| request.body.len() + 64);
+        for more in tail.map(LogEntry::memory_bytes).chain(unordered) {
             bytes = bytes.saturating_add(more);
             if bytes > limit {
                 return false;

@@ -194,10 +194,14 @@ impl Replica {
     }
 
     /// What the durability log holds that the log does not.
+    pub(super) fn unordered(&self) -> impl Iterator<Item = &Request> {
+        let requests = self.dlog.iter().map(|update| &update.request);
+        requests.filter(|request| !self.backlog.ordered.contains_key(&request.id))
+    }
+
+    /// A copy of that.
     pub(super) fn unordered_requests(&self) -> Vec<Request> {
-        let unordered =
-            self.dlog.iter().filter(|update| !self.backlog.ordered.contains_key(&update.request.id));
-        unordered.map(|update| update.request.clone()).collect()
+        self.unordered().cloned().collect()
     }
 
     pub(super) fn send_do_view_change(&mut self) {
@@ -491,8 +495,7 @@ impl Replica {
         }
         state.changes.insert(from, change);
         let Some((chosen, senders)) = self.choose_changes() else { return };
-        // In every attempt, so it must be over before those who wait for the view lose patience.
-        let patience = self.config.settings.resend.min(self.config.settings.view_change_timeout / 2);
+        let patience = self.patience_with_clocks();
         if let Role::ViewChange(state) = &mut self.role {
             (state.chosen, state.senders) = (chosen, senders);
             self.timers.set(Timer::AwaitClocks, self.now.instant.after(patience));
@@ -500,15 +503,20 @@ impl Replica {
         }
     }
 
+    /// How long a new leader waits for the clocks of members that know that the leader has gone. It does in every attempt, so that must
+    /// be over before those who wait for the view lose patience.
+    fn patience_with_clocks(&self) -> Duration {
+        self.config.settings.resend.min(self.config.settings.view_change_timeout / 2)
+    }
+
     /// New leader: waits longer for the clocks of members that need not have noticed yet that the leader has gone. Whoever of them
     /// lives has missed it when this has passed, joins, and tells its clock.
     fn await_others(&mut self) {
-        let settings = &self.config.settings;
-        let (suspect_after, resend) = (settings.suspect_after, settings.resend);
+        let (settings, waited) = (&self.config.settings, self.patience_with_clocks());
+        let suspect_after = settings.suspect_after;
         if let Role::ViewChange(state) = &mut self.role {
             state.awaits_others = true;
             let patience = (suspect_after + suspect_after / 8).min(settings.view_change_timeout * 7 / 8);
-            let waited = resend.min(settings.view_change_timeout / 2);
             self.timers.set(Timer::AwaitClocks, self.now.instant.after(patience.saturating_sub(waited)));
         }
     }

@@ -307,7 +307,7 @@ impl World {
             replies.into_iter().try_for_each(|reply| self.conversation.ledger.hear(who, &reply, now))
         });
         if let Err(problem) = heard {
-            self.misanswered = self.misanswered.take().or(Some(problem));
+            _ = self.misanswered.get_or_insert(problem);
         }
     }
 

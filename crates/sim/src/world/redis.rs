@@ -314,7 +314,7 @@ impl World {
                 let ended = host.arrive(address, &bytes);
                 match ended {
                     Ok(ended) => self.have_ended(slot, ended),
-                    Err(problem) => self.misanswered = self.misanswered.take().or(Some(problem)),
+                    Err(problem) => _ = self.misanswered.get_or_insert(problem),
                 }
                 let pause = self.front_end_of(slot).map_or(0, |world| world.read_pause);
                 let at = time + self.dice.redis.below(pause + 1);

@@ -111,7 +111,7 @@ impl World {
             configuration.roster.nodes().iter().flatten().find(|node| self.mistaken.contains(node));
         if let Some(node) = mistaken {
             let problem = format!("node {node} has a place that it has never asked for; {}", self.statuses());
-            self.misanswered = self.misanswered.take().or(Some(problem));
+            _ = self.misanswered.get_or_insert(problem);
         }
     }
 

@@ -353,7 +353,7 @@ impl World {
             })
         });
         if let Err(problem) = heard {
-            self.misanswered = self.misanswered.take().or(Some(problem));
+            _ = self.misanswered.get_or_insert(problem);
         }
         true
     }

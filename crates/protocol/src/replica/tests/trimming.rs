@@ -76,11 +76,8 @@ fn followers_take_no_more_for_held_than_they_have_executed() {
     assert_eq!(cluster.executed[1].len(), 60);
 }
 
-/// A leader whose disk is short is asked for a snapshot, and has more in its log that nobody else holds than a checkpoint there
-/// should repeat: it tries, again and again, and writes no checkpoint for each attempt. What it has cannot be completed before the
-/// other has the snapshot.
-#[test]
-fn a_snapshot_that_a_member_needs_is_tried_though_much_follows_it_on_a_short_disk() {
+/// Member 2 was away, and the others keep nothing of the log that it lacks: it will need a snapshot.
+fn without_what_member_2_lacks() -> (Cluster, SessionId) {
     let change = |config: &mut Config| {
         config.settings.log_keep_bytes = 0;
         config.durability = Durability::Fsync;
@@ -89,6 +86,15 @@ fn a_snapshot_that_a_member_needs_is_tried_though_much_follows_it_on_a_short_dis
     let session = cluster.register();
     cluster.down.insert(2);
     cluster.update_times(session, 1..=20);
+    (cluster, session)
+}
+
+/// A leader whose disk is short is asked for a snapshot, and has more in its log that nobody else holds than a checkpoint there
+/// should repeat: it tries, again and again, and writes no checkpoint for each attempt. What it has cannot be completed before the
+/// other has the snapshot.
+#[test]
+fn a_snapshot_that_a_member_needs_is_tried_though_much_follows_it_on_a_short_disk() {
+    let (mut cluster, session) = without_what_member_2_lacks();
     cluster.down.insert(1);
     let long = "uA".repeat(500);
     for sequence in 21..=60 {
@@ -138,14 +144,7 @@ fn a_durability_log_is_not_written_again_and_again_on_a_short_disk() {
 /// little by little.
 #[test]
 fn what_is_committed_slowly_is_not_written_again_and_again_on_a_short_disk() {
-    let change = |config: &mut Config| {
-        config.settings.log_keep_bytes = 0;
-        config.durability = Durability::Fsync;
-    };
-    let mut cluster = Cluster::with(3, FastQuorum::Majority, change);
-    let session = cluster.register();
-    cluster.down.insert(2);
-    cluster.update_times(session, 1..=20);
+    let (mut cluster, session) = without_what_member_2_lacks();
     cluster.cut.insert((1, 0));
     let long = "uA".repeat(5_000);
     for sequence in 21..=420 {

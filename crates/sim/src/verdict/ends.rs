@@ -213,7 +213,8 @@ mod tests {
     const ALL: [u32; 3] = [1, 2, 3];
 
     fn answered(invoked: u64, input: Input, at: u64, output: Output) -> Translated {
-        Translated { client: 1, invoked, input, told: Told::Answer { at, output }, sent: None, ends_at: None }
+        let (is_look, told) = (input.is_read(), Told::Answer { at, output });
+        Translated { client: 1, invoked, input, told, sent: None, ends_at: None, is_look }
     }
 
     fn set(invoked: u64, key: u32, value: &str, at: u64) -> Translated {
@@ -240,6 +241,7 @@ mod tests {
             told: Told::Nothing,
             sent: None,
             ends_at: None,
+            is_look: false,
         }
     }
 

@@ -33,6 +33,7 @@ pub(super) fn evictions(history: &History, invariants: &Invariants) -> Vec<Trans
                 told: Told::Answer { at: (2 * after + 1).max(invoked), output: Output::Done },
                 sent: None,
                 ends_at: Some((number.0, 2 * index as u64 + 1)),
+                is_look: false,
             }));
         }
     }
@@ -70,14 +71,8 @@ mod tests {
     use crate::verdict::{decide, suggestion_holds};
 
     fn answered(invoked: u64, input: Input, at: u64, output: Output) -> Translated {
-        Translated {
-            client: invoked,
-            invoked,
-            input,
-            told: Told::Answer { at, output },
-            sent: None,
-            ends_at: None,
-        }
+        let (is_look, told) = (input.is_read(), Told::Answer { at, output });
+        Translated { client: invoked, invoked, input, told, sent: None, ends_at: None, is_look }
     }
 
     /// Key 1 is set, evicted, and found gone at this time.

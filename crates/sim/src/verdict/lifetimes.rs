@@ -139,6 +139,7 @@ impl Judge<'_> {
             told,
             sent: None,
             ends_at,
+            is_look: false,
         })
     }
 

@@ -55,6 +55,9 @@ pub(crate) fn judge(
             ));
         }
     }
+    for (number, operation) in operations.iter_mut().enumerate() {
+        operation.is_look = operation.input.is_read() || is_no_op(history, number, invariants);
+    }
     operations.extend(lifetimes::ends(history, invariants, lifetimes));
     operations.extend(evictions::evictions(history, invariants));
     decide(&operations, &suggest(history, invariants, &operations))
@@ -111,6 +114,8 @@ struct Translated {
     sent: Option<(u64, usize)>,
     /// For the end of a lifetime: where the log has it.
     ends_at: Option<(u64, u64)>,
+    /// It has changed nothing: a look at the state has answered it. For a read that is always so.
+    is_look: bool,
 }
 
 /// What its client was told.
@@ -208,8 +213,11 @@ fn place_of_end(number: usize, operations: &[Translated], placed: &[Suggested]) 
     first_read.map_or(in_log, |before| before.min(in_log))
 }
 
-/// Puts a suggested order right with real time: operations that share a key stay in the order
-/// suggested, others change places where one had its answer before the other was invoked.
+/// Puts a suggested order right with real time: operations that share a key stay in the order suggested, unless neither changes it;
+/// others change places where one had its answer before the other was invoked, or a Redis client demands it.
+///
+/// (Of two looks at a key, one may have been answered by a member that lacked entries which do not change it. So the suggestion
+/// has it too early.)
 ///
 /// # Errors
 /// If an answered operation is missing, or if that cannot be done, in words.
@@ -229,9 +237,9 @@ fn respect_real_time(operations: &[Translated], order: &[usize]) -> Result<Vec<u
         Told::Failed | Told::Nothing => u64::MAX,
     });
     let answered_at: Vec<u64> = answered_at.collect();
-    let reads: Vec<bool> = order.iter().map(|number| operations[*number].input.is_read()).collect();
+    let looks: Vec<bool> = order.iter().map(|number| operations[*number].is_look).collect();
     let overlap = |a: usize, b: usize| {
-        masks[a] & masks[b] != 0 && !(reads[a] && reads[b]) && share_a_key(&keys[a], &keys[b])
+        masks[a] & masks[b] != 0 && !(looks[a] && looks[b]) && share_a_key(&keys[a], &keys[b])
     };
     let is_sent_before = |a: usize, b: usize| {
         masks[a] & masks[b] != 0 && must_precede(&operations[order[a]], &operations[order[b]])
@@ -274,6 +282,13 @@ fn respect_real_time(operations: &[Translated], order: &[usize]) -> Result<Vec<u
         }
     }
     Ok(result)
+}
+
+/// True if a look at the state has answered an update, because it would have changed nothing.
+fn is_no_op(history: &History, number: usize, invariants: &Invariants) -> bool {
+    let invocation = history.get(number);
+    let is_executed = invocation.id.is_some_and(|id| invariants.position(id).is_some());
+    invocation.read_after.is_some() && invocation.stale.is_none() && !is_executed
 }
 
 /// True if one operation takes effect before another one because a Redis client sent them on one connection in that order,
@@ -400,7 +415,7 @@ fn translate(history: &History, invariants: &Invariants) -> Result<Vec<Translate
         };
         let (client, invoked) = (invocation.client, 2 * invocation.invoked);
         let sent = invocation.connection.map(|connection| (connection, number));
-        Ok(Translated { client, invoked, input, told, sent, ends_at: None })
+        Ok(Translated { client, invoked, input, told, sent, ends_at: None, is_look: false })
     });
     translated.collect()
 }
@@ -447,7 +462,7 @@ fn told_apart(
     };
     let (client, invoked) = (invocation.client, 2 * invocation.invoked);
     let sent = invocation.connection.map(|connection| (connection, number));
-    Ok(Translated { client, invoked, input, told, sent, ends_at: None })
+    Ok(Translated { client, invoked, input, told, sent, ends_at: None, is_look: false })
 }
 
 /// True if the log says that nothing was done of a script, because memory was short for a command of it, or of a transaction,
@@ -643,5 +658,33 @@ fn value(reply: Reply) -> Option<Option<Vec<u8>>> {
         Reply::Nil => Some(None),
         Reply::Bulk(bytes) => Some(Some(bytes)),
         _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// One Redis client sends DEL of a key, which changes nothing, and GET behind it; the log has the GET first.
+    fn looks(value: Option<&str>, is_look: bool) -> Result<(), String> {
+        let sent = |place, input, output, is_look| Translated {
+            client: 1,
+            invoked: 1,
+            input,
+            told: Told::Answer { at: 10, output },
+            sent: Some((1, place)),
+            ends_at: None,
+            is_look,
+        };
+        let delete = sent(0, Input::Delete(1), Output::Flag(false), is_look);
+        let get = sent(1, Input::Get(1), Output::Value(value.map(Into::into)), true);
+        suggestion_holds(&[delete, get], &[1, 0])
+    }
+
+    #[test]
+    fn an_update_that_changes_nothing_goes_before_a_read_that_was_sent_after_it() {
+        assert_eq!(looks(None, true), Ok(()));
+        assert!(looks(Some("value"), true).is_err(), "the key was gone before");
+        assert!(looks(None, false).is_err(), "what the log has executed keeps its place");
     }
 }

@@ -310,7 +310,9 @@ fn has_what_it_takes(bug: PlantedBug, swarm: &Swarm) -> bool {
         | PlantedBug::PlaceNotKept
         | PlantedBug::DepartureForgotten => world.is_some_and(|world| world.waiters > 0),
         PlantedBug::PipelineForgotten | PlantedBug::CompletionToPlace => world.is_some(),
-        PlantedBug::AnyNewcomerTaken => swarm.sizes.is_some(),
+        PlantedBug::AnyNewcomerTaken | PlantedBug::FetchingCounted | PlantedBug::GrowthNotDeclared => {
+            swarm.sizes.is_some()
+        }
         PlantedBug::EvictedInPassing | PlantedBug::EvictedBeside => {
             swarm.eviction.policy.order().is_some() && swarm.disk_engine.is_none()
         }

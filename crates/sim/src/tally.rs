@@ -132,6 +132,7 @@ occurrences! {
     Replaced = Events, "place taken": "A node has taken the place of another one.";
     Removed = Events, "removed": "A node has been told that the group has shrunk by it.";
     Reconfigured = Events, "configuration adopted": "A replica acts in a later configuration.";
+    ShrunkWithoutMemory = Events, "smaller, some without memory": "A leader had the group become smaller while more of its members than that can bear had no memory: it needs none of them.";
     Joined = Events, "joined the group": "A replica with a new disk was taken into the group.";
     DiskRefused = Events, "disk refused": "A replica with a wiped disk was refused, and its old disk put back.";
     MemoryLost = Events, "replica without memory": "A replica started without what it had known.";

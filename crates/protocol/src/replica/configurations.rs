@@ -26,8 +26,8 @@ use core::time::Duration;
 #[cfg(feature = "model")]
 use syros_types::Now;
 use syros_types::{
-    Configuration, ConfigurationEpoch, Group, NodeId, OpNumber, Reconfiguration, ReplicaId, ReplicaSet,
-    Roster, View,
+    Configuration, ConfigurationEpoch, Group, Instant, NodeId, OpNumber, Reconfiguration, ReplicaId,
+    ReplicaSet, Roster, View,
 };
 
 /// A node that has asked for a place by which the group would grow is taken for one that is there for so long. It asks again
@@ -79,9 +79,10 @@ pub enum ReconfigurationObjection {
         /// The group's size.
         now: Group,
     },
-    /// So many of the members that stay have been heard of late, with the leader, and so many are needed.
+    /// So many of the members that stay have acknowledged something of late, with the leader, and so many are needed: a majority of the
+    /// members now and of those that there will be, without any that have yet to copy what the group holds.
     TooFew {
-        /// Heard.
+        /// So many have.
         heard: usize,
         /// Needed: a majority.
         needed: usize,
@@ -129,7 +130,8 @@ impl fmt::Display for ReconfigurationObjection {
             ),
             Self::TooFew { heard, needed } => write!(
                 f,
-                "of the members that stay {heard} are there, and {needed} are needed: start them first"
+                "of the members that stay {heard} are there with the group's data, and {needed} are needed: start them, or wait until they \
+                 have it"
             ),
             Self::LogFull => f.write_str("the log has no room at present"),
         }
@@ -171,24 +173,24 @@ impl Replica {
         if leader.entered_at.is_some_and(|entered| self.now.instant < entered.after(patience)) {
             return Some(ReconfigurationObjection::JustBegun);
         }
-        let since = |member: ReplicaId| {
-            let progress = &leader.progress[member.index()];
-            let silent = self.now.instant.since(progress.heard.max(progress.fetched_at)?);
-            (silent < patience).then_some(silent)
-        };
-        if let Some(member) = replaced
-            && let Some(silent) = since(member)
-        {
+        let since = |at: Option<Instant>| at.map(|at| self.now.instant.since(at)).filter(|it| *it < patience);
+        let progress = |member: ReplicaId| &leader.progress[member.index()];
+        // One that fetches what it lacks is there, too.
+        let silent = |member| since(progress(member).heard.max(progress(member).fetched_at));
+        if let Some((member, silent)) = replaced.and_then(|member| Some((member, silent(member)?))) {
             return Some(ReconfigurationObjection::Alive { member, silent });
         }
-        let is_there = |member: &ReplicaId| *member == self.config.replica || since(*member).is_some();
-        let there: ReplicaSet = configuration.members().filter(is_there).collect();
-        // Nodes that are new have asked for their places just now.
-        let news = roster.group().members().filter(|member| !configuration.has(*member));
-        let stay = there.within(ReplicaSet::of(roster.group())).and(news.collect());
-        for (group, heard) in [(configuration.group(), there), (roster.group(), stay)] {
-            let (heard, needed) = (heard.len(), group.majority());
-            if heard < needed {
+        // But it acknowledges nothing and may have no vote before it has that: what is decided here needs others.
+        let acts = |member: &ReplicaId| {
+            let heard = progress(*member).heard;
+            let fetched = progress(*member).fetched_at.filter(|_| self.planted(PlantedBug::FetchingCounted));
+            *member == self.config.replica || since(heard.max(fetched)).is_some()
+        };
+        let acting: ReplicaSet = configuration.members().filter(acts).collect();
+        for group in [configuration.group(), roster.group()] {
+            let (heard, needed) = (acting.within(ReplicaSet::of(group)).len(), group.majority());
+            // One member alone is no majority of three: it cannot serve before one of the others has copied what it has.
+            if heard < needed && configuration.size() > 1 {
                 return Some(ReconfigurationObjection::TooFew { heard, needed });
             }
         }
@@ -483,12 +485,18 @@ impl Replica {
         self.next_configuration().unwrap_or_else(|| self.config.configuration.reconfiguration())
     }
 
-    /// What it says of that when it connects: of the configuration before nothing, if that is not needed any more.
+    /// What it says of that when it connects: of the configuration before nothing, if that is not needed any more. Nodes that a group
+    /// shrinks by learn thereby that they can go. Those that it grows by learn from the configuration before that they are
+    /// new, and have a vote.
     #[must_use]
     pub fn declared_configuration(&self) -> Reconfiguration {
         let newest = self.newest_configuration();
         let is_needed = newest.epoch > self.config.configuration.id.epoch || !self.is_established();
-        Reconfiguration { before: newest.before.filter(|_| is_needed), ..newest }
+        let has_grown = |before: &Roster| {
+            before.group().size() < newest.roster.group().size()
+                && !self.planted(PlantedBug::GrowthNotDeclared)
+        };
+        Reconfiguration { before: newest.before.filter(|before| is_needed || has_grown(before)), ..newest }
     }
 
     pub(super) fn tell_configuration(&mut self, to: ReplicaId) {

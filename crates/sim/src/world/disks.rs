@@ -154,7 +154,7 @@ impl World {
         match forming {
             Some(formation) => slot.is_greeting.then(|| formation.declaration()),
             None => slot.process.as_ref().map(|process| {
-                let known = process.core().newest_configuration();
+                let known = process.core().declared_configuration();
                 Declaration::acting(ReplicaId(replica as u8), *node, known)
             }),
         }
@@ -205,6 +205,7 @@ impl World {
                 let fails =
                     asks.is_some() && !self.is_healed && may_fail && self.dice.replacements.chance(1, 3);
                 self.start_replica(replica);
+                self.look_whether_it_votes(replica);
                 if fails {
                     // Before anything that it has written is on its disk, more often than not.
                     self.crash_for_a_while(replica, true);

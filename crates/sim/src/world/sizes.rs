@@ -3,7 +3,7 @@
 use super::World;
 use crate::tally::Occurrence;
 use syros_protocol::formation::Stage;
-use syros_protocol::message::{Message, Peer};
+use syros_protocol::message::{Message, Peer, RoleName};
 use syros_protocol::replica::Event;
 use syros_types::{Group, NodeId, ReplicaId};
 
@@ -18,16 +18,28 @@ impl World {
         let larger = now.larger().filter(|group| group.size() <= self.replicas.len());
         let grows = self.dice.sizes.chance(1, 2);
         let Some(next) = (if grows { larger.or(smaller) } else { smaller.or(larger) }) else { return false };
+        let epoch = self.newest_configuration(leader).epoch.0;
         if next.size() < now.size() {
+            let life = self.replicas[leader].life;
+            let (from, message) = (Peer::Client(u64::MAX), Message::Shrink { to: next });
             if self.without_memory() > next.faults() {
-                return false;
+                if self.swarm.service_delay > 0 {
+                    // Nobody would know soon enough what has become of it.
+                    return false;
+                }
+                // The group could not go on if those stay: it is for the leader to see that.
+                self.tell(leader, life, Event::Message { from, message });
+                let Some(leader) = self.replicas[leader].process.as_ref() else { return false };
+                if !leader.core().has_other_configuration_in_log() {
+                    return false;
+                }
+                self.tally.record(Occurrence::ShrunkWithoutMemory);
+            } else {
+                self.tell(leader, life, Event::Message { from, message });
             }
             self.group = next;
             // It may happen long after this, if it is in the log of a leader that fails.
-            self.shrinks_after = self.newest_configuration(leader).epoch.0 + 1;
-            let life = self.replicas[leader].life;
-            let (from, message) = (Peer::Client(u64::MAX), Message::Shrink { to: next });
-            self.tell(leader, life, Event::Message { from, message });
+            self.shrinks_after = epoch + 1;
         } else {
             self.grow();
         }
@@ -52,6 +64,23 @@ impl World {
             let at = self.now();
             self.trace.line(at, format_args!("node {node} is to be replica {replica}"));
             self.begin_joining(replica, next, node);
+        }
+    }
+
+    /// A node that has started for the first time is to have a vote if its group has grown by it in the configuration that it has been told:
+    /// its group may need that, and would stand still without it.
+    pub(super) fn look_whether_it_votes(&mut self, replica: usize) {
+        let Some(process) = &self.replicas[replica].process else { return };
+        let (epoch, role) = (process.core().configuration().id.epoch, process.core().status().role);
+        let has_grown = |other: &super::ReplicaSlot| {
+            let known =
+                other.process.as_ref().map(|process| process.core().configuration().reconfiguration());
+            let known = known.filter(|known| known.epoch == epoch).and_then(|known| known.before);
+            known.is_some_and(|before| !before.group().has(ReplicaId(replica as u8)))
+        };
+        if role == RoleName::Recovering && self.replicas.iter().any(has_grown) {
+            let wrong = format!("replica {replica}, by which the group has grown in {epoch:?}, has no vote");
+            self.misanswered.get_or_insert(wrong);
         }
     }
 

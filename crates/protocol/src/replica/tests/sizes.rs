@@ -283,6 +283,56 @@ fn newcomers_are_a_part_of_the_majority_before_they_hold_anything() {
     assert!(cluster.write(session, 3));
 }
 
+/// Members that have yet to copy what the group holds acknowledge nothing, and may have no vote.
+#[test]
+fn members_that_fetch_are_no_part_of_the_majority_that_a_change_needs() {
+    let mut cluster = Cluster::of_known_nodes(5, FastQuorum::Mixed, None);
+    let session = cluster.register();
+    assert!(cluster.write(session, 1));
+    cluster.down.extend([1, 2]);
+    cluster.pass(4_000);
+    assert!(cluster.replicas[0].is_leader() && cluster.write(session, 2));
+    for fetching in [1, 2] {
+        let message = Message::GetState { view: cluster.replicas[0].view(), from: OpNumber(1) };
+        cluster.event(0, Event::Message { from: Peer::Replica(ReplicaId(fetching)), message });
+    }
+    let objection = |cluster: &Cluster, n: usize| cluster.replicas[0].objection_to(&roster_of(n));
+    let too_few = |heard, needed| Some(ReconfigurationObjection::TooFew { heard, needed });
+    assert_eq!(objection(&cluster, 3), too_few(1, 2), "nobody that stays could go on");
+    assert_eq!(
+        objection(&cluster, 7),
+        too_few(3, 4),
+        "nothing could be committed before newcomers have copied everything"
+    );
+    cluster.down.remove(&1);
+    cluster.pass(4_000);
+    assert_eq!(objection(&cluster, 3), None);
+    assert_eq!(objection(&cluster, 7), None);
+}
+
+/// A node that starts when its group goes on without it already has a vote as well.
+#[test]
+fn newcomers_are_told_that_they_are_new_as_long_as_the_configuration_holds() {
+    let mut cluster = Cluster::of_known_nodes(3, FastQuorum::Mixed, None);
+    let session = cluster.register();
+    cluster.resize(5);
+    cluster.deliver_all();
+    cluster.pass(1_000);
+    assert!(cluster.write(session, 1) && cluster.replicas[0].is_established());
+    let declared = cluster.replicas[0].declared_configuration();
+    assert_eq!((declared.roster.group().size(), declared.before), (5, Some(roster_of(3))));
+    // Those that a group shrinks by are told that they can go.
+    cluster.start_newcomers(0);
+    cluster.pass(4_000);
+    cluster.resize(3);
+    cluster.deliver_all();
+    cluster.pass(1_000);
+    let leader = cluster.leader();
+    assert!(cluster.write(session, 2) && cluster.replicas[leader].is_established());
+    let declared = cluster.replicas[leader].declared_configuration();
+    assert_eq!((declared.roster.group().size(), declared.before), (3, None));
+}
+
 #[test]
 fn sizes_that_cannot_be_are_refused_with_the_reason() {
     let mut cluster = Cluster::of_known_nodes(3, FastQuorum::Majority, None);

@@ -865,6 +865,46 @@ def http_post(context):
         return value is None, f"the command in the body was {'not ' if value is None else ''}executed"
 
 
+def replayed_handshake(context):
+    """B8: somebody has recorded how one node connected to another, and says the same."""
+    port = context.port + 40
+    relay = Relay(port, context.port + 20)
+    addresses = [f"127.0.0.1:{port}"] + [f"127.0.0.1:{context.port + 20 + node}" for node in (1, 2)]
+    try:
+        with Cluster(context, addresses=addresses) as cluster:
+            zero = cluster.start().ready().nodes[0]
+            end, said = time.time() + 10, b""
+            while len(said) < 4000 and time.time() < end:
+                time.sleep(0.1)
+                said = bytes(max(relay.recorded, key=len, default=b""))
+            if len(said) < 4000:
+                return False, f"only {len(said)} bytes were recorded: nobody has connected through the relay"
+            ends = []
+            for pause in (0, 0.2):
+                with socket.create_connection(("127.0.0.1", context.port + 20), 3) as stranger:
+                    stranger.settimeout(5)
+                    heard = b""
+                    try:
+                        # At once, and one step after the other.
+                        for piece in [said] if not pause else [said[:200], said[200:400], said[400:]]:
+                            stranger.sendall(piece)
+                            time.sleep(pause)
+                        while more := stranger.recv(1 << 16):
+                            heard += more
+                        ends.append("closed")
+                    except TimeoutError:
+                        ends.append(f"open, {len(heard)} bytes heard")
+                    except OSError as error:
+                        ends.append(f"closed: {error.strerror}")
+            answers = {node.ask("SET", "after", str(node.index), timeout=5) for node in cluster.nodes}
+            why = [line for line in zero.lines().splitlines() if "refused" in line]
+            told = why[-1][-110:] if why else "nothing is logged"
+            fine = all(end.startswith("closed") for end in ends) and answers == {"OK"} and bool(why)
+            return fine, f"the connections are {', '.join(ends)}; {told}; others are answered {answers}"
+    finally:
+        relay.close()
+
+
 def large_value(context):
     """D3: a value over the limit."""
     with Cluster(context, count=1) as cluster:
@@ -1212,6 +1252,7 @@ CASES = {
     "B5-sessions": session_flood,
     "B5-idle": idle_peers,
     "B6": http_post,
+    "B8": replayed_handshake,
     "D3": large_value,
     "B7": gone_clients,
     "metrics": metrics,

@@ -463,10 +463,13 @@ class Peer:
 
 
 class Relay:
-    """Stands before a node's port for replicas; what goes through it can be stopped, as by a network that fails."""
+    """Stands before a node's port for replicas; what goes through it can be stopped, as by a network that fails. It keeps what
+    those who connect have said first."""
+
+    RECORDED_MAX = 1 << 20
 
     def __init__(self, listen, to):
-        self.to, self.pairs, self.is_cut = to, [], threading.Event()
+        self.to, self.pairs, self.is_cut, self.recorded = to, [], threading.Event(), []
         self.server = socket.create_server(("127.0.0.1", listen))
         self.address = f"127.0.0.1:{listen}"
         self.accepting = threading.Thread(target=self.accept, daemon=True)
@@ -484,12 +487,15 @@ class Relay:
                 client.close()
                 continue
             self.pairs += [client, server]
-            for source, sink in ((client, server), (server, client)):
-                threading.Thread(target=self.pump, args=(source, sink), daemon=True).start()
+            self.recorded.append(bytearray())
+            for source, sink, record in ((client, server, self.recorded[-1]), (server, client, None)):
+                threading.Thread(target=self.pump, args=(source, sink, record), daemon=True).start()
 
-    def pump(self, source, sink):
+    def pump(self, source, sink, record):
         try:
             while piece := source.recv(1 << 16):
+                if record is not None and len(record) < self.RECORDED_MAX:
+                    record += piece
                 while self.is_cut.is_set():
                     time.sleep(0.02)
                 sink.sendall(piece)

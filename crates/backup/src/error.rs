@@ -112,8 +112,9 @@ impl fmt::Display for BackupError {
             ),
             Self::NoManifest { place } => write!(
                 f,
-                "{place} holds no finished backup: there is no manifest, which is written last. A backup that was interrupted is of \
-                 no use: delete it, and make another"
+                "{place} holds no finished backup: there is no manifest, which is written last. If it is what an interrupted syros \
+                 backup has left (data-0, claim), it is of no use: delete it, and make another. If it is a node's data directory \
+                 (identity, wal), keep it: syros inspect shows what is in it"
             ),
             Self::Format { place, found } => {
                 write!(f, "{place} has format version {found}; this build reads version {FORMAT}")

@@ -29,11 +29,13 @@ pub enum Generation {
     AskedRights,
     /// Scripts in which KEYS and SCAN count as the keys that they go through.
     CountedKeys,
+    /// EVAL_RO that may touch any key though its first line does not say so.
+    OwningReads,
 }
 
 impl Generation {
     /// The newest one.
-    pub const NEWEST: Self = Self::CountedKeys;
+    pub const NEWEST: Self = Self::OwningReads;
 
     /// The newest generation that a node knows which speaks this version of the wire format.
     #[must_use]
@@ -47,7 +49,8 @@ impl Generation {
             16 | 17 => Self::WholeValues,
             18..=20 => Self::Users,
             21 => Self::AskedRights,
-            _ => Self::CountedKeys,
+            22 => Self::CountedKeys,
+            _ => Self::OwningReads,
         }
     }
 
@@ -67,6 +70,7 @@ impl Generation {
         match command {
             Command::UserSet(_) | Command::UserDelete(_) | Command::UserLook(_) => Self::Users,
             Command::Set(set) if matches!(set.parts().condition, Condition::IfEqual(_)) => Self::Collections,
+            Command::EvalRo(script) if script.owns_everything => Self::OwningReads,
             Command::Object(object) if object.aspect == ObjectAspect::Everything => Self::WholeValues,
             other if other.terms().is_some_and(|terms| terms.abilities.has(Abilities::COUNTS_KEYS)) => {
                 Self::CountedKeys

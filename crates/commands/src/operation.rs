@@ -52,6 +52,11 @@ pub enum ScriptUse<'o, 'a> {
         /// True if the function may touch keys that it does not declare.
         owns_everything: &'o mut bool,
     },
+    /// It runs a text that changes nothing, and does not load it.
+    ReadText {
+        /// It may touch keys that it does not declare.
+        owns_everything: &'o mut bool,
+    },
     /// It unloads all scripts.
     Flush,
 }
@@ -240,6 +245,7 @@ impl<'a> Operation<'a> {
             | Command::FCallRo(FCallRo { call, owns_everything, .. }) => {
                 Some(ScriptUse::Function { name: call.subject(), owns_everything })
             }
+            Command::EvalRo(EvalRo { owns_everything, .. }) => Some(ScriptUse::ReadText { owns_everything }),
             Command::ScriptFlush(_) => Some(ScriptUse::Flush),
             _ => None,
         }

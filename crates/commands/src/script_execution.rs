@@ -234,16 +234,18 @@ pub(crate) fn read<D: Databases>(
 ) -> Option<ExecutionResult> {
     let seed = view.draw;
     let run = match operation.command {
-        Command::EvalRo(EvalRo { call, fuel, .. }) => flags_of(call.subject()).map(|flags| Run {
-            program: Program::Text(call.subject()),
-            called: b"",
-            flags,
-            input: call.input(),
-            fuel,
-            seed,
-            terms: reading(flags.undeclared_keys),
-            caller: None,
-        }),
+        Command::EvalRo(EvalRo { call, fuel, owns_everything, .. }) => {
+            flags_of(call.subject()).map(|flags| Run {
+                program: Program::Text(call.subject()),
+                called: b"",
+                flags,
+                input: call.input(),
+                fuel,
+                seed,
+                terms: reading(owns_everything || flags.undeclared_keys),
+                caller: None,
+            })
+        }
         Command::EvalShaRo(EvalShaRo { call, fuel, owns_everything, .. }) => {
             loaded_script(&databases.programs(), call, (fuel, seed), reading(owns_everything))
         }

@@ -18,8 +18,9 @@ pub(crate) struct KnownScripts(Mutex<BTreeMap<Vec<u8>, bool>>);
 
 impl KnownScripts {
     /// Tells an operation what it has to know of the script that it runs. If scripts `may_touch_any` key, everything is the
-    /// footprint of each; else of those alone that say so.
-    pub(crate) fn tell(&self, operation: &mut Operation<'_>, may_touch_any: bool) {
+    /// footprint of each; else of those alone that say so. Of those that only read and bring their text along it is one if all
+    /// members know of such (`reads_may`).
+    pub(crate) fn tell(&self, operation: &mut Operation<'_>, may_touch_any: bool, reads_may: bool) {
         let Some(used) = operation.script_mut() else { return };
         let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         match used {
@@ -39,6 +40,7 @@ impl KnownScripts {
             ScriptUse::Function { name, owns_everything } => {
                 *owns_everything = may_touch_any || known.get(&function(name)).copied().unwrap_or(false);
             }
+            ScriptUse::ReadText { owns_everything } => *owns_everything = may_touch_any && reads_may,
             ScriptUse::Flush => known.clear(),
         }
     }
@@ -67,4 +69,26 @@ fn remember(known: &mut BTreeMap<Vec<u8>, bool>, name: Vec<u8>, touches_any: boo
         known.clear();
     }
     known.insert(name, touches_any);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use syros_commands::{Generation, Parsed, parse};
+
+    #[test]
+    fn a_script_that_reads_may_touch_any_key_where_all_members_know_of_that() {
+        let generation = |may_touch_any, reads_may| {
+            let words: [&[u8]; 3] = [b"eval_ro", b"return redis.call('dbsize')", b"0"];
+            let Ok(Parsed::Data(mut operation)) = parse(&words) else { panic!("a script") };
+            KnownScripts::default().tell(&mut operation, may_touch_any, reads_may);
+            let mut body = Vec::new();
+            operation.encode(&mut body);
+            Generation::of_body(&body)
+        };
+        assert_eq!(generation(true, true), Generation::OwningReads);
+        for (may_touch_any, reads_may) in [(true, false), (false, true)] {
+            assert_eq!(generation(may_touch_any, reads_may), Generation::Programs);
+        }
+    }
 }

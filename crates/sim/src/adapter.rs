@@ -51,7 +51,9 @@ fn of_declared_keys(body: &[u8]) -> Option<Description> {
     let mut operation = operations(body).next()?.ok()?;
     match operation.script_mut()? {
         ScriptUse::Text { loads, owns_everything, .. } => (*loads, *owns_everything) = (false, false),
-        ScriptUse::Name { owns_everything, .. } => *owns_everything = false,
+        ScriptUse::Name { owns_everything, .. } | ScriptUse::ReadText { owns_everything } => {
+            *owns_everything = false;
+        }
         ScriptUse::Function { .. } | ScriptUse::Flush => return None,
     }
     let mut declared = Vec::new();

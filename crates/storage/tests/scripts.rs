@@ -4,7 +4,9 @@ use syros_commands::access::{Announcement, Notification, ScriptMessage};
 use syros_commands::acl::{CallingUser, UserNumber};
 use syros_commands::families::{Abilities, RecordVersions};
 use syros_commands::rdb::{dump_libraries, restore_libraries};
-use syros_commands::{Generation, Operation, Parsed, Reply, describe, operations, parse, without_memory};
+use syros_commands::{
+    Generation, Operation, Parsed, Reply, ScriptUse, describe, operations, parse, without_memory,
+};
 use syros_storage::conformance::LEARNING;
 use syros_storage::{DiskEngine, Engine, MemoryEngine, MemoryStore};
 use syros_types::{Database, OpNumber, Prng, SubscriptionKind, WallTime};
@@ -265,6 +267,35 @@ fn scripts_that_read_are_executed_beside_updates() {
     let (before, random) = answer.split_once("read-only scripts. ").expect("an error");
     assert_eq!(before, "lib OK [1 ERR Write commands are not allowed from ");
     assert!(random.ends_with("] f -NOSCRIPT No matching script. Please use EVAL."), "{random}");
+}
+
+/// Found by a user: EVAL_RO alone had no way to touch a key that it does not declare.
+#[test]
+fn a_script_that_reads_and_brings_its_text_may_touch_any_key_if_it_is_told_so() {
+    for (script, told) in [("return redis.call('get', 'other')", "2"), ("return redis.call('dbsize')", "2")] {
+        let run = |owns_everything: bool, engine: &mut dyn FnMut(u64, &[u8]) -> String| {
+            let words = ["eval_ro", script, "1", "k"].map(str::as_bytes);
+            let Ok(Parsed::Data(mut operation)) = parse(&words) else { panic!("a script") };
+            let Some(ScriptUse::ReadText { owns_everything: told }) = operation.script_mut() else {
+                panic!("it only reads")
+            };
+            *told = owns_everything;
+            let mut body = Vec::new();
+            operation.encode(&mut body);
+            let (again, rest) = (Operation::decode(&mut &body[..]).expect("it is decoded"), &mut Vec::new());
+            again.encode(rest);
+            assert_eq!(*rest, body);
+            let generation = if owns_everything { Generation::OwningReads } else { Generation::Programs };
+            assert_eq!(Generation::of_body(&body), generation);
+            engine(1, &crate::body(&["mset", "k", "1", "other", "2"], 0));
+            engine(2, &body)
+        };
+        let (mut memory, mut disk) = (MemoryEngine::new(), disk());
+        assert_eq!(run(true, &mut |number, body| apply(&mut memory, number, body)), told);
+        assert_eq!(run(true, &mut |number, body| apply(&mut disk, number, body)), told);
+        let refused = run(false, &mut |number, body| apply(&mut memory, number + 2, body));
+        assert!(refused.starts_with("-ERR script tried to access key"), "{refused}");
+    }
 }
 
 #[test]

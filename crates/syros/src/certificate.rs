@@ -159,6 +159,16 @@ pub(crate) fn issue(
     }
     make_directory(to)?;
     let Files { certificate, key, authorities } = files_in(to);
+    // One that is renewed has the same name.
+    if let Ok(text) = fs::read_to_string(&certificate)
+        && let Some(theirs) = Identity::of_pem(&text)
+        && theirs != identity
+    {
+        return Err(format!(
+            "{} holds a certificate for {theirs}, which is not written over with one for {identity}: choose another directory",
+            to.display()
+        ));
+    }
     // Whoever reads in between finds a pair that does not fit, and keeps what it has.
     write(&key, &issued.key, 0o600)?;
     write(&certificate, &issued.certificate, 0o644)?;

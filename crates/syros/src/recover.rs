@@ -75,6 +75,12 @@ fn tell(plan: &RecoveryPlan) {
             if at == plan.chosen { "; its log is taken" } else { "" }
         );
     }
+    for left_out in &plan.left_out {
+        let (path, replica) = (left_out.path.display(), left_out.identity.replica);
+        println!(
+            "{path}: {replica}, which was replaced or removed before: the cluster has gone on without it, and it is left out"
+        );
+    }
     let RecoveryPlan { certain, last, kept, obsolete, .. } = plan;
     let lost: Vec<String> = plan.lost.iter().map(|ReplicaId(replica)| replica.to_string()).collect();
     println!("replicas without a directory: {}", lost.join(", "));

@@ -26,6 +26,9 @@ const INFO_BYTES_MAX: u64 = 1 << 20;
 /// The password of the default user: redis-cli reads the same variable.
 pub(crate) const PASSWORD_VARIABLE: &str = "REDISCLI_AUTH";
 
+/// Names the user whose password that is, if it is not the default one.
+pub(crate) const USER_VARIABLE: &str = "SYROS_USER";
+
 /// Options of `syros status`.
 #[derive(Args, Debug)]
 #[command(after_help = "Examples:
@@ -34,7 +37,8 @@ pub(crate) const PASSWORD_VARIABLE: &str = "REDISCLI_AUTH";
   syros status --replicas db1:7379,db2:7379      exactly these replicas, by their own ports
   syros status --tls ~/syros-admin               where the nodes speak TLS
 
-Where the default user has a password, --addr needs it in the environment variable REDISCLI_AUTH.
+Where the default user has a password, --addr needs it in the environment variable REDISCLI_AUTH; where that user is off, a
+user who may run INFO in SYROS_USER, and that one's password.
 
 Exit status 0: all replicas take part, one of them leads with a majority, and all disks take writes; 1: something of
 that is not so, and a line says what.")]
@@ -80,11 +84,12 @@ pub(crate) fn run(options: &Options) -> Result<ExitCode, String> {
     let access = Access { credentials: credentials.as_ref(), secret: None };
     let replicas = options.whom.find(access.credentials)?;
     let mut problems = Vec::new();
-    let mut has_leader = false;
+    let (mut has_leader, mut answers) = (false, 0);
     let (mut without_memory, mut majority) = (0, usize::MAX);
     for address in &replicas {
         let report = query(address, access);
         has_leader |= report.as_ref().is_ok_and(leads);
+        answers += usize::from(report.is_ok());
         if let Ok(StatusReport { role: RoleName::Recovering, replicas, .. }) = &report {
             without_memory += 1;
             majority = usize::from(*replicas) / 2 + 1;
@@ -97,7 +102,11 @@ pub(crate) fn run(options: &Options) -> Result<ExitCode, String> {
         problems.push(memory_gone(without_memory));
     }
     if !has_leader {
-        problems.push("no replica leads with a majority: nothing can be read or written".to_owned());
+        let problem = match answers {
+            0 => "no replica answers: whether the cluster serves cannot be told from here",
+            _ => "no replica leads with a majority: nothing can be read or written",
+        };
+        problems.push(problem.to_owned());
     }
     for problem in &problems {
         eprintln!("{problem}");
@@ -176,7 +185,7 @@ pub(crate) fn problem_of(asked: &Result<StatusReport, String>) -> Option<String>
 pub(crate) fn problem(report: &StatusReport) -> Option<String> {
     if report.disk_failed {
         return Some(
-            "its disk is full, is gone or has failed (INFO of the node and its log say what): it takes no updates, or none but deletions".to_owned(),
+            "its disk is full, is gone or has failed: it takes no updates, or none but deletions. INFO of the node (disk, disk_is_short) and its log say what".to_owned(),
         );
     }
     let silent = report.silent_ms;
@@ -200,7 +209,7 @@ pub(crate) fn state(report: &StatusReport) -> String {
         text.push_str(", no quorum");
     }
     if report.disk_failed {
-        text.push_str(", disk failed");
+        text.push_str(", disk takes no updates");
     }
     text
 }
@@ -284,7 +293,8 @@ pub(crate) fn replicas_of(
     Err(format!("no status: {}", problems.join("; ")))
 }
 
-/// The Syros section of a front end's INFO, by the default user's password if there is one.
+/// The Syros section of a front end's INFO, as the user that [`USER_VARIABLE`] names or the default one, by the password of
+/// [`PASSWORD_VARIABLE`] if there is one.
 pub(crate) fn info_of(address: &str, credentials: Option<&Credentials>) -> Result<String, String> {
     let password = std::env::var(PASSWORD_VARIABLE).ok();
     let password = password.as_deref();
@@ -301,7 +311,7 @@ pub(crate) fn info_of(address: &str, credentials: Option<&Credentials>) -> Resul
 }
 
 /// The addresses in the text of INFO: lines `replica_0_address:host:port`, in order.
-fn replicas_in(info: &str) -> Vec<String> {
+pub(crate) fn replicas_in(info: &str) -> Vec<String> {
     let address = |line: &str| {
         let (place, address) = line.strip_prefix("replica_")?.split_once("_address:")?;
         place.parse::<u8>().ok().map(|_| plain(address))
@@ -313,8 +323,8 @@ fn replicas_in(info: &str) -> Vec<String> {
 fn info(address: &str, password: Option<&str>, credentials: Option<&Credentials>) -> Result<String, String> {
     let mut stream =
         BlockingStream::to_front_end(connect(address)?, credentials).map_err(|error| error.to_string())?;
-    let request =
-        password.map(|password| format!("*2\r\n$4\r\nAUTH\r\n${}\r\n{password}\r\n", password.len()));
+    let user = std::env::var(USER_VARIABLE).ok();
+    let request = password.map(|password| login(user.as_deref(), password));
     let request = request.unwrap_or_default() + "INFO syros\r\n";
     stream.write_all(request.as_bytes()).map_err(|error| error.to_string())?;
     let timely = Timely { stream, until: Instant::now() + ANSWER_TIMEOUT };
@@ -323,7 +333,12 @@ fn info(address: &str, password: Option<&str>, credentials: Option<&Credentials>
     if password.is_some() {
         reader.read_line(&mut head).map_err(|error| error.to_string())?;
         if head.starts_with("-WRONGPASS") {
-            return Err(format!("the password in the environment variable {PASSWORD_VARIABLE} is wrong"));
+            let user = user.as_deref().unwrap_or("default");
+            return Err(format!(
+                "the password in the environment variable {PASSWORD_VARIABLE} is not that of the user '{}', or that user is off; \
+                 {USER_VARIABLE} names another one",
+                plain(user)
+            ));
         }
         // That a node needs no password is no reason to give up.
         head.clear();
@@ -340,6 +355,16 @@ fn info(address: &str, password: Option<&str>, credentials: Option<&Credentials>
     let mut text = vec![0; length];
     reader.read_exact(&mut text).map_err(|error| error.to_string())?;
     String::from_utf8(text).map_err(|_| "its answer is no text".to_owned())
+}
+
+/// AUTH, as bytes.
+fn login(user: Option<&str>, password: &str) -> String {
+    let words = [Some("AUTH"), user, Some(password)];
+    let words = || words.iter().flatten();
+    words().fold(format!("*{}\r\n", words().count()), |mut request, word| {
+        let _ = write!(request, "${}\r\n{word}\r\n", word.len());
+        request
+    })
 }
 
 /// Reads what comes until some moment, and not what drips on for ever.

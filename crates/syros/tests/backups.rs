@@ -120,6 +120,7 @@ fn cluster_with(scratch: &Scratch, sections: &str) -> Cluster {
         program: env!("CARGO_BIN_EXE_syros").into(),
         directory: scratch.0.join("old"),
         replicas: 3,
+        spare: 0,
         namespaces: false,
         regions: None,
         settings: format!("engine = \"{}\"\n{sections}", engine()),

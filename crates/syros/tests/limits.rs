@@ -306,7 +306,7 @@ fn a_data_directory_that_is_gone_is_told_at_once_and_used_again_when_it_is_back(
     let status = run(syros().args(["status", "--replicas", &addresses.join(",")]));
     let status = text(&status);
     assert!(
-        status.contains("disk failed") && status.contains("is gone") && !status.contains("down"),
+        status.contains("disk takes no updates") && status.contains("is gone") && !status.contains("down"),
         "{status}"
     );
     assert_eq!(std::fs::read_dir(&place).unwrap().count(), 0, "what took its place is left alone");

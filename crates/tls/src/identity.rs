@@ -103,6 +103,13 @@ impl Identity {
         Ok(found)
     }
 
+    /// The same of the first certificate in a text (PEM); `None` also if there is none that can be read.
+    #[must_use]
+    pub fn of_pem(text: &str) -> Option<Self> {
+        let (_, pem) = x509_parser::pem::parse_x509_pem(text.as_bytes()).ok()?;
+        Self::of_certificate(&pem.contents).ok().flatten()
+    }
+
     /// The role of a certificate's holder in this cluster.
     ///
     /// # Errors

@@ -15,7 +15,7 @@ use syros_types::{
 };
 
 /// Version of the wire format that this code speaks.
-pub const VERSION: u16 = 22;
+pub const VERSION: u16 = 23;
 
 /// The oldest version that this code speaks as well, so that a cluster is upgraded one node after the other. It lacks what a
 /// node says of its life and configuration; its frames are those of the first configuration. Versions 5 to 9, 12, 14, 17 and 19 lack messages: see
@@ -25,8 +25,8 @@ pub const VERSION: u16 = 22;
 /// transactions of many scripts and no payloads of streams, those before 14 no scripts that
 /// are told that memory is short or how fuel is counted, those before 16 no DEBUG in scripts and none of data, those
 /// before 17 no nodes that take the place of others, those before 18 no users, those before 19 no groups that grow and
-/// shrink, those before 21 no scripts that are told which commands their user may run, and those before 22 none in which KEYS and
-/// SCAN count as the keys that they go through.
+/// shrink, those before 21 no scripts that are told which commands their user may run, those before 22 none in which KEYS and
+/// SCAN count as the keys that they go through, and those before 23 no EVAL_RO of a script that may touch any key without saying so.
 pub const VERSION_MIN: u16 = 4;
 
 /// The version since which nodes can be replaced, and configurations are not all the first one.
@@ -460,7 +460,7 @@ mod tests {
         let client = Hello { cluster: ANY_CLUSTER, nonce: None, sender: Sender::Client };
         assert_eq!(encoded(&client), *b"SYRS\x04\0\0\0\0\0\0\0\0\0\0\x01");
         let parts: [&[u8]; 10] = [
-            b"SYRS\x16\0\x08\x07\x06\x05\x04\x03\x02\x01",
+            b"SYRS\x17\0\x08\x07\x06\x05\x04\x03\x02\x01",
             &[1],
             &[0xee; 16],
             // Member 2 of 3, supermajority, fsync, the engine.
@@ -612,9 +612,9 @@ mod tests {
     fn other_protocols_and_versions_are_refused_by_name() {
         assert_eq!(Hello::decode(b"*1\r\n$4\r\nPING"), Err(HelloError::NotSyros));
         assert_eq!(Hello::decode(b""), Err(HelloError::NotSyros));
-        let error = Hello::decode(b"SYRS\x17\0whatever").unwrap_err();
-        assert_eq!(error, HelloError::Version { theirs: 23, ours: 22 });
-        assert_eq!(error.to_string(), "peer speaks wire format version 23, this process speaks 4 to 22");
+        let error = Hello::decode(b"SYRS\x18\0whatever").unwrap_err();
+        assert_eq!(error, HelloError::Version { theirs: 24, ours: 23 });
+        assert_eq!(error.to_string(), "peer speaks wire format version 24, this process speaks 4 to 23");
     }
 
     #[test]

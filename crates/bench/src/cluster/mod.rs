@@ -42,6 +42,8 @@ pub struct ClusterOptions {
     pub directory: PathBuf,
     /// 1, 3, 5, 7 or 9.
     pub replicas: usize,
+    /// So many nodes more have a place in the network: [`Cluster::grow`] starts them.
+    pub spare: usize,
     /// Each node has a network namespace of its own, so that links can be cut; else all are on loopback.
     pub namespaces: bool,
     /// The nodes are in these regions, whose replicas they are: they reach each other through a
@@ -77,7 +79,7 @@ impl Cluster {
         if options.namespaces && options.regions.is_some() {
             return Err(Error::RegionsInNamespaces);
         }
-        let network = Network::new(options.replicas, options.namespaces)?;
+        let network = Network::new(options.replicas + options.spare, options.namespaces)?;
         let addresses: Vec<SocketAddr> =
             (0..options.replicas).map(|node| network.replica_address(node)).collect();
         let nodes = (0..options.replicas).map(|_| None).collect();
@@ -86,9 +88,46 @@ impl Cluster {
         let mut cluster = Self { options, network, nodes, addresses, relay };
         for node in 0..cluster.nodes.len() {
             cluster.configure(node)?;
-            cluster.spawn(node, true)?;
+            cluster.spawn(node, Some("--bootstrap"))?;
         }
         Ok(cluster)
+    }
+
+    /// Starts two nodes more, by which the cluster grows. Does not wait until it has: [`Cluster::wait_until_well`] does.
+    ///
+    /// # Errors
+    /// [`Error`]: a process cannot be started.
+    ///
+    /// # Panics
+    /// If there is no place for them in the network.
+    pub fn grow(&mut self) -> Result<(), Error> {
+        let size = self.nodes.len();
+        assert!(size + 2 <= self.options.replicas + self.options.spare, "no place for two nodes more");
+        self.addresses.extend([size, size + 1].map(|node| self.network.replica_address(node)));
+        for node in [size, size + 1] {
+            self.nodes.push(None);
+            self.configure(node)?;
+            self.spawn(node, Some("--join"))?;
+        }
+        Ok(())
+    }
+
+    /// Has the cluster go on without its two last nodes, and waits until their processes have ended by themselves.
+    ///
+    /// # Errors
+    /// [`Error::Command`] if the cluster does not want that, or [`Error::NotWell`] if a process goes on after `patience`.
+    pub fn shrink(&mut self, patience: Duration) -> Result<(), Error> {
+        let last = self.nodes.len() - 1;
+        let mut remove = Command::new(&self.options.program);
+        let gone = [last - 1, last];
+        remove.args(["member", "remove"]).args(gone.map(|node| node.to_string()));
+        run(remove.arg("--addr").arg(self.redis_address(0).to_string()))?;
+        for node in gone {
+            self.wait_until_ended(node, patience)?;
+        }
+        self.nodes.truncate(last - 1);
+        self.addresses.truncate(last - 1);
+        Ok(())
     }
 
     /// Where the replicas listen for each other and for Syros clients, in order.
@@ -154,14 +193,13 @@ impl Cluster {
             .map_err(|error| Error::File(directory.clone(), error))
     }
 
-    fn spawn(&mut self, node: usize, is_first: bool) -> Result<(), Error> {
+    /// `how` says how it starts for the first time.
+    fn spawn(&mut self, node: usize, how: Option<&str>) -> Result<(), Error> {
         let directory = self.directory(node);
         let mut command = self.network.command(node, &self.options.program);
         // A parent that is killed must not leave nodes behind: its end of the pipe closes with it.
         command.args(["server", "--until-stdin-closes", "--config"]).arg(directory.join("node.toml"));
-        if is_first {
-            command.arg("--bootstrap");
-        }
+        command.args(how);
         let log = open_log(&self.log_file(node))?;
         command.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(log);
         self.nodes[node] = Some(command.spawn().map_err(|error| Error::Start(node, error))?);
@@ -238,7 +276,7 @@ impl Cluster {
     /// Whatever the system says.
     pub fn restart(&mut self, node: usize) -> Result<(), Error> {
         assert!(self.nodes[node].is_none(), "node {node} runs");
-        self.spawn(node, false)
+        self.spawn(node, None)
     }
 
     /// Stops a node's process with SIGSTOP: it does nothing, but its connections stay.

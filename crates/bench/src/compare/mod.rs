@@ -167,6 +167,7 @@ impl Contender {
             program,
             directory,
             replicas: protocol.replicas(replicas),
+            spare: 0,
             namespaces: false,
             regions,
             settings: format!("protocol = \"{}\"\n{settings}", protocol.name),

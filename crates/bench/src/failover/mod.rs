@@ -156,6 +156,7 @@ pub fn failover(
         program: options.program.clone(),
         directory: options.directory.clone(),
         replicas: options.replicas,
+        spare: 0,
         namespaces: options.fault == Fault::Cut,
         regions: None,
         settings: format!("durability = \"{}\"\n{}", options.durability, options.settings),

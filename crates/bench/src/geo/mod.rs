@@ -115,6 +115,7 @@ impl GeoCluster {
             program,
             directory,
             replicas: regions.group().size(),
+            spare: 0,
             namespaces: false,
             regions: Some(regions.clone()),
             settings: format!("durability = \"replicated\"\nprotocol = \"{}\"\n{settings}", protocol.name),

@@ -35,6 +35,7 @@ impl SyrosResp {
             program,
             directory: directory.to_path_buf(),
             replicas,
+            spare: 0,
             namespaces: false,
             regions: None,
             settings,

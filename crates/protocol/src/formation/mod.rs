@@ -264,15 +264,34 @@ impl fmt::Display for Mismatch {
 
 impl core::error::Error for Mismatch {}
 
+/// True if a roster may be one that the group of ours comes to: some node of ours is in it, or in the one before. Nodes that have the number of
+/// our cluster may be of another one: of an earlier one, whose disks somebody has kept, or made from the same backup. Such a
+/// node must not have ours believe that they were replaced. (A node that was away while every other one was replaced is told by
+/// nobody that it was replaced, too. It is refused all the same.)
+fn may_become(ours: &Roster, theirs: &Roster, before: Option<&Roster>) -> bool {
+    let mut known = ours.nodes().iter().flatten().peekable();
+    let is_there = |node: &NodeId| {
+        theirs.position(*node).is_some() || before.is_some_and(|before| before.position(*node).is_some())
+    };
+    // A group that was formed before nodes had ids knows none.
+    known.peek().is_none() || known.any(is_there)
+}
+
 /// Checks what another member says of itself against what a member that acts says. Gives back the roster with
 /// the other one's node, if that is news. A member that acts in a later configuration is right about that: whoever connects
-/// to it learns of it.
+/// to it learns of it. So it must be a configuration of the same cluster.
 ///
 /// # Errors
 /// [`Mismatch`]: they must not be connected.
 pub fn check(ours: &Declaration, roster: &Roster, theirs: &Declaration) -> Result<Option<Roster>, Mismatch> {
     let Declaration { replica, node: found, stage, epoch, before } = *theirs;
     let expected = roster.node(replica);
+    if let Stage::Acting(other) = stage
+        && epoch > ours.epoch
+        && !may_become(roster, &other, before.as_ref())
+    {
+        return Err(Mismatch::TheirNode { replica, found, expected });
+    }
     if let Stage::Acting(other) = stage
         && epoch > ours.epoch
         && let Some(by) = other.node(ours.replica).filter(|node| *node != ours.node)

@@ -30,7 +30,9 @@ use requests::PendingRequest;
 use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
-use syros_commands::{CommandError, ConnectionCommand, Operation, Parsed, commands, parse_numbered};
+use syros_commands::{
+    CommandError, ConnectionCommand, Generation, Operation, Parsed, commands, parse_numbered,
+};
 use syros_types::{Class, ReadPolicy, WallTime};
 use transactions::Transaction;
 
@@ -731,7 +733,8 @@ impl CommandPipeline {
                 terms.debugs = self.session.shared.scripts_debug() && debug::is_allowed(&self.session);
                 terms.abilities = self.session.shared.abilities();
             }
-            self.session.statistics.scripts.tell(operation, may_touch_any);
+            let reads_may = self.session.shared.knows(Generation::OwningReads);
+            self.session.statistics.scripts.tell(operation, may_touch_any, reads_may);
         }
         let local = if let Ok(Parsed::Local(command)) = &parsed { Some(*command) } else { None };
         if self.refuse_to_subscriber(number, local, words) {

@@ -149,7 +149,7 @@ impl Shared {
     }
 
     /// True if all connected members know the operations of a generation.
-    fn knows(&self, generation: Generation) -> bool {
+    pub(crate) fn knows(&self, generation: Generation) -> bool {
         self.generation.load(Ordering::Relaxed) >= generation as u8
     }
 

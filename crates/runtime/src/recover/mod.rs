@@ -43,6 +43,13 @@ pub enum RecoverError {
         /// That of the first directory.
         expected: u64,
     },
+    /// A directory is of another group that has the same number: it knows none of the nodes that the others know.
+    OtherGroup {
+        /// The directory.
+        path: PathBuf,
+        /// The number.
+        cluster: u64,
+    },
     /// Two directories are of one replica.
     Twice {
         /// The directory.
@@ -74,6 +81,12 @@ impl fmt::Display for RecoverError {
                 "data directory {} is of cluster {found:016x}, the first one of cluster {expected:016x}",
                 path.display()
             ),
+            Self::OtherGroup { path, cluster } => write!(
+                f,
+                "data directory {} is of another cluster with the number {cluster:016x} than the others: it knows none of their \
+                 nodes. It may be of an earlier one, or made from the same backup",
+                path.display()
+            ),
             Self::Twice { path, replica } => {
                 write!(f, "data directory {} is of {replica}, and so is another one", path.display())
             }
@@ -83,7 +96,7 @@ impl fmt::Display for RecoverError {
                  with --replace"
             ),
             Self::Nothing => {
-                f.write_str("the nodes of these directories had lost their memory: nothing is left in them")
+                f.write_str("the nodes of these directories had lost their memory, or were replaced or removed: nothing is left in them")
             }
             Self::Backup(error) => error.fmt(f),
         }
@@ -97,6 +110,8 @@ impl std::error::Error for RecoverError {}
 pub struct RecoveryPlan {
     /// Those that are left.
     pub survivors: Vec<Survivor>,
+    /// Nodes that were replaced or removed: the group has gone on without them.
+    pub left_out: Vec<Survivor>,
     /// Members of the group of which there is no directory.
     pub lost: Vec<ReplicaId>,
     /// Which of the survivors has the log that is taken.
@@ -122,12 +137,25 @@ impl RecoveryPlan {
         let survivors: Vec<Survivor> =
             paths.iter().map(|path| Survivor::look(path)).collect::<Result<_, _>>()?;
         let first = survivors.first().ok_or(RecoverError::Nothing)?.identity;
+        let newest = survivors.iter().max_by_key(|found| found.configuration.epoch);
+        let newest = newest.ok_or(RecoverError::Nothing)?.configuration;
+        for found in &survivors {
+            let (path, cluster) = (found.path.clone(), found.identity.cluster);
+            if cluster != first.cluster {
+                return Err(RecoverError::OtherCluster { path, found: cluster, expected: first.cluster });
+            }
+            if !found.is_of_group(&newest) {
+                return Err(RecoverError::OtherGroup { path, cluster });
+            }
+        }
+        let is_member = |found: &Survivor| {
+            let replica = found.identity.replica;
+            newest.roster.group().has(replica) && newest.roster.node(replica) == found.node()
+        };
+        let (survivors, left_out): (Vec<Survivor>, Vec<Survivor>) =
+            survivors.into_iter().partition(is_member);
         let mut present = BTreeSet::new();
         for Survivor { path, identity, .. } in &survivors {
-            if identity.cluster != first.cluster {
-                let (found, expected) = (identity.cluster, first.cluster);
-                return Err(RecoverError::OtherCluster { path: path.clone(), found, expected });
-            }
             if !present.insert(identity.replica) {
                 return Err(RecoverError::Twice { path: path.clone(), replica: identity.replica });
             }
@@ -137,7 +165,7 @@ impl RecoveryPlan {
             .enumerate()
             .filter_map(|(at, found)| Some((at, found.remains.as_ref()?)))
             .collect();
-        let replicas = first.group.size();
+        let replicas = newest.roster.group().size();
         if with_memory.len() > replicas / 2 {
             return Err(RecoverError::Majority { survivors: with_memory.len(), replicas });
         }
@@ -155,8 +183,8 @@ impl RecoveryPlan {
         let certain = certain.min(op_number);
         let (certain_time, kept) = (log.time_at(certain), union_of_dlogs(log, &current));
         let obsolete = earlier.iter().map(|remains| remains.dlog.len()).sum();
-        let lost = first.group.members().filter(|member| !present.contains(member)).collect();
-        Ok(Self { survivors, lost, chosen, certain, certain_time, last, kept, obsolete })
+        let lost = newest.roster.group().members().filter(|member| !present.contains(member)).collect();
+        Ok(Self { survivors, left_out, lost, chosen, certain, certain_time, last, kept, obsolete })
     }
 
     /// Writes the backup that new nodes are made from.

@@ -1,6 +1,7 @@
 //! What is left in the data directory of a node whose group has lost its majority. Only looks, but for the stores of an engine on
 //! disk, which are opened as the node would open them.
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use syros_backup::{BackupWriter, SnapshotSink};
@@ -8,7 +9,7 @@ use syros_protocol::record::SnapshotHead;
 use syros_protocol::replica::{Config, Durability, Remains, Restored};
 use syros_snapshot::{SnapshotStore, StoreDirectory as _};
 use syros_storage::{Cut, DiskEngine};
-use syros_types::{Configuration, OpNumber};
+use syros_types::{Configuration, NodeId, OpNumber, Reconfiguration};
 use syros_wal::{OpenDirectory, ReadOnlyDisk, SnapshotBytes, check_unlocked, inspect_log, list_snapshots};
 
 use super::RecoverError;
@@ -29,11 +30,30 @@ pub struct Survivor {
     pub path: PathBuf,
     /// Whose that is.
     pub identity: Identity,
+    /// The members of its group, as far as it knows.
+    pub configuration: Reconfiguration,
     /// What its disk tells; `None` if the node had lost its memory, and knows nothing.
     pub remains: Option<Remains>,
 }
 
 impl Survivor {
+    /// The id of its node; `None` if its group has never known any.
+    pub(super) fn node(&self) -> Option<NodeId> {
+        let Self { identity, configuration, .. } = self;
+        let then = configuration.before.and_then(|before| before.node(identity.replica));
+        configuration.roster.node(identity.replica).or(then)
+    }
+
+    /// True if it is of the group that has had this configuration: it knows one of its nodes.
+    pub(super) fn is_of_group(&self, newest: &Reconfiguration) -> bool {
+        let nodes_of = |known: &Reconfiguration| {
+            let before = known.before.into_iter().flat_map(|before| before.nodes().to_vec());
+            known.roster.nodes().iter().copied().chain(before).flatten().collect::<BTreeSet<NodeId>>()
+        };
+        let (ours, theirs) = (nodes_of(&self.configuration), nodes_of(newest));
+        ours.is_empty() || theirs.is_empty() || !ours.is_disjoint(&theirs)
+    }
+
     /// Looks at a data directory that no process uses.
     pub(super) fn look(path: &Path) -> Result<Self, RecoverError> {
         let failed = |problem: String| RecoverError::Directory { path: path.to_owned(), problem };
@@ -79,7 +99,7 @@ impl Survivor {
         restored.needed_snapshot().map_err(|error| failed(error.to_string()))?;
         let knows = !restored.is_amnesiac() && !restored.is_empty();
         let remains = knows.then(|| restored.into_remains());
-        Ok(Self { path: path.to_owned(), identity, remains })
+        Ok(Self { path: path.to_owned(), identity, configuration, remains })
     }
 
     /// Writes its snapshot of this entry; how many bytes that was.

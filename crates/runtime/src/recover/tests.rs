@@ -1,6 +1,7 @@
 //! Which of several logs is taken, what comes to it, and what is refused.
 
 use super::*;
+use crate::directory::DIRECTORY_FORMAT;
 use std::convert::Infallible;
 use std::fs;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -123,6 +124,44 @@ fn the_longest_log_of_the_newest_view_is_taken_with_all_updates_of_its_view() {
         })
         .unwrap();
     assert_eq!((entries, accepted.len()), (5, 3));
+}
+
+/// Found by an operator, who had nodes that were removed or replaced counted for a majority, and so nothing recovered.
+#[test]
+fn nodes_that_are_no_members_any_more_are_left_out() {
+    let place = Place::new();
+    // The directory of replica `id` that goes by this configuration: of node `nodes[id]`, or one of before.
+    let directory = |name: &str, id: u8, epoch: u64, nodes: &[u64], before: &[u64]| {
+        let path = place.0.join(name);
+        fs::rename(place.replica(id, &[enter(3, 2, 1)]), &path).unwrap();
+        let list =
+            |nodes: &[u64]| nodes.iter().map(|node| format!("{node:016x}")).collect::<Vec<_>>().join(" ");
+        let node = nodes.get(usize::from(id)).unwrap_or_else(|| &before[usize::from(id)]);
+        let before =
+            if before.is_empty() { String::new() } else { format!("nodes-before = {}\n", list(before)) };
+        let identity = format!(
+            "syros replica identity\nformat = {DIRECTORY_FORMAT}\ncluster = {CLUSTER:016x}\ngroup = 0\nepoch = {epoch}\nreplica = {id}\n\
+             replicas = {}\nfast-quorum = majority\ndurability = fsync\nengine = memory\nnode = {node:016x}\nincarnation = 1\n\
+             nodes = {}\n{before}",
+            nodes.len(),
+            list(nodes),
+        );
+        fs::write(path.join("identity"), identity).unwrap();
+        path
+    };
+    let (three, five) = ([1, 2, 3], [1, 2, 3, 4, 5]);
+    let left = |paths: &[PathBuf]| RecoveryPlan::make(paths).map(|plan| (plan.left_out.len(), plan.lost));
+    let member = directory("0", 0, 1, &three, &five);
+    let removed = directory("3", 3, 1, &three, &five);
+    assert_eq!(left(&[member.clone(), removed.clone()]).unwrap(), (1, vec![ReplicaId(1), ReplicaId(2)]));
+    assert!(matches!(left(&[removed]), Err(RecoverError::Nothing)), "it is of no use alone");
+    let replaced = directory("1-before", 1, 0, &[1, 9, 3], &[]);
+    assert_eq!(left(&[member.clone(), replaced]).unwrap(), (1, vec![ReplicaId(1), ReplicaId(2)]));
+    let other = directory("1", 1, 1, &three, &five);
+    let majority = left(&[member.clone(), other]);
+    assert!(matches!(majority, Err(RecoverError::Majority { survivors: 2, replicas: 3 })), "{majority:?}");
+    let stranger = directory("2", 2, 0, &[71, 72, 73], &[]);
+    assert!(matches!(left(&[member, stranger]), Err(RecoverError::OtherGroup { .. })));
 }
 
 #[test]

@@ -46,7 +46,8 @@ pub(super) fn import(
         return Err("--follow imports all databases: a replica gets all of them".to_owned());
     }
     // Before the server works for it.
-    let target = options.target()?;
+    let mut target = options.target()?;
+    let _presence = target.begin_following()?;
     let login = Login { user: server.user.clone(), password, credentials: None };
     let spool = spool_in(&options.spool.clone().unwrap_or_else(std::env::temp_dir));
     let (sender, ended) = channel();

@@ -12,7 +12,9 @@ use super::account::name;
 use super::address::Server;
 use super::connection::{Connection, Login, put_command};
 use super::loader::{Loader, now_ms};
+use super::target::Target;
 use super::{Options, loader};
+use crate::status::replicas_in;
 
 /// So many keys are asked for at a time, as long as their values are small.
 const KEYS_AT_A_TIME: usize = 512;
@@ -57,7 +59,8 @@ pub(super) fn import(
     let total: u64 = databases.iter().map(|(_, keys)| keys).sum();
     source.warn_of_cluster()?;
     eprintln!("syros: {} has {total} keys in {} databases", server.address, databases.len());
-    let target = options.target()?;
+    let mut target = options.target()?;
+    source.refuse_itself(&mut target)?;
     if options.dry_run {
         println!("nothing was written; to be imported: about {total} keys");
         return Ok(ExitCode::SUCCESS);
@@ -110,6 +113,19 @@ impl Source {
             Some((number.parse().ok()?, rest.split(',').next()?.parse().ok()?))
         };
         Ok(text.lines().filter_map(line).collect())
+    }
+
+    /// A cluster that is copied onto itself would have its keys go back to what they were a moment ago.
+    fn refuse_itself(&mut self, target: &mut Target) -> Result<(), String> {
+        let ReceivedReply::Bulk(text) = self.ask(&[b"INFO", b"syros"])? else { return Ok(()) };
+        let (ours, theirs) = (replicas_in(&String::from_utf8_lossy(&text)), target.replicas()?);
+        match ours.iter().find(|replica| theirs.contains(replica)) {
+            Some(replica) => Err(format!(
+                "{} is of the cluster that the data is to come into: both have the replica at {replica}",
+                self.address
+            )),
+            None => Ok(()),
+        }
     }
 
     fn warn_of_cluster(&mut self) -> Result<(), String> {

@@ -10,6 +10,7 @@ use syros_types::Database;
 
 use super::account::name;
 use super::connection::{Connection, Login, put_command};
+use crate::status::replicas_in;
 
 /// So much is under way without a reply: enough to keep a node busy, and half of the commands that it takes from one
 /// connection.
@@ -69,6 +70,9 @@ pub(super) struct Outcome {
     pub(super) failures: Vec<Failure>,
 }
 
+/// Whoever follows a server subscribes to this channel of the cluster.
+const FOLLOWERS: &[u8] = b"syros import --follow";
+
 /// The cluster.
 pub(super) struct Target {
     addresses: Vec<String>,
@@ -122,6 +126,36 @@ impl Target {
             }
         }
         Ok(keys)
+    }
+
+    /// Where its replicas listen for others, as it says; none if it is no cluster of Syros.
+    pub(super) fn replicas(&mut self) -> Result<Vec<String>, String> {
+        match self.ask(0, &[b"INFO", b"syros"])? {
+            ReceivedReply::Bulk(text) => Ok(replicas_in(&String::from_utf8_lossy(&text))),
+            _ => Ok(Vec::new()),
+        }
+    }
+
+    /// Has the cluster know that a server is followed into it, for as long as what is returned is there. What two followers repeat
+    /// is done twice, so the second one is refused. (A lost connection is not made again: it is about commands that somebody starts
+    /// without thinking of the first one.)
+    pub(super) fn begin_following(&mut self) -> Result<Option<Connection>, String> {
+        // Connects to an address that answers.
+        self.ask(0, &[b"PING"])?;
+        let mut presence = Connection::open(&self.addresses[self.next], &self.login)?;
+        let failed = |error: Error| format!("the cluster was lost: {error}");
+        if let ReceivedReply::Error(error) = presence.ask(&[b"SUBSCRIBE", FOLLOWERS]).map_err(failed)? {
+            eprintln!("syros: nobody can tell whether another server is followed into this cluster: {error}");
+            return Ok(None);
+        }
+        match self.ask(0, &[b"PUBSUB", b"NUMSUB", FOLLOWERS])? {
+            ReceivedReply::Array(told) if matches!(told.get(1), Some(ReceivedReply::Integer(2..))) => {
+                Err("another syros import --follow writes into this cluster, and what both repeat would be done twice: end it \
+                     first"
+                    .to_owned())
+            }
+            _ => Ok(Some(presence)),
+        }
     }
 
     /// One command, in its turn, and its reply, once the cluster takes commands. It may be executed twice.

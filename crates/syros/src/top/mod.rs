@@ -32,7 +32,8 @@ const SEARCH_AFTER: u32 = 10;
   syros top --tls ~/syros-admin             where the nodes speak TLS
   syros top --once                          one picture after a second, for a script or a mail
 
-Where the default user has a password, --addr needs it in the environment variable REDISCLI_AUTH.
+Where the default user has a password, --addr needs it in the environment variable REDISCLI_AUTH; where that user is off, a
+user who may run INFO in SYROS_USER, and that one's password.
 
 A line for each replica: its role, view, applied entries, how many entries it is behind (lag), updates that are durable and
 not ordered yet (unordered), updates and reads a second, the share of updates that took one round trip, refusals a second, and

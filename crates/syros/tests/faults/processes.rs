@@ -2,7 +2,7 @@
 
 use crate::common::{Redis, wait_for};
 use crate::load::Load;
-use crate::setup::{GIVE_UP_AFTER, PATIENCE, sleep, start};
+use crate::setup::{GIVE_UP_AFTER, PATIENCE, sleep, start, start_with_spare};
 use syros_bench::cluster::LinkEnd;
 
 #[test]
@@ -104,4 +104,43 @@ fn a_deposed_leader_that_wakes_reads_nothing_stale() {
     }
     setup.cluster.wait_until_well(PATIENCE).unwrap();
     load.finish("stopped");
+}
+
+/// From three to five and seven and back. New nodes are killed as soon as they are in, and so are leaders; one of those that go leads
+/// the last time.
+#[test]
+fn groups_grow_and_shrink() {
+    let Some(mut setup) = start_with_spare("sizes", 3, 4) else { return };
+    let load = Load::start(&setup.cluster, 3);
+    for new in [3, 5] {
+        sleep(400);
+        setup.cluster.grow().unwrap();
+        setup.cluster.wait_until_well(PATIENCE).unwrap();
+        load.must_go_on();
+        setup.cluster.kill(new).unwrap();
+        let leader = setup.cluster.leader().unwrap();
+        setup.cluster.kill(leader).unwrap();
+        sleep(800);
+        load.must_go_on();
+        setup.cluster.restart(new).unwrap();
+        setup.cluster.restart(leader).unwrap();
+        setup.cluster.wait_until_well(PATIENCE).unwrap();
+    }
+    for last in [6, 4] {
+        sleep(400);
+        let mut leader = setup.cluster.wait_until_well(PATIENCE).unwrap();
+        while last == 4 && leader != last {
+            setup.cluster.hand_over(leader).unwrap();
+            leader = setup.cluster.wait_until_well(PATIENCE).unwrap();
+        }
+        setup.cluster.shrink(PATIENCE).unwrap();
+        load.must_go_on();
+    }
+    let leader = setup.cluster.wait_until_well(PATIENCE).unwrap();
+    setup.cluster.kill(leader).unwrap();
+    sleep(800);
+    load.must_go_on();
+    setup.cluster.restart(leader).unwrap();
+    setup.cluster.wait_until_well(PATIENCE).unwrap();
+    load.finish("sizes");
 }

@@ -36,11 +36,17 @@ pub(crate) fn alone() -> MutexGuard<'static, ()> {
 /// A cluster that is ready, in namespaces; none if this machine has no namespaces for us. Moves the calling
 /// thread, and so this test, to where its clients are.
 pub(crate) fn start(test: &str, replicas: usize) -> Option<Setup> {
+    start_with_spare(test, replicas, 0)
+}
+
+/// A cluster that can grow by so many nodes.
+pub(crate) fn start_with_spare(test: &str, replicas: usize, spare: usize) -> Option<Setup> {
     let (alone, scratch) = (alone(), Scratch::new(test));
     let started = Cluster::start(ClusterOptions {
         program: syros().get_program().into(),
         directory: scratch.0.clone(),
         replicas,
+        spare,
         namespaces: true,
         regions: None,
         settings: format!(

@@ -202,12 +202,21 @@ impl Field<'_> for ReadBudget {
     type Content = (u64, CallingUser);
 
     fn put(out: &mut Vec<u8>, (fuel, user): (u64, CallingUser)) {
-        let number = user.number().map_or(0, |UserNumber(number)| u64::from(number));
-        put_varint(out, fuel | number << 32);
+        put_varint(out, Self::number(fuel, user));
     }
 
     fn take(input: &mut &[u8]) -> Result<(u64, CallingUser), Malformed> {
-        let both = take_varint(input)?;
+        Self::of(take_varint(input)?)
+    }
+}
+
+impl ReadBudget {
+    /// Both as one number.
+    fn number(fuel: u64, user: CallingUser) -> u64 {
+        fuel | user.number().map_or(0, |UserNumber(number)| u64::from(number)) << 32
+    }
+
+    fn of(both: u64) -> Result<(u64, CallingUser), Malformed> {
         let number = u16::try_from(both >> 32)
             .map_err(|_| Malformed::TooLong { length: both >> 32, limit: u64::from(u16::MAX) })?;
         let user = if number == 0 { CallingUser::default() } else { CallingUser::new(UserNumber(number)) };

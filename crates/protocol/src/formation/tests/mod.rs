@@ -319,6 +319,39 @@ fn a_node_takes_the_place_of_another_one_when_members_act_with_it() {
     assert!(check(1, 2).is_ok(), "and knows the other one until then");
 }
 
+/// Found by an operator: a disk of an earlier cluster with the same number came back, whose members had been replaced, and every node of
+/// the new cluster ended, because it took itself for a node that was replaced or removed.
+#[test]
+fn a_node_of_another_cluster_with_the_same_number_makes_nobody_go() {
+    let of = |n: usize, first: u64| {
+        group(n).members().fold(Roster::unknown(group(n)), |roster, member| {
+            roster.with(member, node(u64::from(member.0) + first))
+        })
+    };
+    let acting = |member: u8, first: u64, epoch, roster, before| {
+        let known = Reconfiguration { epoch: ConfigurationEpoch(epoch), roster, before };
+        Declaration::acting(ReplicaId(member), node(u64::from(member) + first), known)
+    };
+    let (ours, earlier) = (of(3, 1), of(3, 100));
+    for theirs in [acting(2, 100, 1, earlier, None), acting(2, 100, 1, of(5, 100), Some(earlier))] {
+        for member in [0, 1] {
+            let refused = check(&acting(member, 1, 0, ours, None), &ours, &theirs);
+            let (found, expected) = (node(102), Some(node(3)));
+            assert_eq!(refused, Err(Mismatch::TheirNode { replica: ReplicaId(2), found, expected }));
+        }
+    }
+    // One that goes by a smaller group.
+    let larger = of(5, 1);
+    let refused = check(&acting(4, 1, 0, larger, None), &larger, &acting(2, 100, 1, earlier, None));
+    assert!(matches!(refused, Err(Mismatch::TheirNode { replica: ReplicaId(2), .. })), "{refused:?}");
+    // Of our own cluster, with two replaced while we were away: one that we know is there.
+    let later = ours.with(ReplicaId(1), node(11)).with(ReplicaId(2), node(12));
+    let theirs = Declaration { node: node(12), ..acting(2, 1, 2, later, None) };
+    assert_eq!(check(&acting(0, 1, 0, ours, None), &ours, &theirs), Ok(None));
+    let replaced = check(&acting(1, 1, 0, ours, None), &ours, &theirs);
+    assert!(matches!(replaced, Err(Mismatch::WeAreReplaced { me: ReplicaId(1), .. })), "{replaced:?}");
+}
+
 /// What a group that has shrunk from five to three says of its fourth node, and that node of it.
 #[test]
 fn nodes_that_a_group_has_shrunk_by_are_told_when_they_are_not_needed_any_more() {

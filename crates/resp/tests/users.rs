@@ -5,8 +5,9 @@ mod common;
 use common::{CONTEXT, request};
 use std::sync::Arc;
 use syros_commands::acl::{UserChange, UserNumber, Users};
-use syros_commands::{Command, operations};
+use syros_commands::{Command, describe, operations};
 use syros_resp::{Completion, Connection, Context, Identity, Shared, Submission};
+use syros_types::Footprint;
 
 const LOOPBACK: &str = "127.0.0.1:50000";
 const NOT_AUTHENTICATED: &str = "-NOAUTH Authentication required.\r\n";
@@ -324,6 +325,21 @@ fn no_password_is_submitted() {
         "{answer}"
     );
     assert!(client.ask("SLOWLOG GET").starts_with("*0"), "{answer}");
+}
+
+/// Found by a user: EVAL_RO was told nothing, and nothing was that came behind READ.
+#[test]
+fn scripts_may_touch_any_key_however_they_are_asked_for() {
+    for line in [
+        "EVAL x 0",
+        "EVAL_RO x 0",
+        "READ meta EVAL_RO x 0",
+        "READ quorum EVALSHA_RO x 0",
+        "READ stale FCALL_RO x 0",
+    ] {
+        let body = Client::new(&[]).submitted(line).body;
+        assert_eq!(describe(&body).unwrap().footprint, Footprint::All, "{line}");
+    }
 }
 
 #[test]

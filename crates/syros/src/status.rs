@@ -344,6 +344,13 @@ fn info(address: &str, password: Option<&str>, credentials: Option<&Credentials>
         head.clear();
     }
     reader.read_line(&mut head).map_err(|error| error.to_string())?;
+    if head.starts_with("-NOAUTH") && password.is_some() {
+        let user = plain(user.as_deref().unwrap_or("default"));
+        return Err(format!(
+            "it does not let the user '{user}' in by the password in the environment variable {PASSWORD_VARIABLE}; \
+             {USER_VARIABLE} names another one"
+        ));
+    }
     if head.starts_with("-NOAUTH") {
         return Err(format!(
             "it asks for a password: set the environment variable {PASSWORD_VARIABLE}, as for redis-cli"

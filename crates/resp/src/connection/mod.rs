@@ -624,6 +624,7 @@ impl CommandPipeline {
             Ok(Parsed::Data(operation)) if operation.class() == Class::Read => {
                 let mut operation = operation.in_database(self.session.database);
                 self.name_user(&mut operation);
+                self.tell_of_script(&mut operation);
                 self.add((number, &operation), words, request_bytes, Some(policy), context);
             }
             Ok(_) => {
@@ -710,6 +711,13 @@ impl CommandPipeline {
         }
     }
 
+    /// A script or function is told which keys it may touch, and whether it is loaded.
+    fn tell_of_script(&self, operation: &mut Operation<'_>) {
+        let may_touch_any = self.session.shared.settings.undeclared_keys.load(Ordering::Relaxed) > 0;
+        let reads_may = self.session.shared.knows(Generation::OwningReads);
+        self.session.statistics.scripts.tell(operation, may_touch_any, reads_may);
+    }
+
     /// A command that the client may run, or that is none.
     fn allowed<'a>(
         &mut self,
@@ -728,13 +736,11 @@ impl CommandPipeline {
             if let Some(now_ms) = operation.now_mut() {
                 *now_ms = context.now.as_millis();
             }
-            let may_touch_any = self.session.shared.settings.undeclared_keys.load(Ordering::Relaxed) > 0;
             if let Some(terms) = operation.terms_mut() {
                 terms.debugs = self.session.shared.scripts_debug() && debug::is_allowed(&self.session);
                 terms.abilities = self.session.shared.abilities();
             }
-            let reads_may = self.session.shared.knows(Generation::OwningReads);
-            self.session.statistics.scripts.tell(operation, may_touch_any, reads_may);
+            self.tell_of_script(operation);
         }
         let local = if let Ok(Parsed::Local(command)) = &parsed { Some(*command) } else { None };
         if self.refuse_to_subscriber(number, local, words) {

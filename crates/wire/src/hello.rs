@@ -526,7 +526,7 @@ mod tests {
         member().encode_as(VERSION_MIN, &mut out);
         assert_eq!(out, encoded(&member()), "which a process of version 4 refuses by name");
         assert_eq!(Hello::version_of_answer(&out), VERSION);
-        assert_eq!(Hello::version_of_answer(b"SYRS\x16\0"), VERSION);
+        assert_eq!(Hello::version_of_answer(b"SYRS\x17\0"), VERSION);
     }
 
     #[test]

@@ -14,6 +14,8 @@ use syros_protocol::message::RoleName;
 use syros_runtime::REDIS_ADDRESS;
 use syros_tls::BlockingStream;
 
+use crate::import::put_command;
+
 /// A node that does not answer within this time counts as down.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(2);
 
@@ -324,34 +326,33 @@ fn info(address: &str, password: Option<&str>, credentials: Option<&Credentials>
     let mut stream =
         BlockingStream::to_front_end(connect(address)?, credentials).map_err(|error| error.to_string())?;
     let user = std::env::var(USER_VARIABLE).ok();
-    let request = password.map(|password| login(user.as_deref(), password));
-    let request = request.unwrap_or_default() + "INFO syros\r\n";
-    stream.write_all(request.as_bytes()).map_err(|error| error.to_string())?;
+    let mut request = Vec::new();
+    if let Some(password) = password {
+        let words = [Some("AUTH"), user.as_deref(), Some(password)];
+        put_command(&mut request, &words.into_iter().flatten().collect::<Vec<_>>());
+    }
+    request.extend_from_slice(b"INFO syros\r\n");
+    stream.write_all(&request).map_err(|error| error.to_string())?;
     let timely = Timely { stream, until: Instant::now() + ANSWER_TIMEOUT };
     let mut reader = BufReader::new(timely.take(INFO_BYTES_MAX));
     let mut head = String::new();
+    let mut is_wrong = false;
     if password.is_some() {
         reader.read_line(&mut head).map_err(|error| error.to_string())?;
-        if head.starts_with("-WRONGPASS") {
-            let user = user.as_deref().unwrap_or("default");
-            return Err(format!(
-                "the password in the environment variable {PASSWORD_VARIABLE} is not that of the user '{}', or that user is off; \
-                 {USER_VARIABLE} names another one",
-                plain(user)
-            ));
-        }
         // That a node needs no password is no reason to give up.
+        is_wrong = head.starts_with("-WRONGPASS");
         head.clear();
     }
     reader.read_line(&mut head).map_err(|error| error.to_string())?;
-    if head.starts_with("-NOAUTH") && password.is_some() {
-        let user = plain(user.as_deref().unwrap_or("default"));
+    let is_unknown = head.starts_with("-NOAUTH");
+    if is_wrong || (is_unknown && password.is_some()) {
         return Err(format!(
-            "it does not let the user '{user}' in by the password in the environment variable {PASSWORD_VARIABLE}; \
-             {USER_VARIABLE} names another one"
+            "the password in the environment variable {PASSWORD_VARIABLE} is not that of the user '{}', or that user is off; \
+             {USER_VARIABLE} names another one",
+            plain(user.as_deref().unwrap_or("default"))
         ));
     }
-    if head.starts_with("-NOAUTH") {
+    if is_unknown {
         return Err(format!(
             "it asks for a password: set the environment variable {PASSWORD_VARIABLE}, as for redis-cli"
         ));
@@ -362,16 +363,6 @@ fn info(address: &str, password: Option<&str>, credentials: Option<&Credentials>
     let mut text = vec![0; length];
     reader.read_exact(&mut text).map_err(|error| error.to_string())?;
     String::from_utf8(text).map_err(|_| "its answer is no text".to_owned())
-}
-
-/// AUTH, as bytes.
-fn login(user: Option<&str>, password: &str) -> String {
-    let words = [Some("AUTH"), user, Some(password)];
-    let words = || words.iter().flatten();
-    words().fold(format!("*{}\r\n", words().count()), |mut request, word| {
-        let _ = write!(request, "${}\r\n{word}\r\n", word.len());
-        request
-    })
 }
 
 /// Reads what comes until some moment, and not what drips on for ever.

@@ -101,7 +101,7 @@ fn connect(address: &str) -> Result<TcpStream, Error> {
 }
 
 /// Appends a command.
-pub(super) fn put_command(out: &mut Vec<u8>, words: &[impl AsRef<[u8]>]) {
+pub(crate) fn put_command(out: &mut Vec<u8>, words: &[impl AsRef<[u8]>]) {
     // Writing to memory does not fail.
     let _ = write!(out, "*{}\r\n", words.len());
     for word in words {

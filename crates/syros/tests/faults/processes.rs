@@ -112,22 +112,27 @@ fn a_deposed_leader_that_wakes_reads_nothing_stale() {
 fn groups_grow_and_shrink() {
     let Some(mut setup) = start_with_spare("sizes", 3, 4) else { return };
     let load = Load::start(&setup.cluster, 3);
+    let work = || {
+        let enough = load.updates() + 300;
+        wait_for("300 updates", || (load.updates() >= enough).then_some(()));
+    };
     for new in [3, 5] {
-        sleep(400);
+        work();
         setup.cluster.grow().unwrap();
         setup.cluster.wait_until_well(PATIENCE).unwrap();
         load.must_go_on();
         setup.cluster.kill(new).unwrap();
         let leader = setup.cluster.leader().unwrap();
         setup.cluster.kill(leader).unwrap();
-        sleep(800);
+        // More than are under way: others lead by then.
         load.must_go_on();
+        work();
         setup.cluster.restart(new).unwrap();
         setup.cluster.restart(leader).unwrap();
         setup.cluster.wait_until_well(PATIENCE).unwrap();
     }
     for last in [6, 4] {
-        sleep(400);
+        work();
         let mut leader = setup.cluster.wait_until_well(PATIENCE).unwrap();
         while last == 4 && leader != last {
             setup.cluster.hand_over(leader).unwrap();
@@ -138,8 +143,8 @@ fn groups_grow_and_shrink() {
     }
     let leader = setup.cluster.wait_until_well(PATIENCE).unwrap();
     setup.cluster.kill(leader).unwrap();
-    sleep(800);
     load.must_go_on();
+    work();
     setup.cluster.restart(leader).unwrap();
     setup.cluster.wait_until_well(PATIENCE).unwrap();
     load.finish("sizes");

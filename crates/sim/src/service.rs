@@ -7,6 +7,7 @@ use crate::workload::ClientCommand;
 use crate::world::World;
 use core::time::Duration;
 use syros_protocol::client::Outcome;
+use syros_protocol::replica::Replica;
 use syros_protocol::sessions::COMPLETIONS_MAX;
 use syros_types::{FastQuorum, ReplicaId, ReplicaSet, WritePolicy};
 
@@ -70,22 +71,45 @@ impl World {
     }
 
     /// Waits until all replicas take updates again: a disk that has refused an engine's checkpoint counts as full until one has
-    /// succeeded, and the next is tried a while later.
+    /// succeeded, and the next is tried a while later. Then all of them have to forget what they were told of full disks.
     fn await_room(&mut self) -> Result<(), String> {
         // `URGENT` of the replica's `snapshots.rs`, and some time to write.
         const UNTIL_TRIED_AGAIN: u64 = 11 * SECOND;
-        let lacks_room = |world: &Self| {
-            let mut processes = world.replicas.iter().filter_map(|slot| slot.process.as_ref());
-            processes.any(|process| process.core().disk_room() == 0)
-        };
-        let deadline = self.now() + UNTIL_TRIED_AGAIN + self.liveness_bound();
-        while lacks_room(self) {
+        let within = UNTIL_TRIED_AGAIN + self.liveness_bound();
+        self.await_each(
+            within,
+            |core| core.disk_room() != 0,
+            "disks have room, and replicas do not know it",
+        )?;
+        // A leader counts what a follower told it for so long, by a clock that may be a little slow. Until the end of that it
+        // tells all followers, which count its word as long.
+        let word_counts = self.longest_suspicion() + self.longest_suspicion() / 64 + self.hop();
+        let problem = "all disks have room, and replicas take those of a majority for full";
+        self.await_each(2 * word_counts, Replica::majority_has_space, problem)
+    }
+
+    /// Waits until this is true of all replicas that run.
+    fn await_each(
+        &mut self,
+        within: u64,
+        is_true: impl Fn(&Replica) -> bool,
+        problem: &str,
+    ) -> Result<(), String> {
+        let deadline = self.now() + within;
+        while !self.replicas.iter().filter_map(|slot| slot.process.as_ref()).all(|it| is_true(it.core())) {
             if self.now() >= deadline {
-                return Err(format!("disks have room, and replicas do not know it; {}", self.statuses()));
+                return Err(format!("{problem}; {}", self.statuses()));
             }
             self.advance(10 * MILLI / u64::from(self.swarm.protocol.speed))?;
         }
         Ok(())
+    }
+
+    /// The longest time that it takes a replica to suspect its leader.
+    fn longest_suspicion(&self) -> u64 {
+        let processes = self.replicas.iter().filter_map(|slot| slot.process.as_ref());
+        let suspected = processes.map(|process| process.core().suspect_after().as_nanos() as u64);
+        suspected.max().unwrap_or_default()
     }
 
     /// Waits until the leader has taken back all members that it had left out, but for those that are still far from it: each
@@ -100,9 +124,7 @@ impl World {
                 process.core().rule().active.and(world.far_members(leader)) == ReplicaSet::of(world.group)
             })
         };
-        let suspected = self.replicas.iter().filter_map(|slot| slot.process.as_ref());
-        let suspected = suspected.map(|process| process.core().suspect_after().as_nanos() as u64).max();
-        let deadline = self.now() + LONGEST_ABSENCE * suspected.unwrap_or_default() + self.liveness_bound();
+        let deadline = self.now() + LONGEST_ABSENCE * self.longest_suspicion() + self.liveness_bound();
         while !is_whole(self) {
             if self.now() >= deadline {
                 return Err(format!("members that have come back are not active; {}", self.statuses()));

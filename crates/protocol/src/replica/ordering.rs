@@ -658,8 +658,10 @@ impl Replica {
         self.now.instant < at.after(self.config.settings.suspect_after)
     }
 
-    /// False if the disks of a majority are known to be nearly full: to a leader, and to followers that it tells.
-    pub(super) fn majority_has_space(&self) -> bool {
+    /// False if the disks of a majority are known to be nearly full: to a leader, and to followers that it tells. What one of
+    /// them was told counts for as long as it takes to suspect a leader, because nobody says when there is space again.
+    #[must_use]
+    pub fn majority_has_space(&self) -> bool {
         let is_short = |progress: &&Progress| progress.disk_short.is_some_and(|at| self.is_recent(at));
         let leader = match &self.role {
             Role::Leader(leader) => leader,

@@ -14,6 +14,9 @@ SILENT = "127.0.0.77"
 # Its own file of hosts and its own name server, for one process and what it starts.
 WITH_NAMES = 'mount --bind "$0" /etc/hosts && mount --bind "$1" /etc/resolv.conf && shift && exec "$@"'
 
+# The file of hosts always has this length: a file that only ever has other bytes than before is never empty.
+HOSTS_BYTES = 1024
+
 
 class Names:
     """Files that processes take for /etc/hosts and /etc/resolv.conf."""
@@ -23,6 +26,7 @@ class Names:
         self.hosts, self.resolver = os.path.join(directory, "hosts"), os.path.join(directory, "resolv.conf")
         with open(self.resolver, "w") as file:
             file.write(f"nameserver {SILENT}\n")
+        self.hosts_file = open(self.hosts, "wb")
         self.server = socket.socket(type=socket.SOCK_DGRAM)
         try:
             self.server.bind((SILENT, 53))
@@ -34,9 +38,10 @@ class Names:
             raise Skipped("files cannot be mounted over others")
 
     def set(self, addresses):
-        # In place: the processes have the file mounted. Who reads in between finds no name, and asks again.
-        with open(self.hosts, "w") as file:
-            file.write("127.0.0.1 localhost\n" + "".join(f"{address} {name}\n" for name, address in addresses.items()))
+        # In place, because the processes have the file mounted. At one stroke, because a process that reads an empty or a
+        # short file finds no name in it and waits for the name server, which takes longer than this case allows.
+        lines = "127.0.0.1 localhost\n" + "".join(f"{address} {name}\n" for name, address in addresses.items())
+        os.pwrite(self.hosts_file.fileno(), lines.ljust(HOSTS_BYTES, "\n").encode(), 0)
 
 
 def written(node, seconds):
@@ -110,3 +115,4 @@ def names(context):
                 program.kill()
                 program.wait()
             known.server.close()
+            known.hosts_file.close()

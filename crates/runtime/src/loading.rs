@@ -23,6 +23,10 @@ const CLIENTS_MAX: usize = 256;
 /// A request longer than this is answered before it has come as a whole, and its connection is closed.
 const REQUEST_BYTES_MAX: usize = 64 << 10;
 
+/// Pieces of input that are taken from one client before the next one's turn, and before it is noticed that the node is ready: who
+/// sends without end gets no more of the thread than others.
+const PIECES_PER_TURN: usize = 16;
+
 /// Replies that a client has not taken: with more, it is not read from.
 const REPLY_BYTES_MAX: usize = 64 << 10;
 
@@ -119,7 +123,10 @@ impl Client {
     fn serve(&mut self, context: &Context<'_>) -> io::Result<bool> {
         let mut piece = [0; 4096];
         let mut goes_on = true;
-        while self.redis.output().len() < REPLY_BYTES_MAX && self.input.len() < REQUEST_BYTES_MAX {
+        for _ in 0..PIECES_PER_TURN {
+            if self.redis.output().len() >= REPLY_BYTES_MAX || self.input.len() >= REQUEST_BYTES_MAX {
+                break;
+            }
             match self.stream.read(&mut piece) {
                 Ok(0) => {
                     goes_on = false;
@@ -173,5 +180,36 @@ mod tests {
         drop(loading);
         let mut rest = Vec::new();
         stream.read_to_end(&mut rest).unwrap();
+    }
+
+    /// Found by an adversary: empty lines have no reply, and the thread read on for as long as they came.
+    #[test]
+    fn who_sends_without_end_does_not_keep_the_node() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        listener.set_nonblocking(true).unwrap();
+        let address = listener.local_addr().unwrap();
+        let loading = Loading::start([Some(listener), None], Clock::start()).unwrap();
+        let is_over = Arc::new(AtomicBool::new(false));
+        let floods: Vec<JoinHandle<()>> = (0..2)
+            .map(|_| {
+                let is_over = Arc::clone(&is_over);
+                let mut stream = TcpStream::connect(address).unwrap();
+                std::thread::spawn(move || {
+                    let lines = b"\r\n".repeat(1 << 20);
+                    // Until it is closed at the other end.
+                    while !is_over.load(Ordering::Relaxed) && stream.write_all(&lines).is_ok() {}
+                })
+            })
+            .collect();
+        let mut stream = TcpStream::connect(address).unwrap();
+        stream.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
+        stream.write_all(b"PING\r\n").unwrap();
+        let mut reply = [0; 8];
+        stream.read_exact(&mut reply).unwrap();
+        assert_eq!(&reply, b"-LOADING");
+        // It ends though nobody who floods has ended.
+        drop(loading);
+        is_over.store(true, Ordering::Relaxed);
+        floods.into_iter().for_each(|flood| flood.join().unwrap());
     }
 }

@@ -28,6 +28,7 @@ from nodes import (
     request,
     set_body,
 )
+from probes import VALUE_BYTES, fill
 
 MIB = 1 << 20
 
@@ -1221,6 +1222,52 @@ def grow(context):
         return not problems, "; ".join(problems or seen)
 
 
+def grow_alone(context):
+    """A cluster of one becomes one of three, and a copy of its data takes seconds; one of the new nodes is killed while it copies, and
+    started again. Do clients notice anything, and do the new nodes have everything when the first one dies?"""
+    rate, values = 4 << 20, 3000
+    with Cluster(context, count=1, extra=f"[limits]\nsnapshot-rate = {rate}") as cluster:
+        cluster.start().ready()
+        fill(cluster.nodes[0], values)
+        first = cluster.nodes[0]
+        writers = Writers([first])
+        begun = time.time()
+        new = cluster.grow()
+        end = begun + 10
+        said = ""
+        while time.time() < end and "LOADING" not in said:
+            time.sleep(0.05)
+            said = str(new[0].ask("GET", "key", timeout=1))
+        if "LOADING" not in said:
+            return False, f"a client of a new node is told {said}"
+        time.sleep(1.5)
+        new[1].kill()
+        new[1].start(wait=False)
+        took = resized(cluster, 3, 60)
+        took = took and time.time() - begun
+        writers.end()
+        if took is None:
+            return False, f"it does not become 3: {new[1].lines()[-600:]}"
+        problems = [f"a client was told {error}" for error in writers.errors[:2]]
+        # Twice for the one that has begun anew.
+        if took < VALUE_BYTES * values / rate:
+            problems.append(f"the copy took {took:.1f} s only: nobody would have had to wait")
+        if writers.slowest > 1:
+            problems.append(f"somebody waited for {writers.slowest:.1f} s")
+        first.kill()
+        end = time.time() + 20
+        while time.time() < end and new[0].ask("SET", "there", "yes", timeout=2) != "OK":
+            time.sleep(0.1)
+        with new[0].redis(15) as redis:
+            lost = [name for name, value in writers.written.items() if redis.call("GET", name) != value]
+            count = redis.call("DBSIZE")
+        if lost or count < values + len(writers.written):
+            problems.append(f"lost: {lost[:3]} of {len(writers.written)}; keys: {count}")
+        return not problems, "; ".join(problems) or (
+            f"3 after {took:.1f} s; nobody waited for more than {writers.slowest:.1f} s"
+        )
+
+
 # In the order in which they are played; names are those of the rows of FOUND.md.
 CASES = {
     "A1": a1,
@@ -1258,5 +1305,6 @@ CASES = {
     "metrics": metrics,
     "replace": replace,
     "grow": grow,
+    "grow-alone": grow_alone,
     "names": names,
 }

@@ -200,13 +200,13 @@ class Cluster:
                 f"{self.extra}\n{own}\n"
             )
 
-    def grow(self):
+    def grow(self, **options):
         """Two more nodes join."""
         size = len(self.nodes)
         self.nodes += [Node(self, index) for index in range(size, size + 2)]
         for node in self.nodes[size:]:
             self.configure(node)
-            node.start(join=True, wait=False)
+            node.start(join=True, wait=False, **options)
         return self.nodes[size:]
 
     def secret(self, context):

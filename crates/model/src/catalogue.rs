@@ -106,6 +106,7 @@ pub(crate) fn models() -> Vec<Model> {
         replacement(),
         grown(),
         growth(),
+        learned(),
         shrunk(),
         restart(),
         slow_disk(),
@@ -432,6 +433,39 @@ fn growth() -> Model {
         ..grown().setup
     };
     Model { setup, wrong: &[] }
+}
+
+/// A group of one has done an update, which two nodes have copied, and another one, which they have not.
+fn learned() -> Model {
+    let setup = Setup {
+        change: Change::Learning,
+        programs: &[&[Set(0, 1), Set(0, 2), Get(0)]],
+        walls: &[&[10]],
+        budget: NOTHING.with(Bounded::Suspicion, 2).with(Bounded::Reconfiguration, 1).with(Bounded::Retry, 3),
+        script: &[
+            ScriptStep::Invoke(0),
+            ScriptStep::Deliver("Request", End::Client(0), End::Member(0)),
+            ScriptStep::Newcome(1),
+            ScriptStep::Tick(1),
+            ScriptStep::Deliver("GetStartView", End::Member(1), End::Member(0)),
+            ScriptStep::Deliver("StartView", End::Member(0), End::Member(1)),
+            ScriptStep::Deliver("GetState", End::Member(1), End::Member(0)),
+            ScriptStep::Deliver("NewState", End::Member(0), End::Member(1)),
+            ScriptStep::Newcome(2),
+            ScriptStep::Tick(2),
+            ScriptStep::Deliver("GetStartView", End::Member(2), End::Member(0)),
+            ScriptStep::Deliver("StartView", End::Member(0), End::Member(2)),
+            ScriptStep::Deliver("GetState", End::Member(2), End::Member(0)),
+            ScriptStep::Deliver("NewState", End::Member(0), End::Member(2)),
+            ScriptStep::Invoke(0),
+            ScriptStep::Deliver("Request", End::Client(0), End::Member(0)),
+        ],
+        name: "learned",
+        about: "a group of one grows by two nodes that have copied some of what it holds",
+        ..grown().setup
+    };
+    // Two that hold something may lead, unlike two that hold nothing.
+    Model { setup, wrong: &[PlantedBug::OldQuorumSkipped] }
 }
 
 /// One update is complete with the leader and one of the two followers that the group shrinks by.

@@ -59,8 +59,9 @@ pub(crate) enum Input<'a> {
     Damage,
     /// It leads, and has these nodes become the members.
     Reconfigure(Roster),
-    /// The node has been replaced, and the one that has its place in this configuration starts with an empty disk.
-    Begin(Reconfiguration),
+    /// The node has been replaced, or the group is to grow by it: the one that has its place in the next configuration starts with an
+    /// empty disk.
+    Begin,
 }
 
 /// What drives a member's replica. The store is that of an engine on disk, which models have none of.
@@ -246,10 +247,10 @@ impl Node {
                 let now = self.now();
                 self.driver.replace_members(now, *roster);
             }
-            Input::Begin(configuration) => {
+            Input::Begin => {
                 (self.is_absent, self.is_new) = (false, true);
-                self.configuration = setup.configuration().after(*configuration);
-                self.node = configuration.roster.node(self.id);
+                self.configuration = setup.begins_in();
+                self.node = setup.next().roster.node(self.id);
                 (self.records, self.written, self.appended) = (Vec::new(), 0, Ticket(0));
                 self.view_file = View(0);
                 let config = config(setup, self.id, self.configuration, self.node);

@@ -27,6 +27,8 @@ pub(crate) enum ScriptStep {
     Activate(u8, ReplicaSet),
     /// A leader has the members changed.
     Reconfigure(u8),
+    /// A new node starts.
+    Newcome(u8),
     /// A client loses its connection to a member for good.
     Disconnect(u8, u8),
     /// What is on its way between members is lost.

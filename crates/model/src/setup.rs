@@ -95,6 +95,8 @@ pub(crate) enum Change {
     Replacement,
     /// The group grows by the last two members: before they are started they are nobody.
     Growth,
+    /// As growth, by nodes that copy what the group holds before somebody has it grow.
+    Learning,
     /// The group shrinks by the last two members.
     Shrinking,
 }
@@ -156,7 +158,9 @@ impl Setup {
     pub(crate) fn configuration(&self) -> Configuration {
         let all = group(self.members);
         let group = match self.change {
-            Change::Growth => all.smaller().expect("a group that grows is larger afterwards"),
+            Change::Growth | Change::Learning => {
+                all.smaller().expect("a group that grows is larger afterwards")
+            }
             Change::Replacement | Change::Shrinking => all,
         };
         let mut configuration = Configuration::first(group, self.mode);
@@ -178,7 +182,7 @@ impl Setup {
         let all = first.group();
         let roster = match self.change {
             Change::Replacement => first.with(ReplicaId(all.size() as u8 - 1), node_of(NEWCOMER)),
-            Change::Growth => self.processes(),
+            Change::Growth | Change::Learning => self.processes(),
             Change::Shrinking => first.resized(all.smaller().expect("a group that shrinks is larger before")),
         };
         let before = (roster.group() != all).then_some(first);
@@ -195,6 +199,12 @@ impl Setup {
     pub(crate) fn is_new(&self, member: ReplicaId) -> bool {
         let node = self.next().roster.node(member);
         node.is_some() && node != self.configuration().roster.node(member)
+    }
+
+    /// The configuration that a new node starts in.
+    pub(crate) fn begins_in(&self) -> Configuration {
+        let first = self.configuration();
+        if self.change == Change::Learning { first } else { first.after(self.next()) }
     }
 
     /// True if there is nobody before a new node starts there.

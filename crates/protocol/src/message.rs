@@ -6,8 +6,8 @@ use alloc::vec::Vec;
 use core::fmt;
 use core::time::Duration;
 use syros_types::{
-    Class, ConfigurationEpoch, Description, FastQuorum, FastRule, Footprint, Group, Instant, OpNumber,
-    OperationId, Reconfiguration, ReplicaId, ReplicaSet, SessionId, Timestamp, View, WallTime,
+    Class, ConfigurationEpoch, Description, FastQuorum, FastRule, Footprint, Group, Instant, NodeId,
+    OpNumber, OperationId, Reconfiguration, ReplicaId, ReplicaSet, SessionId, Timestamp, View, WallTime,
 };
 
 /// The bytes of an operation or of a reply: one allocation, shared by durability log, log, network
@@ -812,6 +812,15 @@ pub enum Message {
         /// The newest view the sender may have acted in.
         view: View,
     },
+    /// Learner to members: let the group grow by me.
+    PlaceWanted {
+        /// The view that the learner has copied from.
+        view: View,
+        /// The node that it is.
+        node: NodeId,
+        /// It has executed what is committed up to here.
+        applied: OpNumber,
+    },
     /// Replica to replica: I have heard of a view of a later configuration. I know that of this epoch.
     GetConfiguration {
         /// The newest that the sender knows.
@@ -890,6 +899,7 @@ impl Message {
             | Self::StartViewChange { view, .. }
             | Self::GetStartView { view, .. }
             | Self::Rejoin { view }
+            | Self::PlaceWanted { view, .. }
             | Self::DiskShort { view }
             | Self::SnapshotOffer { view, .. } => Some(*view),
             Self::DoViewChange(change) => Some(change.view),
@@ -959,6 +969,7 @@ impl Message {
             Self::StartView(_) => "StartView",
             Self::GetStartView { .. } => "GetStartView",
             Self::Rejoin { .. } => "Rejoin",
+            Self::PlaceWanted { .. } => "PlaceWanted",
             Self::GetConfiguration { .. } => "GetConfiguration",
             Self::Configuration(_) => "Configuration",
             Self::DiskShort { .. } => "DiskShort",

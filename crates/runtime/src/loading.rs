@@ -49,6 +49,14 @@ impl Loading {
     }
 }
 
+impl Loading {
+    /// As dropping it, for who has no time to wait: the thread ends after its turn.
+    pub(crate) fn end(mut self) {
+        self.is_over.store(true, Ordering::Relaxed);
+        self.thread = None;
+    }
+}
+
 impl Drop for Loading {
     fn drop(&mut self) {
         self.is_over.store(true, Ordering::Relaxed);

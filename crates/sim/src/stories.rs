@@ -159,7 +159,7 @@ fn a_node_that_was_replaced_makes_no_quorum(scenario: Scenario) -> Result<(), St
 /// A group of three becomes one of five while one member is away. When the two that know of the last update fail, the one that was
 /// away and the two new nodes are a majority of five, and know nothing of it.
 fn a_majority_of_a_larger_group_needs_one_of_the_group_before(scenario: Scenario) -> Result<(), String> {
-    let sizes = Sizes { smallest: 3, first: 3 };
+    let sizes = Sizes { smallest: 3, first: 3, older_builds: true };
     let mut play = scenario.with(|swarm| swarm.sizes = Some(sizes)).start();
     let client = play.client();
     assert_eq!(play.call(client, set(1, "old")), Outcome::Done);

@@ -134,6 +134,9 @@ occurrences! {
     Reconfigured = Events, "configuration adopted": "A replica acts in a later configuration.";
     ShrunkWithoutMemory = Events, "smaller, some without memory": "A leader had the group become smaller while more of its members than that can bear had no memory: it needs none of them.";
     Joined = Events, "joined the group": "A replica with a new disk was taken into the group.";
+    Learning = Events, "learner started": "A node that is to come into the group began to copy what that holds.";
+    LearnerRestarted = Events, "learner started again": "A node that was stopped before it had come into the group begins anew.";
+    Learned = Events, "learner became a member": "A node that has copied what the group holds has come into it.";
     DiskRefused = Events, "disk refused": "A replica with a wiped disk was refused, and its old disk put back.";
     MemoryLost = Events, "replica without memory": "A replica started without what it had known.";
     MemoryRegained = Events, "memory regained": "A replica that had started so entered a view.";

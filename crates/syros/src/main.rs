@@ -18,6 +18,7 @@ mod mode;
 mod place;
 mod progress;
 mod recover;
+mod redis_command;
 mod restore;
 mod secret;
 mod server;

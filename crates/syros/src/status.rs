@@ -14,7 +14,7 @@ use syros_protocol::message::RoleName;
 use syros_runtime::REDIS_ADDRESS;
 use syros_tls::BlockingStream;
 
-use crate::import::put_command;
+use crate::redis_command::put_command;
 
 /// A node that does not answer within this time counts as down.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(2);

@@ -15,7 +15,7 @@ use syros_types::{
 };
 
 /// Version of the wire format that this code speaks.
-pub const VERSION: u16 = 23;
+pub const VERSION: u16 = 24;
 
 /// The oldest version that this code speaks as well, so that a cluster is upgraded one node after the other. It lacks what a
 /// node says of its life and configuration; its frames are those of the first configuration. Versions 5 to 9, 12, 14, 17 and 19 lack messages: see
@@ -26,7 +26,8 @@ pub const VERSION: u16 = 23;
 /// are told that memory is short or how fuel is counted, those before 16 no DEBUG in scripts and none of data, those
 /// before 17 no nodes that take the place of others, those before 18 no users, those before 19 no groups that grow and
 /// shrink, those before 21 no scripts that are told which commands their user may run, those before 22 none in which KEYS and
-/// SCAN count as the keys that they go through, and those before 23 no EVAL_RO of a script that may touch any key without saying so.
+/// SCAN count as the keys that they go through, those before 23 no EVAL_RO of a script that may touch any key without saying so, and those before 24 no learners: a node that a group is
+/// to grow by tells them that it joins.
 pub const VERSION_MIN: u16 = 4;
 
 /// The version since which nodes can be replaced, and configurations are not all the first one.
@@ -34,6 +35,9 @@ pub const REPLACED_SINCE: u16 = 17;
 
 /// The version since which groups can grow and shrink.
 pub const RESIZED_SINCE: u16 = 19;
+
+/// The version since which nodes that a group is to grow by copy what it holds before they are members.
+pub const LEARNS_SINCE: u16 = 24;
 
 /// What every handshake starts with.
 const MAGIC: [u8; 4] = *b"SYRS";
@@ -95,6 +99,8 @@ pub enum HandshakeMessage {
     Refused(String),
     /// A member whose group is being formed has come farther.
     Stage(Stage),
+    /// From version 24 on: a leader tells a learner why it has to wait for its place.
+    NotYet(String),
 }
 
 /// Why a handshake fails.
@@ -166,7 +172,7 @@ impl Hello {
                     Stage::Acting(roster) => {
                         declaration.before.is_some() || roster.group() != member.settings.group
                     }
-                    Stage::Joining => true,
+                    Stage::Joining | Stage::Learning => true,
                     _ => false,
                 };
                 match (*group, declaration.epoch) {
@@ -248,10 +254,14 @@ impl HandshakeMessage {
                 let reason = &reason.as_bytes()[..reason.len().min(REASON_BYTES_MAX)];
                 writer.byte(tag::step::REFUSED).number(reason.len() as u64).bytes(reason)
             }
+            Self::NotYet(reason) => {
+                let reason = &reason.as_bytes()[..reason.len().min(REASON_BYTES_MAX)];
+                writer.byte(tag::step::NOT_YET).number(reason.len() as u64).bytes(reason)
+            }
             Self::Stage(stage) => {
                 let writer = writer.byte(tag::step::STAGE);
                 let size = match stage {
-                    Stage::New | Stage::Replacing | Stage::Joining => 0,
+                    Stage::New | Stage::Replacing | Stage::Joining | Stage::Learning => 0,
                     Stage::Voted(roster) | Stage::Acting(roster) => roster.group().size(),
                 };
                 // A group has at most 9 members.
@@ -270,11 +280,12 @@ impl HandshakeMessage {
             tag::step::PROOF => Self::Proof(Proof(reader.array()?)),
             tag::step::WELCOME => Self::Welcome(None),
             tag::step::WELCOME_WITH_PROOF => Self::Welcome(Some(Proof(reader.array()?))),
-            tag::step::REFUSED => {
+            step @ (tag::step::REFUSED | tag::step::NOT_YET) => {
                 let reason = reader.bytes("reason of a refusal", REASON_BYTES_MAX)?;
                 // It is for people, and goes into a log: nothing in it may look like something else.
                 let text = String::from_utf8_lossy(reason);
-                Self::Refused(text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect())
+                let text = text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
+                if step == tag::step::REFUSED { Self::Refused(text) } else { Self::NotYet(text) }
             }
             tag::step::STAGE => {
                 let size = reader.byte()?;
@@ -325,6 +336,7 @@ fn encode_member<'a>(member: &Member, version: u16, writer: Writer<'a>) -> Write
                 Some(before) => writer.byte(tag::boolean::TRUE).sized_roster(before),
             }
         }
+        (Stage::Learning, _) if version < LEARNS_SINCE => encode_stage(&Stage::Joining, writer),
         (stage, _) => encode_stage(stage, writer),
     }
 }
@@ -334,6 +346,7 @@ fn encode_stage<'a>(stage: &Stage, writer: Writer<'a>) -> Writer<'a> {
         Stage::New => writer.byte(tag::stage::NEW),
         Stage::Replacing => writer.byte(tag::stage::REPLACING),
         Stage::Joining => writer.byte(tag::stage::JOINING),
+        Stage::Learning => writer.byte(tag::stage::LEARNING),
         Stage::Voted(roster) => writer.byte(tag::stage::VOTED).roster(roster),
         Stage::Acting(roster) => writer.byte(tag::stage::ACTING).roster(roster),
     }
@@ -390,7 +403,12 @@ fn decode_stage(
     version: u16,
 ) -> Result<(Stage, Option<Roster>), Malformed> {
     let tag = reader.byte()?;
-    if version < RESIZED_SINCE && matches!(tag, tag::stage::ACTING_RESIZED | tag::stage::JOINING) {
+    let since = match tag {
+        tag::stage::ACTING_RESIZED | tag::stage::JOINING => RESIZED_SINCE,
+        tag::stage::LEARNING => LEARNS_SINCE,
+        _ => VERSION_MIN,
+    };
+    if version < since {
         return Err(Malformed::Tag { what: "stage", tag });
     }
     let mut roster = || reader.roster(group.ok_or(Malformed::Truncated)?);
@@ -398,6 +416,7 @@ fn decode_stage(
         tag::stage::NEW => Stage::New,
         tag::stage::REPLACING => Stage::Replacing,
         tag::stage::JOINING => Stage::Joining,
+        tag::stage::LEARNING => Stage::Learning,
         tag::stage::VOTED => Stage::Voted(roster()?),
         tag::stage::ACTING => Stage::Acting(roster()?),
         tag::stage::ACTING_RESIZED => {
@@ -460,7 +479,7 @@ mod tests {
         let client = Hello { cluster: ANY_CLUSTER, nonce: None, sender: Sender::Client };
         assert_eq!(encoded(&client), *b"SYRS\x04\0\0\0\0\0\0\0\0\0\0\x01");
         let parts: [&[u8]; 10] = [
-            b"SYRS\x17\0\x08\x07\x06\x05\x04\x03\x02\x01",
+            b"SYRS\x18\0\x08\x07\x06\x05\x04\x03\x02\x01",
             &[1],
             &[0xee; 16],
             // Member 2 of 3, supermajority, fsync, the engine.
@@ -526,7 +545,7 @@ mod tests {
         member().encode_as(VERSION_MIN, &mut out);
         assert_eq!(out, encoded(&member()), "which a process of version 4 refuses by name");
         assert_eq!(Hello::version_of_answer(&out), VERSION);
-        assert_eq!(Hello::version_of_answer(b"SYRS\x17\0"), VERSION);
+        assert_eq!(Hello::version_of_answer(b"SYRS\x18\0"), VERSION);
     }
 
     #[test]
@@ -578,6 +597,31 @@ mod tests {
         }
     }
 
+    /// A build that knows no learners takes one for a node that joins.
+    #[test]
+    fn learners_join_older_groups() {
+        let Sender::Replica(mut member) = member().sender else { panic!("it is a member") };
+        (member.declaration.stage, member.declaration.epoch) = (Stage::Learning, ConfigurationEpoch::FIRST);
+        let hello = Hello { cluster: 7, nonce: None, sender: Sender::Replica(member) };
+        assert_eq!(Hello::decode(&encoded(&hello)).as_ref(), Ok(&hello));
+        for version in [RESIZED_SINCE, LEARNS_SINCE - 1] {
+            let mut out = Vec::new();
+            hello.encode_as(version, &mut out);
+            assert_eq!(Hello::version_of_answer(&out), version);
+            let Sender::Replica(heard) = Hello::decode(&out).unwrap().sender else {
+                panic!("it is a member")
+            };
+            assert_eq!(heard.declaration.stage, Stage::Joining);
+            out[4] = LEARNS_SINCE as u8;
+            assert!(Hello::decode(&out).is_ok());
+            let learning = out.iter().rposition(|byte| *byte == tag::stage::JOINING).unwrap();
+            out[learning] = tag::stage::LEARNING;
+            assert!(Hello::decode(&out).is_ok());
+            out[4] = version as u8;
+            assert!(Hello::decode(&out).is_err(), "no build of that version says so");
+        }
+    }
+
     #[test]
     fn steps_have_golden_bytes_and_come_back() {
         let roster = Roster::unknown(Group::new(1).unwrap()).with(ReplicaId(0), NodeId::new(7).unwrap());
@@ -586,9 +630,11 @@ mod tests {
             (HandshakeMessage::Welcome(None), vec![2]),
             (HandshakeMessage::Welcome(Some(Proof([6; 32]))), [&[3][..], &[6; 32]].concat()),
             (HandshakeMessage::Refused("no".to_owned()), b"\x04\x02no".to_vec()),
+            (HandshakeMessage::NotYet("no".to_owned()), b"\x06\x02no".to_vec()),
             (HandshakeMessage::Stage(Stage::New), vec![5, 0, 1]),
             (HandshakeMessage::Stage(Stage::Replacing), vec![5, 0, 4]),
             (HandshakeMessage::Stage(Stage::Joining), vec![5, 0, 6]),
+            (HandshakeMessage::Stage(Stage::Learning), vec![5, 0, 7]),
             (HandshakeMessage::Stage(Stage::Voted(roster)), vec![5, 1, 2, 7, 0, 0, 0, 0, 0, 0, 0]),
         ];
         for (step, golden) in steps {
@@ -612,9 +658,9 @@ mod tests {
     fn other_protocols_and_versions_are_refused_by_name() {
         assert_eq!(Hello::decode(b"*1\r\n$4\r\nPING"), Err(HelloError::NotSyros));
         assert_eq!(Hello::decode(b""), Err(HelloError::NotSyros));
-        let error = Hello::decode(b"SYRS\x18\0whatever").unwrap_err();
-        assert_eq!(error, HelloError::Version { theirs: 24, ours: 23 });
-        assert_eq!(error.to_string(), "peer speaks wire format version 24, this process speaks 4 to 23");
+        let error = Hello::decode(b"SYRS\x19\0whatever").unwrap_err();
+        assert_eq!(error, HelloError::Version { theirs: 25, ours: 24 });
+        assert_eq!(error.to_string(), "peer speaks wire format version 25, this process speaks 4 to 24");
     }
 
     #[test]

@@ -44,8 +44,8 @@ pub use frame::{
 };
 pub use front_end::{FrontEndMessage, Interest};
 pub use hello::{
-    ANY_CLUSTER, HANDSHAKE_BYTES_MAX, HandshakeMessage, Hello, HelloError, Member, REPLACED_SINCE,
-    RESIZED_SINCE, Sender, VERSION, VERSION_MIN,
+    ANY_CLUSTER, HANDSHAKE_BYTES_MAX, HandshakeMessage, Hello, HelloError, LEARNS_SINCE, Member,
+    REPLACED_SINCE, RESIZED_SINCE, Sender, VERSION, VERSION_MIN,
 };
 pub use message::{
     decode_client_message, decode_message, encode_member_reply, encode_message, encode_read_reply, version_of,

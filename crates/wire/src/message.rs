@@ -1,7 +1,7 @@
 //! Messages.
 
 use crate::error::Malformed;
-use crate::hello::VERSION_MIN;
+use crate::hello::{LEARNS_SINCE, VERSION_MIN};
 use crate::parts::{
     References, advice_tag, body, boolean_tag, fast_quorum_tag, path_tag, reason_tag, refusal_tag, role_tag,
 };
@@ -12,7 +12,9 @@ use syros_protocol::message::{
     Advised, Asked, Describe, DigestOf, DoViewChange, Freshness, Message, Refusal, StartView, StatusReport,
 };
 use syros_types::limits::{BODY_BYTES_MAX, FRAME_BYTES_MAX};
-use syros_types::{ConfigurationEpoch, Instant, OpNumber, ReplicaId, SessionId, View, WallTime, micros};
+use syros_types::{
+    ConfigurationEpoch, Instant, NodeId, OpNumber, ReplicaId, SessionId, View, WallTime, micros,
+};
 
 /// Appends the encoding of `message`.
 pub fn encode_message(message: &Message, out: &mut Vec<u8>) {
@@ -163,6 +165,9 @@ fn encode_between_replicas<'a>(writer: Writer<'a>, message: &Message) -> Writer<
             writer.byte(tag::GET_START_VIEW).number(view.0).number(commit.0)
         }
         Message::Rejoin { view } => writer.byte(tag::REJOIN).number(view.0),
+        Message::PlaceWanted { view, node, applied } => {
+            writer.byte(tag::PLACE_WANTED).number(view.0).fixed(node.number()).number(applied.0)
+        }
         Message::GetConfiguration { epoch } => writer.byte(tag::GET_CONFIGURATION).number(epoch.0),
         Message::Configuration(known) => writer.byte(tag::CONFIGURATION).reconfiguration(known),
         Message::DiskShort { view } => writer.byte(tag::DISK_SHORT).number(view.0),
@@ -510,6 +515,11 @@ fn decode_between_replicas(
             Message::GetStartView { view: View(reader.number()?), commit: OpNumber(reader.number()?) }
         }
         tag::REJOIN => Message::Rejoin { view: View(reader.number()?) },
+        tag::PLACE_WANTED => Message::PlaceWanted {
+            view: View(reader.number()?),
+            node: NodeId::new(reader.fixed()?).ok_or(Malformed::NoNode)?,
+            applied: OpNumber(reader.number()?),
+        },
         tag::DISK_SHORT => Message::DiskShort { view: View(reader.number()?) },
         tag::SNAPSHOT_OFFER..=tag::SNAPSHOT_PART => decode_about_snapshots(tag, reader)?,
         tag => return Err(Malformed::Tag { what: "message", tag }),
@@ -614,6 +624,7 @@ pub fn version_of(message: &Message) -> u16 {
         Message::GetConfiguration { .. } | Message::Configuration(_) => 17,
         Message::WantSnapshot { .. } => 18,
         Message::WantEntries { .. } | Message::CommittedEntries { .. } => 20,
+        Message::PlaceWanted { .. } => LEARNS_SINCE,
         _ => VERSION_MIN,
     }
 }

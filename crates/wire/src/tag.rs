@@ -87,6 +87,8 @@ pub mod message {
     pub const GET_START_VIEW: u8 = 43;
     /// `Rejoin`.
     pub const REJOIN: u8 = 44;
+    /// `PlaceWanted`: since version 24.
+    pub const PLACE_WANTED: u8 = 62;
     /// `SnapshotOffer`: to clients, too, since version 18, as the next two.
     pub const SNAPSHOT_OFFER: u8 = 45;
     /// `GetSnapshot`: from clients, too.
@@ -348,6 +350,8 @@ pub mod step {
     pub const REFUSED: u8 = 4;
     /// `Stage`.
     pub const STAGE: u8 = 5;
+    /// `NotYet`, since version 24.
+    pub const NOT_YET: u8 = 6;
 }
 
 /// How far a member has come.
@@ -364,6 +368,8 @@ pub mod stage {
     pub const ACTING_RESIZED: u8 = 5;
     /// `Joining`, since version 19.
     pub const JOINING: u8 = 6;
+    /// `Learning`, since version 24.
+    pub const LEARNING: u8 = 7;
 }
 
 /// When acknowledgements leave.

@@ -8,7 +8,7 @@ mod script;
 use crate::client::{self, ModelClient};
 use crate::history::{History, OPERATIONS_MAX, Progress};
 use crate::node::{self, Envelope, Node};
-use crate::setup::{Bounded, Budget, CLIENTS_MAX, DiskSteps, MEMBERS_MAX, Setup, Time};
+use crate::setup::{Bounded, Budget, CLIENTS_MAX, Change, DiskSteps, MEMBERS_MAX, Setup, Time};
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -212,7 +212,7 @@ impl Tables {
             Action::Damage(_) => node::Input::Damage,
             Action::Activate(_, active) => node::Input::Activate(active),
             Action::Reconfigure(_) => node::Input::Reconfigure(setup.next().roster),
-            Action::Newcome(_) => node::Input::Begin(setup.next()),
+            Action::Newcome(_) => node::Input::Begin,
             _ => node::Input::Restart,
         };
         let (after, sent) = self.nodes[node as usize].node.turn(setup, &input, now);
@@ -485,7 +485,7 @@ impl World {
         if self.setup.is_new(ReplicaId(member))
             && !view.is_new
             && state.budget.left(Bounded::Newcomer) > 0
-            && (0..self.setup.members as u8).any(is_known)
+            && (self.setup.change == Change::Learning || (0..self.setup.members as u8).any(is_known))
         {
             actions.push(Action::Newcome(member));
         }
@@ -737,6 +737,8 @@ impl World {
     fn is_lost(&self, envelope: &Envelope) -> bool {
         match (&envelope.message, envelope.to) {
             (Message::Commit { .. }, _) => !self.setup.heartbeats,
+            // A leader has the group grow at any moment, whoever asks.
+            (Message::PlaceWanted { .. }, _) => true,
             (
                 Message::FetchBodies { .. }
                 | Message::GetState { .. }

@@ -36,6 +36,7 @@ impl World {
             ScriptStep::Move(member) => Action::Move(member),
             ScriptStep::Activate(member, active) => Action::Activate(member, active),
             ScriptStep::Reconfigure(member) => Action::Reconfigure(member),
+            ScriptStep::Newcome(member) => Action::Newcome(member),
             ScriptStep::Pass => Action::Pass,
             ScriptStep::Quiesce => return self.quiesce(state),
             ScriptStep::Disconnect(client, member) => {

@@ -20,6 +20,9 @@
 //! **Replacement.** A node with a new directory may ask to take the place of the node that has its position (a lost disk): it
 //! takes no part in forming a group, and acts when it hears from a member that acts with a roster in which it stands.
 //!
+//! **Growth.** So does a node by which the group is to grow; but it copies first what the group holds, as a learner: it is
+//! connected to members as soon as they have found that its place is the next one.
+//!
 //! A directory of a version before 0.1 had no number. It gets one at its first start with this code, and learns the others'
 //! at the first connection (*trust on first use*): its roster has gaps until then.
 
@@ -38,15 +41,18 @@ pub enum Stage {
     Acting(Roster),
     /// Its directory is new, and it is to take the place of the node in its position.
     Replacing,
-    /// Its directory is new, and the group is to grow by it.
+    /// Its directory is new, and the group is to grow by it. It copies what the group holds when it is a member: a node of an
+    /// older build, or a group of nodes of older builds.
     Joining,
+    /// Its directory is new, and the group is to grow by it when it has copied what the group holds.
+    Learning,
 }
 
 impl Stage {
     /// True if it asks a group that exists for a place.
     #[must_use]
     pub const fn asks_for_place(&self) -> bool {
-        matches!(self, Self::Replacing | Self::Joining)
+        matches!(self, Self::Replacing | Self::Joining | Self::Learning)
     }
 }
 
@@ -277,6 +283,17 @@ fn may_become(ours: &Roster, theirs: &Roster, before: Option<&Roster>) -> bool {
     known.peek().is_none() || known.any(is_there)
 }
 
+/// True if a group of these nodes would have this place if it grew.
+fn is_next_place(roster: &Roster, replica: ReplicaId) -> bool {
+    let group = roster.group();
+    !group.has(replica) && group.larger().is_some_and(|larger| larger.has(replica))
+}
+
+/// True if that place was another node's.
+fn is_of_other_node(before: Option<Roster>, replica: ReplicaId, node: NodeId) -> bool {
+    before.is_some_and(|before| before.group().has(replica) && before.node(replica) != Some(node))
+}
+
 /// Checks what another member says of itself against what a member that acts says. Gives back the roster with
 /// the other one's node, if that is news. A member that acts in a later configuration is right about that: whoever connects
 /// to it learns of it. So it must be a configuration of the same cluster.
@@ -304,6 +321,7 @@ pub fn check(ours: &Declaration, roster: &Roster, theirs: &Declaration) -> Resul
         && epoch >= ours.epoch
         && !other.group().has(ours.replica)
         && !is_voter(ours.replica, ours.node)
+        && ours.stage != Stage::Learning
     {
         return Err(Mismatch::WeAreRemoved { replica, me: ours.replica, epoch });
     }
@@ -325,7 +343,7 @@ pub fn check(ours: &Declaration, roster: &Roster, theirs: &Declaration) -> Resul
     }
     if let Some(by) = expected.filter(|expected| *expected != found) {
         return Err(match stage {
-            Stage::Joining => Mismatch::PlaceTaken { replica, found },
+            Stage::Joining | Stage::Learning => Mismatch::PlaceTaken { replica, found },
             Stage::Replacing => Mismatch::NotAdmitted { replica, found, expected },
             Stage::Acting(_) if epoch < ours.epoch => Mismatch::Replaced { replica, found, by },
             _ => Mismatch::TheirNode { replica, found, expected },
@@ -335,10 +353,16 @@ pub fn check(ours: &Declaration, roster: &Roster, theirs: &Declaration) -> Resul
         Stage::Replacing if !roster.group().has(replica) => {
             Err(Mismatch::NoSuchPlace { replica, group: roster.group() })
         }
-        Stage::Joining if expected.is_none() && roster.group().has(replica) => {
+        Stage::Joining | Stage::Learning if expected.is_none() && roster.group().has(replica) => {
             Err(Mismatch::PlaceTaken { replica, found })
         }
-        Stage::Replacing | Stage::Joining if expected.is_none() => {
+        // A member that had the place may be needed yet, and is connected there.
+        Stage::Learning
+            if is_next_place(roster, replica) && !is_of_other_node(ours.before, replica, found) =>
+        {
+            Ok(None)
+        }
+        Stage::Replacing | Stage::Joining | Stage::Learning if expected.is_none() => {
             Err(Mismatch::NotAdmitted { replica, found, expected })
         }
         // One of us does not know the other's configuration yet.
@@ -348,7 +372,7 @@ pub fn check(ours: &Declaration, roster: &Roster, theirs: &Declaration) -> Resul
             Err(Mismatch::TheirNode { replica, found, expected })
         }
         // It will act as soon as it has heard from us.
-        Stage::New | Stage::Voted(_) | Stage::Replacing | Stage::Joining => Ok(None),
+        Stage::New | Stage::Voted(_) | Stage::Replacing | Stage::Joining | Stage::Learning => Ok(None),
         Stage::Acting(other) => {
             let expected = other.node(ours.replica);
             if expected.is_some_and(|expected| expected != ours.node) {
@@ -372,6 +396,8 @@ pub enum Decision {
     Vote(Roster),
     /// It makes this configuration durable, and acts in it.
     Act(Reconfiguration),
+    /// It copies what the group of this configuration holds, as one who is no member.
+    Learn(Reconfiguration),
     /// It must not start.
     Refuse(Mismatch),
 }
@@ -395,6 +421,10 @@ pub struct Formation {
     replaces: bool,
     /// It does that as one of the two that the group grows by.
     joins: bool,
+    /// It copies first what the group holds.
+    learns: bool,
+    /// The newest configuration of the group that it is to copy from, as members say that it is connected to.
+    found: Option<Reconfiguration>,
     /// What ends the waiting.
     end: Option<Result<Reconfiguration, Mismatch>>,
     #[cfg(feature = "planted-bugs")]
@@ -416,6 +446,8 @@ impl Formation {
             agreed: ReplicaSet(0),
             replaces: false,
             joins: false,
+            learns: false,
+            found: None,
             end: None,
             #[cfg(feature = "planted-bugs")]
             planted: None,
@@ -433,7 +465,14 @@ impl Formation {
     /// As [`Formation::replacing`], of a node that the group is to grow by.
     #[must_use]
     pub const fn joining(mut self) -> Self {
-        (self.replaces, self.joins) = (true, true);
+        (self.replaces, self.joins, self.learns) = (true, true, true);
+        self
+    }
+
+    /// It asks for its place at once, as nodes of older builds do: simulations have them.
+    #[must_use]
+    pub const fn without_learning(mut self) -> Self {
+        self.learns = false;
         self
     }
 
@@ -455,6 +494,7 @@ impl Formation {
     #[must_use]
     pub const fn declaration(&self) -> Declaration {
         let stage = match self.vote {
+            _ if self.learns => Stage::Learning,
             _ if self.joins => Stage::Joining,
             _ if self.replaces => Stage::Replacing,
             None => Stage::New,
@@ -491,7 +531,7 @@ impl Formation {
         match theirs.stage {
             // It is not in yet, as far as the other one knows.
             _ if self.replaces => None,
-            Stage::New | Stage::Replacing | Stage::Joining => None,
+            Stage::New | Stage::Replacing | Stage::Joining | Stage::Learning => None,
             Stage::Voted(roster) | Stage::Acting(roster) => {
                 let expected = roster.node(self.me);
                 let is_late = expected.is_none() && self.planted(PlantedBug::FormationByQuorum);
@@ -517,16 +557,28 @@ impl Formation {
             return;
         }
         match stage {
-            Stage::Acting(roster) if !self.replaces || roster.node(self.me) == Some(self.node) => {
+            // It may have come in, and the group have shrunk by it again, before it heard of either.
+            Stage::Acting(roster) if !self.replaces || self.is_voter_of(&roster, before.as_ref()) => {
                 self.end = Some(Ok(Reconfiguration { epoch, roster, before }));
+            }
+            Stage::Acting(roster) if self.learns && is_next_place(&roster, self.me) => {
+                let is_newest = self.found.is_none_or(|found| found.epoch < epoch);
+                if is_newest {
+                    self.found = Some(Reconfiguration { epoch, roster, before });
+                }
             }
             _ if self.replaces => {}
             // Of a group that exists already.
-            Stage::Acting(_) | Stage::Replacing | Stage::Joining => {}
+            Stage::Acting(_) | Stage::Replacing | Stage::Joining | Stage::Learning => {}
             Stage::New => self.heard[replica.index()] = Some((node, None)),
             Stage::Voted(roster) => self.heard[replica.index()] = Some((node, Some(roster))),
         }
         self.count_votes();
+    }
+
+    fn is_voter_of(&self, roster: &Roster, before: Option<&Roster>) -> bool {
+        let has = |roster: &Roster| roster.node(self.me) == Some(self.node);
+        has(roster) || before.is_some_and(has)
     }
 
     /// The handshake with a member is over, in which it said this of itself. What this member said in it may be outdated
@@ -538,7 +590,8 @@ impl Formation {
             return;
         }
         self.connected = self.connected.with(replica);
-        let is_told = self.planted(PlantedBug::HandshakeTellsEnough);
+        // Of one that asks for a place nothing has changed since.
+        let is_told = self.replaces || self.planted(PlantedBug::HandshakeTellsEnough);
         self.told = if is_told { self.told.with(replica) } else { self.told.without(replica) };
         self.hear(theirs);
     }
@@ -584,6 +637,9 @@ impl Formation {
             Some(Ok(configuration)) => return Decision::Act(configuration),
             Some(Err(mismatch)) => return Decision::Refuse(mismatch),
             None => {}
+        }
+        if let Some(found) = self.found {
+            return Decision::Learn(found);
         }
         let others = (0..self.group.size() as u8).map(ReplicaId).filter(|member| *member != self.me);
         if self.replaces {

@@ -153,6 +153,8 @@ pub enum Event {
         /// The node.
         node: NodeId,
     },
+    /// A node that was to be this member, and is none, is not connected any more.
+    LearnerGone(ReplicaId),
     /// The deadline passed.
     Tick,
 }

@@ -17,7 +17,7 @@
 //!
 //! `docs/PROTOCOL.md`, "Nodes that are replaced" and "Groups that grow and shrink", argues why this is safe.
 
-use super::role::Role;
+use super::role::{Newcomer, Role};
 use super::view_change::next_view_of;
 use super::{Action, HandOverReason, PlantedBug, Replica, ViewChangeCause};
 use crate::message::{Message, Payload, Peer, Prepared, ViewChangeReason};
@@ -121,7 +121,11 @@ impl fmt::Display for ReconfigurationObjection {
                 wanted.size()
             ),
             Self::Alone { other } => {
-                write!(f, "a group grows by two nodes at once: start the node that is to be {other}, too")
+                write!(
+                    f,
+                    "a group grows by two nodes at once, and the one that is to be {other} has not asked for its place: it copies \
+                     what the group holds, or is yet to be started"
+                )
             }
             Self::NoSuchPlace { member, now } => write!(
                 f,
@@ -186,10 +190,18 @@ impl Replica {
             let fetched = progress(*member).fetched_at.filter(|_| self.planted(PlantedBug::FetchingCounted));
             *member == self.config.replica || since(heard.max(fetched)).is_some()
         };
-        let acting: ReplicaSet = configuration.members().filter(acts).collect();
+        // Learners hold what the group does. So they acknowledge something as soon as they are members.
+        let learners = leader.newcomers.iter().flatten().filter(|newcomer| {
+            newcomer.has_copied
+                && self.is_kept(newcomer)
+                && roster.node(newcomer.member) == Some(newcomer.node)
+        });
+        let acting: ReplicaSet =
+            configuration.members().filter(acts).chain(learners.map(|learner| learner.member)).collect();
         for group in [configuration.group(), roster.group()] {
             let (heard, needed) = (acting.within(ReplicaSet::of(group)).len(), group.majority());
-            // One member alone is no majority of three: it cannot serve before one of the others has copied what it has.
+            // One member alone is no majority of three. Nodes of older builds ask for places before they have copied what it
+            // has; it cannot serve then until one of them has.
             if heard < needed && configuration.size() > 1 {
                 return Some(ReconfigurationObjection::TooFew { heard, needed });
             }
@@ -210,12 +222,11 @@ impl Replica {
         let is_first = member.index() == now.size();
         let other = ReplicaId(if is_first { member.0 + 1 } else { member.0 - 1 });
         let asked = self.role.leading().and_then(|leader| leader.newcomers[usize::from(is_first)]);
-        let asked = asked.filter(|(place, _, at)| {
-            self.now.instant < at.after(NEWCOMER_KEPT)
-                && (*place == other || self.planted(PlantedBug::AnyNewcomerTaken))
+        let asked = asked.filter(|asked| {
+            self.is_kept(asked) && (asked.member == other || self.planted(PlantedBug::AnyNewcomerTaken))
         });
         match asked {
-            Some((_, second, _)) => Ok(ours.resized(larger).with(member, node).with(other, second)),
+            Some(second) => Ok(ours.resized(larger).with(member, node).with(other, second.node)),
             None => Err(ReconfigurationObjection::Alone { other }),
         }
     }
@@ -232,23 +243,31 @@ impl Replica {
         }
     }
 
+    /// True if the node is taken for one that is there: it has asked for its place of late.
+    fn is_kept(&self, newcomer: &Newcomer) -> bool {
+        // A learner asks with every `resend`. If it does not, it is not there any more.
+        let kept = if newcomer.has_copied { self.freshness() } else { NEWCOMER_KEPT };
+        self.now.instant < newcomer.asked_at.after(kept)
+    }
+
     /// A node asks for a place: that of a node that is lost, or one of those that the group would grow by.
-    pub(super) fn on_place_wanted(&mut self, member: ReplicaId, node: NodeId) {
+    pub(super) fn on_place_wanted(&mut self, member: ReplicaId, node: NodeId, has_copied: bool) {
         let now = self.config.configuration.group();
         let roster = self.roster_with(member, node);
         // Who asks for a place that there will not be is not remembered: it would be given one that it has not asked for.
         let is_next = now.larger().is_some_and(|larger| larger.has(member))
             || self.planted(PlantedBug::AnyNewcomerTaken);
-        if let Role::Leader(leader) = &mut self.role
-            && !now.has(member)
-            && is_next
-        {
-            let is_second = member.index() != now.size();
-            leader.newcomers[usize::from(is_second)] = Some((member, node, self.now.instant));
+        if !now.has(member) && is_next {
+            let asked_at = self.now.instant;
+            self.remember_newcomer(Newcomer { member, node, asked_at, has_copied });
         }
         if let Ok(roster) = roster
             && self.objection_to(&roster).is_none()
         {
+            // What learners lack yet must still be in the log when they are members.
+            for newcomer in roster.group().members().skip(now.size()) {
+                self.snapshots.hear_reader(newcomer, self.now.instant);
+            }
             self.propose(roster);
         }
     }
@@ -311,7 +330,7 @@ impl Replica {
     }
 
     /// The newest configuration that is known to follow that of this replica.
-    fn next_configuration(&self) -> Option<Reconfiguration> {
+    pub(super) fn next_configuration(&self) -> Option<Reconfiguration> {
         self.known_configuration.filter(|known| known.epoch > self.config.configuration.id.epoch)
     }
 
@@ -341,12 +360,17 @@ impl Replica {
         let at_least = View::of_epoch(next.epoch, self.view.number() + 1);
         let view = next_view_of(&configuration, self.config.replica, at_least);
         // Others have to know whom that view is of before they can go along.
-        self.broadcast(&Message::Configuration(alloc::boxed::Box::new(next)));
+        let told = Message::Configuration(alloc::boxed::Box::new(next));
+        self.broadcast(&told);
+        // Nor can learners that are members from now on.
+        for newcomer in next.roster.group().members().skip(self.config.configuration.size()) {
+            self.send(Peer::Replica(newcomer), told.clone());
+        }
         self.move_to(view, ViewChangeReason::Abdication, ViewChangeCause::Reconfigured);
     }
 
     /// True if this node is in that configuration.
-    fn is_in(&self, next: &Reconfiguration) -> bool {
+    pub(super) fn is_in(&self, next: &Reconfiguration) -> bool {
         next.roster.group().has(self.config.replica)
             && (self.planted(PlantedBug::ReplacedGoesAlong)
                 || self.config.node.is_none_or(|node| next.roster.node(self.config.replica) == Some(node)))
@@ -354,7 +378,7 @@ impl Replica {
 
     /// True if this node is one that the group shrinks by with that configuration: it votes until a view of it has committed
     /// something.
-    fn is_leaving_by(&self, next: &Reconfiguration) -> bool {
+    pub(super) fn is_leaving_by(&self, next: &Reconfiguration) -> bool {
         let me = self.config.replica;
         !next.roster.group().has(me)
             && next.before.is_some_and(|before| {
@@ -364,7 +388,7 @@ impl Replica {
 
     /// True if the group has shrunk by this node, and a view of the configuration without it may still need its vote.
     pub(super) fn is_departing(&self) -> bool {
-        !self.config.configuration.has(self.config.replica)
+        !self.config.configuration.has(self.config.replica) && !self.is_learner()
     }
 
     /// Members of the configuration before whose votes the first view of this one may need.
@@ -392,6 +416,17 @@ impl Replica {
         self.backlog.reconfiguration.is_some_and(|(_, next)| next.epoch > ours)
     }
 
+    /// True if its log says that this configuration is committed: what the judge of a simulation looks at.
+    #[cfg(feature = "planted-bugs")]
+    #[must_use]
+    pub fn has_committed(&self, configuration: &Reconfiguration) -> bool {
+        let name = |of: &Reconfiguration| (of.epoch, of.roster);
+        let numbers = (self.log.base().0 + 1..=self.commit.0).rev().map(OpNumber);
+        numbers.filter_map(|number| self.log.entry(number)).any(
+            |entry| matches!(&entry.payload, Payload::Reconfigure(next) if name(next) == name(configuration)),
+        )
+    }
+
     /// True if this replica has to do with that node in that position: it is a member of the newest configuration known, or one
     /// that the group shrinks by and that may be needed yet.
     #[must_use]
@@ -411,11 +446,11 @@ impl Replica {
         roster.group().has(me) && before.is_some_and(|before| !before.group().has(me))
     }
 
-    /// A node that the group grows by starts for the first time: it is like a member that was away since the group began.
+    /// A node that the group grows by begins to act: it is like a member that was away since the group began.
     pub(super) fn boot_newcomer(&mut self) {
         self.view = View::of_epoch(self.config.configuration.id.epoch, 0);
         self.begin_view_change(self.config.settings.view_change_timeout);
-        self.move_to(self.view.next(), ViewChangeReason::Moved, ViewChangeCause::Restarted);
+        self.move_to(self.view.next(), ViewChangeReason::Moved, ViewChangeCause::Reconfigured);
     }
 
     /// True if this node holds nothing: it has been in no view yet. It votes for others meanwhile, and cannot lead.
@@ -449,6 +484,7 @@ impl Replica {
             epoch if epoch == ours => true,
             epoch if epoch == newest => {
                 self.next_configuration().is_some_and(|next| self.is_in(&next) || self.is_leaving_by(&next))
+                    || self.is_learner()
             }
             epoch if epoch > newest => {
                 self.send(Peer::Replica(from), Message::GetConfiguration { epoch: newest });

@@ -43,12 +43,19 @@ pub(super) struct DiskCopier {
 
 /// A client that copies entries.
 #[derive(Clone, Copy, Debug)]
-#[cfg_attr(feature = "model", derive(Hash))]
 pub(super) struct EntryCopier {
     client: u64,
     asked_at: Instant,
     /// It has put away everything up to here.
     has: OpNumber,
+}
+
+/// In models nobody but learners copies, and nothing leaves the log: who has what matters no more than when it asked.
+#[cfg(feature = "model")]
+impl core::hash::Hash for EntryCopier {
+    fn hash<H: core::hash::Hasher>(&self, hasher: &mut H) {
+        self.client.hash(hasher);
+    }
 }
 
 impl Replica {
@@ -168,7 +175,7 @@ impl Replica {
 
     /// Notes that a client copies entries. False if it has asked at this very moment before: whoever copies waits for the
     /// answer, and a few bytes ask for megabytes.
-    fn note_entry_copier(&mut self, client: u64, has: OpNumber) -> bool {
+    pub(super) fn note_entry_copier(&mut self, client: u64, has: OpNumber) -> bool {
         let now = self.now.instant;
         let patience = self.config.settings.resend * PATIENCE_RESENDS;
         let copiers = &mut self.snapshots.entry_copiers;

@@ -4,8 +4,10 @@
 use super::Replica;
 use super::config::Config;
 use super::later_views::{LaterViews, WantedView};
+use super::learner::FRESH_RESENDS;
 use super::role::{
-    Contact, Follower, Leader, MissingBodies, Progress, Role, ViewChange, ViewClients, WaitingRead,
+    Contact, Follower, Leader, MissingBodies, Progress, Recovering, Role, ViewChange, ViewClients,
+    WaitingRead,
 };
 use crate::fingerprint::{Clock, Moments};
 use crate::message::Update;
@@ -70,7 +72,7 @@ impl Replica {
             }
             Role::Follower(follower) => follower.fingerprint(config, clock, hasher),
             Role::ViewChange(change) => change.fingerprint(clock, hasher),
-            Role::Recovering(recovering) => recovering.hash(hasher),
+            Role::Recovering(recovering) => recovering.fingerprint(config, clock, hasher),
         }
         timers.fingerprint(clock, hasher);
         dlog.fingerprint(clock, config.settings.forward_after, hasher);
@@ -219,6 +221,16 @@ impl MissingBodies {
         let mut fetched: Vec<_> = fetched.iter().collect();
         fetched.sort_unstable_by_key(|(id, _)| **id);
         fetched.hash(hasher);
+    }
+}
+
+impl Recovering {
+    fn fingerprint(&self, config: &Config, clock: Clock, hasher: &mut impl Hasher) {
+        let Self { transfer, learning } = self;
+        (transfer, learning.is_some()).hash(hasher);
+        let Some((learned, at)) = learning.and_then(|learning| learning.learned) else { return };
+        learned.hash(hasher);
+        hash_since(Some(at), config.settings.resend * FRESH_RESENDS, clock, hasher);
     }
 }
 

@@ -71,6 +71,7 @@ impl Replica {
             }
             Message::GetState { view, from } => possible(*view) && numbers(&[*from]),
             Message::GetStartView { view, commit } => possible(*view) && numbers(&[*commit]),
+            Message::PlaceWanted { view, applied, .. } => possible(*view) && numbers(&[*applied]),
             Message::GetSnapshot { op_number, .. } | Message::SnapshotPart { op_number, .. } => {
                 numbers(&[*op_number])
             }

@@ -24,6 +24,7 @@ mod entry_copies;
 mod fingerprint;
 mod invalid_record;
 mod later_views;
+mod learner;
 mod log_scan;
 mod message_checks;
 mod ordering;
@@ -75,6 +76,7 @@ use backlog::Backlog;
 use configurations::{concerns_departing, is_of_departing};
 use core::time::Duration;
 use later_views::LaterViews;
+use learner::{is_of_learner, teaches};
 use persistence::Persistence;
 use resources::Resources;
 use role::{Recovering, Role};
@@ -174,9 +176,10 @@ impl Replica {
     pub fn new(config: Config, boot: Boot, now: Now) -> Self {
         let is_member = |roster: &syros_types::Roster| roster.group().has(config.replica);
         assert!(
-            is_member(&config.configuration.roster)
+            config.node.is_some()
+                || is_member(&config.configuration.roster)
                 || config.configuration.before.as_ref().is_some_and(is_member),
-            "the replica is a member of its group, or was until it shrank"
+            "the replica is a member of its group, was one until it shrank, or wants to be one"
         );
         assert!(
             config.settings.suspect_after >= config.settings.lease,
@@ -188,7 +191,7 @@ impl Replica {
             now,
             prng,
             // What it boots as says what it does.
-            role: Role::Recovering(Recovering { transfer: None }),
+            role: Role::Recovering(Recovering::default()),
             timers: Timers::stopped(),
             view: View(0),
             last_normal: View(0),
@@ -221,6 +224,8 @@ impl Replica {
             config,
         };
         match boot {
+            Boot::Fresh if replica.is_departing() && replica.was_member() => replica.boot_departing(),
+            Boot::Fresh if replica.is_departing() => replica.boot_learner(),
             // The group has been at work without it.
             Boot::Fresh if replica.is_grown_by() => replica.boot_newcomer(),
             Boot::Fresh
@@ -275,7 +280,8 @@ impl Replica {
             Event::OwnFrontEnd(client) => self.attachments.set_own_front_end(client),
             Event::Load(share) => self.on_load(share),
             Event::StepDown => self.step_down(HandOverReason::Stopping),
-            Event::PlaceWanted { member, node } => self.on_place_wanted(member, node),
+            Event::PlaceWanted { member, node } => self.on_place_wanted(member, node, false),
+            Event::LearnerGone(member) => self.forget_newcomer(member),
             Event::Tick => self.on_tick(),
         }
         self.check_invariants();
@@ -503,16 +509,22 @@ impl Replica {
         let is_later = message.view().is_some_and(|view| view.epoch() > ours);
         let asks = matches!(message, Message::Configuration(_) | Message::GetConfiguration { .. });
         let is_earlier = message.view().is_some_and(|view| view.epoch() < ours);
-        is_later || is_earlier || asks || (is_departing && is_of_departing(message))
+        let is_learner = !self.config.configuration.has(from) && is_of_learner(message);
+        is_later || is_earlier || asks || is_learner || (is_departing && is_of_departing(message))
     }
 
     fn on_replica_message(&mut self, from: ReplicaId, message: Message) {
+        self.become_member();
         if !self.is_plausible(&message) {
             return self.trace_implausible(from, message.name());
         }
         if let Some(view) = message.view()
             && !self.is_of_known_configuration(from, view, &message)
         {
+            return;
+        }
+        // It has become a member if it knows of a configuration that it is in.
+        if self.is_learner() && !teaches(&message) {
             return;
         }
         match message {
@@ -547,6 +559,9 @@ impl Replica {
             Message::StartView(start) => self.on_start_view(from, *start),
             Message::GetStartView { view, commit: _ } => self.on_get_start_view(from, view),
             Message::Rejoin { view } => self.on_rejoin(from, view),
+            Message::PlaceWanted { view: _, node, applied } => {
+                self.on_learner_wants_place(from, node, applied);
+            }
             Message::DiskShort { view } => self.on_disk_short(from, view),
             Message::GetConfiguration { epoch } => self.on_get_configuration(from, epoch),
             Message::Configuration(known) => self.learn_configuration(*known),
@@ -637,6 +652,7 @@ impl Replica {
 
     /// Emits what several events may share.
     fn flush_deferred(&mut self) {
+        self.become_member();
         self.begin_committed_configuration();
         self.emit_batch();
         self.emit_heartbeat();

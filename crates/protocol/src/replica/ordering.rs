@@ -160,7 +160,12 @@ impl Replica {
 
     /// Leader: a member asks for a part of the log, or of a snapshot. One that gets no further is no sign of life.
     pub(super) fn hear_fetching(&mut self, from: ReplicaId, part: (OpNumber, u64)) {
+        // What learners fetch says nothing of members.
+        let is_member = self.config.configuration.has(from);
         let Role::Leader(leader) = &mut self.role else { return };
+        if !is_member {
+            return;
+        }
         let progress = &mut leader.progress[from.index()];
         if progress.fetched < part {
             progress.fetched = part;

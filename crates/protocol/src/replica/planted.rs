@@ -194,6 +194,9 @@ planted_bugs! {
     SourceAskedAlone = "source-asked-alone": "A new leader asks nobody but the member whose log it goes by for what is committed, though that one does not answer.";
     FetchingCounted = "fetching-counted": "A leader that changes the members counts those that have yet to copy what the group holds.";
     GrowthNotDeclared = "growth-not-declared": "A node that the group has grown by is not told that, once a view with it has committed something.";
+    LearnerCounted = "learner-counted": "A node that is no member yet asks for its place before it has copied what the group holds, and the leader takes it.";
+    LearnerTakesAll = "learner-takes-all": "A node that is no member yet takes what it copies from a log for committed.";
+    LearnerActsEarly = "learner-acts-early": "A node that is no member yet acts in a configuration that it has found in a log, committed or not.";
     AnyNewcomerTaken = "any-newcomer-taken": "A leader takes a node that asks for a place which there is not for the one that asks for the second of the next two.";
     PipelineForgotten = "pipeline-forgotten": "A connection is not read on whose command was answered while its bytes were taken.";
     UnknownIsDone = "unknown-is-done": "A Redis client is told OK for an update of which nobody knows whether it was executed.";

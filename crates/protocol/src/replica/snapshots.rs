@@ -164,6 +164,11 @@ impl Snapshots {
         self.download.as_ref().is_some_and(|download| download.installing)
     }
 
+    /// A member reads a snapshot, or lacks what follows one.
+    pub(super) fn hear_reader(&mut self, member: ReplicaId, now: Instant) {
+        self.readers[member.index()] = Some(now);
+    }
+
     pub(super) fn count_applied(&mut self, bytes: usize) {
         self.bytes_since = self.bytes_since.saturating_add(bytes);
     }
@@ -210,7 +215,7 @@ impl Replica {
             && !self.snapshots.is_installing()
             && !self.resources.disk_failed
             && self.now.instant >= *retry_at
-            && !matches!(self.role, Role::Recovering(_))
+            && !self.has_lost_memory()
     }
 
     /// True if the engine is to have nothing to do, for a snapshot that is due or one that has been received.
@@ -314,7 +319,7 @@ impl Replica {
             commit: self.commit,
             suffix: self.log.suffix(base),
             dlog: self.unordered_requests(),
-            amnesiac: matches!(self.role, Role::Recovering(_)) && !self.planted(PlantedBug::AmnesiaForgotten),
+            amnesiac: self.has_lost_memory() && !self.planted(PlantedBug::AmnesiaForgotten),
         };
         let ticket = self.persist(Record::Checkpoint(Box::new(checkpoint)));
         self.snapshots.logged = Some((base, ticket));
@@ -454,7 +459,7 @@ impl Replica {
                 let coming = self.snapshots.taking.is_some_and(fits);
                 self.snapshots.wanted |= !coming;
                 // What follows the snapshot must still be there when it has been received.
-                self.snapshots.readers[to.index()] = Some(self.now.instant);
+                self.snapshots.hear_reader(to, self.now.instant);
             }
         }
     }
@@ -462,7 +467,8 @@ impl Replica {
     pub(super) fn on_get_snapshot(&mut self, from: ReplicaId, op_number: OpNumber, offset: u64) {
         let Some((newest, bytes)) = self.snapshots.newest else { return };
         if newest == op_number {
-            self.snapshots.readers[from.index()] = Some(self.now.instant);
+            self.snapshots.hear_reader(from, self.now.instant);
+            self.note_learner(from, op_number);
             if offset < bytes {
                 self.hear_fetching(from, (op_number, offset));
                 let to = Peer::Replica(from);
@@ -530,6 +536,12 @@ impl Replica {
     /// True if it is the snapshot at this entry.
     fn is_downloading_to(&self, op_number: OpNumber) -> bool {
         self.snapshots.download.as_ref().is_some_and(|download| download.op_number == op_number)
+    }
+
+    /// So many bytes of a snapshot have come of so many, if this replica receives one.
+    #[must_use]
+    pub fn download_progress(&self) -> Option<(u64, u64)> {
+        self.snapshots.download.as_ref().map(|download| (download.received, download.bytes))
     }
 
     /// Nothing more is asked for of the snapshot that was being received.
@@ -695,10 +707,11 @@ impl Replica {
         self.snapshots.bytes_since = self.log.bytes();
         self.has_snapshot(op_number, bytes);
         self.actions.push_back(Action::AdoptSnapshot { op_number });
+        self.count_learned_snapshot();
         let ticket = self.persist_checkpoint();
         self.on_append();
         // That it lost its memory a restart has to know, until the replica has entered a view.
-        if !matches!(self.role, Role::Recovering(_)) || self.planted(PlantedBug::AmnesiaForgotten) {
+        if !self.has_lost_memory() || self.planted(PlantedBug::AmnesiaForgotten) {
             self.actions.push_back(Action::KeepFrom { op_number, ticket });
         }
         match &mut self.role {

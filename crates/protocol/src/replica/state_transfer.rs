@@ -5,7 +5,7 @@
 
 use super::role::Role;
 use super::{PlantedBug, Replica};
-use crate::message::{LogEntry, Message, Peer};
+use crate::message::{LogEntry, Message, Payload, Peer};
 use crate::record::Record;
 use alloc::vec::Vec;
 use syros_types::{OpNumber, ReplicaId, ReplicaSet, View};
@@ -38,6 +38,7 @@ impl Replica {
         if matches!(self.role, Role::Recovering(_)) && !self.planted(PlantedBug::AmnesiacGivesState) {
             return;
         }
+        self.note_learner(from, OpNumber(first.0.saturating_sub(1)));
         if first.0 > 0 && first <= self.log.base() {
             return self.offer_snapshot(from);
         }
@@ -150,7 +151,16 @@ impl Replica {
             return;
         }
         let committed = commit.0.saturating_sub(first.0 - 1);
-        entries.truncate(usize::try_from(committed).unwrap_or(usize::MAX));
+        if self.planted(PlantedBug::LearnerActsEarly) && self.is_learner() {
+            let found = entries.iter().find_map(|entry| match &entry.payload {
+                Payload::Reconfigure(next) => Some(**next),
+                _ => None,
+            });
+            found.into_iter().for_each(|next| self.learn_configuration(next));
+        }
+        if !(self.planted(PlantedBug::LearnerTakesAll) && self.is_learner()) {
+            entries.truncate(usize::try_from(committed).unwrap_or(usize::MAX));
+        }
         let last = OpNumber(first.0 - 1 + entries.len() as u64);
         if !self.continues(OpNumber(first.0 - 1), &entries) {
             self.counters.refused += 1;
@@ -249,7 +259,9 @@ impl Replica {
     pub(super) fn try_install(&mut self) {
         if let Some(transfer) = self.role.transfer_mut().and_then(Option::take) {
             if self.agrees_up_to(transfer.start.base, transfer.start.base_view) {
-                if self.continues(transfer.start.base, &transfer.start.suffix) {
+                if self.is_learner() {
+                    self.on_learned(transfer.start.base);
+                } else if self.continues(transfer.start.base, &transfer.start.suffix) {
                     self.enter_as_follower(*transfer.start);
                 } else {
                     self.counters.refused += 1;

@@ -159,7 +159,7 @@ impl Replica {
     }
 
     /// Enters a role, with its timers. Those of the last one stop; a snapshot is received on.
-    fn enter(&mut self, role: Role, timers: Timers) -> Role {
+    pub(super) fn enter(&mut self, role: Role, timers: Timers) -> Role {
         self.timers = timers.with(Timer::FetchSnapshot, self.timers.get(Timer::FetchSnapshot));
         core::mem::replace(&mut self.role, role)
     }
@@ -310,6 +310,9 @@ impl Replica {
             return;
         }
         self.timers.set(Timer::Rejoin, self.now.instant.after(self.config.settings.resend));
+        if self.is_learner() {
+            return self.on_learner_tick();
+        }
         let view = self.view;
         if recovering.transfer.is_some() {
             self.request_transfer();
@@ -818,7 +821,11 @@ impl Replica {
         }
     }
 
-    fn start_view_message(&self) -> Message {
+    pub(super) fn start_view_message(&self) -> Message {
+        self.start_view_of(self.log.suffix(self.commit))
+    }
+
+    fn start_view_of(&self, suffix: Vec<LogEntry>) -> Message {
         let base = self.commit;
         Message::StartView(Box::new(StartView {
             view: self.view,
@@ -826,7 +833,7 @@ impl Replica {
             base,
             base_view: self.log.view_at(base).unwrap_or_default(),
             commit: self.announced_commit(),
-            suffix: self.log.suffix(base),
+            suffix,
         }))
     }
 
@@ -861,12 +868,21 @@ impl Replica {
     }
 
     pub(super) fn on_get_start_view(&mut self, from: ReplicaId, view: View) {
-        if self.is_leader() && view <= self.view {
-            self.send_start_view(from);
+        if !self.is_leader() || view > self.view {
+            return;
         }
+        if self.config.configuration.has(from) {
+            return self.send_start_view(from);
+        }
+        // A learner asks again and again, and wants to know how far the log is committed.
+        let message = self.start_view_of(Vec::new());
+        self.send(Peer::Replica(from), message);
     }
 
     pub(super) fn on_start_view(&mut self, from: ReplicaId, start: StartView) {
+        if self.is_learner() {
+            return self.learn_from(from, start);
+        }
         let view = start.view;
         let entered = view == self.view && self.is_normal();
         let forbidden = view == self.view && matches!(self.role, Role::Recovering(_));
@@ -988,7 +1004,7 @@ impl Replica {
         }
         // It takes no part until a later view takes it in.
         let timers = Timers::stopped().with(Timer::Rejoin, self.now.instant);
-        self.enter(Role::Recovering(Recovering { transfer: None }), timers);
+        self.enter(Role::Recovering(Recovering::default()), timers);
         // What an earlier attempt to come back has written does not count.
         self.persist_data(|| Record::Forgot { view });
     }

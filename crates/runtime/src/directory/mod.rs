@@ -90,6 +90,8 @@ pub struct DataDirectory {
     /// Before the group is formed: the roster that this node has voted for.
     vote: Option<Roster>,
     is_new: bool,
+    /// The node copies what a group holds that it is not in. Nothing else in the directory is worth anything before it is.
+    learns: bool,
     /// The backup that the group began with.
     restored: Option<BackupId>,
 }
@@ -204,15 +206,20 @@ impl DataDirectory {
             lease,
             vote,
             is_new,
+            learns: false,
             restored,
         };
-        // What others are told of node and life must be found again. So a directory of an older format becomes one of this.
-        if is_new {
-            directory.write(FORMATION, directory.vote)?;
-        } else {
-            directory.write(IDENTITY, Some(directory.configuration.roster))?;
-        }
+        directory.write_all()?;
         Ok(directory)
+    }
+
+    /// What others are told of node and life must be found again. So a directory of an older format becomes one of this.
+    fn write_all(&mut self) -> Result<(), DirectoryError> {
+        if self.is_new {
+            self.write(FORMATION, self.vote)
+        } else {
+            self.write(IDENTITY, Some(self.configuration.roster))
+        }
     }
 
     /// Makes the directory the replica's, if this is its first start. Called when everything else in it
@@ -222,13 +229,49 @@ impl DataDirectory {
     /// # Errors
     /// [`DirectoryError::Io`].
     pub fn claim(&mut self) -> Result<(), DirectoryError> {
-        if !self.is_new {
+        if !self.is_new || self.learns {
             return Ok(());
         }
         self.place_wanted = None;
         self.write(IDENTITY, Some(self.configuration.roster))?;
-        // If it stays, nobody will look at it.
-        let _ = self.open_directory().remove_file(FORMATION.name);
+        self.forget_formation()
+    }
+
+    /// The node is in its group. If the file stayed and the identity were lost, what the node holds would be taken for the copy of one
+    /// that is in none: see [`DataDirectory::forget_copy`].
+    fn forget_formation(&self) -> Result<(), DirectoryError> {
+        match self.open_directory().remove_file(FORMATION.name) {
+            Err(error) if error.kind() != ErrorKind::NotFound => {
+                Err(io_error("remove file", &self.path().join(FORMATION.name))(error))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// The node copies what the group of this configuration holds, and is none of its members.
+    pub(crate) const fn learn_from(&mut self, configuration: Reconfiguration) {
+        self.form(configuration);
+        self.learns = true;
+    }
+
+    /// Removes what a node has copied that was to come into a group and was stopped before it did.
+    ///
+    /// # Errors
+    /// [`DirectoryError::Io`].
+    pub(crate) fn forget_copy(&self) -> Result<(), DirectoryError> {
+        // Whoever asks for a place began with an empty directory, whichever place that was.
+        if !self.is_new || self.place_wanted.is_none() {
+            return Ok(());
+        }
+        for name in [WAL, SNAPSHOTS, ENGINE, VIEW] {
+            let path = self.path().join(name);
+            match fs::remove_dir_all(&path) {
+                Err(error) if error.kind() != ErrorKind::NotFound => {
+                    return Err(io_error("remove directory", &path)(error));
+                }
+                _ => {}
+            }
+        }
         Ok(())
     }
 
@@ -254,13 +297,20 @@ impl DataDirectory {
     /// [`DirectoryError::Io`].
     pub(crate) fn adopt(&mut self, configuration: Reconfiguration) -> Result<(), DirectoryError> {
         self.form(configuration);
-        let written = self.write(IDENTITY, Some(configuration.roster));
-        if written.is_ok() {
-            return written;
+        if self.learns {
+            if !configuration.has_voter(self.identity.replica, self.node) {
+                return Ok(());
+            }
+            (self.learns, self.place_wanted) = (false, None);
         }
-        // The reserve is for what a node cannot do without.
-        let _ = self.open_directory().remove_file(RESERVE_FILE);
-        self.write(IDENTITY, Some(configuration.roster))
+        let mut written = self.write(IDENTITY, Some(configuration.roster));
+        if written.is_err() {
+            // The reserve is for what a node cannot do without.
+            let _ = self.open_directory().remove_file(RESERVE_FILE);
+            written = self.write(IDENTITY, Some(configuration.roster));
+        }
+        written?;
+        if self.is_new { self.forget_formation() } else { Ok(()) }
     }
 
     /// Makes durable who the others are, of a directory that did not know.
@@ -268,6 +318,10 @@ impl DataDirectory {
     /// # Errors
     /// [`DirectoryError::Io`].
     pub(crate) fn learn(&mut self, roster: Roster) -> Result<(), DirectoryError> {
+        if self.learns {
+            self.configuration.roster = roster;
+            return Ok(());
+        }
         self.write(IDENTITY, Some(roster))?;
         self.configuration.roster = roster;
         Ok(())

@@ -263,6 +263,61 @@ fn a_node_that_is_to_replace_another_one_says_so_until_it_has() {
     fs::remove_dir_all(&path).unwrap();
 }
 
+/// Until it is a member, what it has copied is nothing that a node could be started from.
+#[test]
+fn a_node_that_learns_is_none_of_the_group_until_it_is() {
+    let path = scratch("learner");
+    let three = identity().group;
+    let identity = Identity { replica: ReplicaId(3), group: Group::new(5).unwrap(), ..identity() };
+    let known = |size: Group, epoch, node: Option<NodeId>| {
+        let roster = node.map_or(roster_of(size), |node| roster_of(size).with(ReplicaId(3), node));
+        let before = node.map(|_| roster_of(three));
+        Reconfiguration { epoch: ConfigurationEpoch(epoch), roster, before }
+    };
+    let mut learner = DataDirectory::open(&path, identity, Some(FirstStart::Join)).unwrap();
+    let node = learner.node();
+    learner.learn_from(known(three, 2, None));
+    // As a replica does that starts.
+    learner.begin_promises(Duration::from_millis(100)).unwrap();
+    learner.claim().unwrap();
+    let names = [WAL, SNAPSHOTS, ENGINE, VIEW];
+    for name in names {
+        fs::create_dir(path.join(name)).unwrap();
+        fs::write(path.join(name).join("copied"), "in part").unwrap();
+    }
+    learner.adopt(known(three, 3, None)).unwrap();
+    learner.learn(known(three, 3, None).roster).unwrap();
+    assert_eq!(learner.configuration(), known(three, 3, None));
+    drop(learner);
+
+    // It was stopped.
+    let again = DataDirectory::open(&path, identity, None).unwrap();
+    assert!(again.is_new() && again.node() == node && !again.holds_state());
+    assert_eq!(again.place_wanted(), Some(FirstStart::Join));
+    again.forget_copy().unwrap();
+    assert!(names.iter().all(|name| !path.join(name).exists()));
+    drop(again);
+    let mut again = DataDirectory::open(&path, identity, Some(FirstStart::Join)).unwrap();
+    again.learn_from(known(three, 3, None));
+    again.claim().unwrap();
+    let member = known(Group::new(5).unwrap(), 4, Some(node));
+    again.adopt(member).unwrap();
+    assert!(again.presence().unwrap().problem().is_none() && !path.join(FORMATION.name).exists());
+    fs::create_dir(path.join(WAL)).unwrap();
+    drop(again);
+    let again = DataDirectory::open(&path, identity, None).unwrap();
+    assert!(!again.is_new() && again.node() == node && again.configuration() == member);
+    again.forget_copy().unwrap();
+    assert!(path.join(WAL).exists(), "it is no copy any more");
+    fs::remove_dir_all(&path).unwrap();
+}
+
+fn roster_of(size: Group) -> Roster {
+    size.members().fold(Roster::unknown(size), |roster, member| {
+        roster.with(member, NodeId::new(u64::from(member.0) + 7).unwrap())
+    })
+}
+
 #[test]
 fn strange_contents_are_refused_by_name() {
     let path = scratch("strange");

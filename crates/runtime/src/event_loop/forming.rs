@@ -38,7 +38,7 @@ impl Forming {
         let Declaration { replica, stage, .. } = self.formation.declaration();
         let way = match stage {
             Stage::New | Stage::Voted(_) | Stage::Acting(_) => Way::Form,
-            Stage::Joining => Way::Join,
+            Stage::Joining | Stage::Learning => Way::Join,
             Stage::Replacing => Way::Replace,
         };
         ToBe { replica: replica.0, way }
@@ -56,16 +56,16 @@ impl Forming {
         (self.logged, self.log_at) = (Some(waits), now.after(LOG_INTERVAL));
         let names: Vec<String> = waits.iter().map(|replica| replica.to_string()).collect();
         let what = match self.formation.declaration().stage {
-            stage @ (Stage::Replacing | Stage::Joining) => {
+            stage @ (Stage::Replacing | Stage::Joining | Stage::Learning) => {
                 let Declaration { replica, node, .. } = self.formation.declaration();
                 tracing::info!(
                     node = replica.0,
                     id = %node,
                     "this node is to {}, and waits for the leader among {} to let it{}",
-                    if stage == Stage::Joining {
-                        "come into the cluster together with another new one"
-                    } else {
+                    if stage == Stage::Replacing {
                         "take the place of another one"
+                    } else {
+                        "come into the cluster together with another new one"
                     },
                     names.join(", "),
                     match &self.told {
@@ -104,6 +104,7 @@ impl EventLoop {
                     forming.formation.voted(roster);
                 }
                 Decision::Act(configuration) => break Some(EndReason::Formed(configuration)),
+                Decision::Learn(configuration) => break Some(EndReason::Learns(configuration)),
                 Decision::Refuse(mismatch) => break Some(EndReason::Refused(mismatch.to_string())),
             }
         };
@@ -132,11 +133,11 @@ impl EventLoop {
 
     /// A connection to a member ends: what it has said against this node is repeated in the log.
     pub(super) fn note_objection(&mut self, replica: ReplicaId, reason: &str) {
-        if let Some(forming) = &mut self.forming
-            && let Some(objection) = reason.strip_prefix(REFUSES_US)
-        {
+        let Some(objection) = reason.strip_prefix(REFUSES_US) else { return };
+        if let Some(forming) = &mut self.forming {
             forming.told = Some((replica, objection.to_owned()));
         }
+        self.on_not_yet(replica, objection.to_owned());
     }
 
     /// A connected member has come farther.

@@ -3,10 +3,9 @@
 use std::io;
 
 use syros_node::ClientSource;
-use syros_node::front_end::MessagePeer;
-use syros_protocol::formation::{self, Declaration, Mismatch};
+use syros_protocol::formation::{self, Declaration, Mismatch, Stage};
 use syros_protocol::message::{Message, Peer};
-use syros_protocol::{client, replica};
+use syros_protocol::replica;
 use syros_tls::Role;
 use syros_types::{Reconfiguration, ReplicaId, Roster};
 use syros_wire::{
@@ -22,7 +21,7 @@ use crate::connection::{ConnectionKind, OpenConnection};
 use crate::handshake::Transcript;
 
 /// The version of the wire format since which front ends send each other messages.
-const FRONT_ENDS_TALK_SINCE: u16 = 12;
+pub(super) const FRONT_ENDS_TALK_SINCE: u16 = 12;
 
 impl EventLoop {
     /// What this process says of itself on a new connection.
@@ -41,7 +40,12 @@ impl EventLoop {
             return Some(forming.formation.declaration());
         }
         let (replica, local) = (self.introduction.member?.replica, self.local.as_ref()?);
-        Some(Declaration::acting(replica, local.directory().node(), local.replica().declared_configuration()))
+        let (node, known) = (local.directory().node(), local.replica().declared_configuration());
+        if self.learning.is_some() {
+            let (stage, epoch) = (Stage::Learning, known.epoch);
+            return Some(Declaration { replica, node, stage, epoch, before: None });
+        }
+        Some(Declaration::acting(replica, node, known))
     }
 
     /// The other end says who it is, or goes on with that. True if it has said something, and more of it may have arrived
@@ -353,6 +357,10 @@ impl EventLoop {
         self.accept_replacement(declaration)?;
         self.learn_configuration(declaration);
         let link = &mut self.links[replica.index()];
+        if link.connection.is_none() && link.is_learner && link.node != Some(declaration.node) {
+            // One that was to come in, and is gone: nobody depends on it.
+            link.forget_node();
+        }
         if !link.was_replaced(*process) && !link.record_life(declaration.node, *incarnation, *process) {
             return Err(format!(
                 "{replica}, node {}, says that this is its start number {}, and a later one has been heard of, or \
@@ -386,6 +394,7 @@ impl EventLoop {
         let link = &mut self.links[replica.index()];
         link.connection = Some(index);
         link.node = Some(declaration.node);
+        link.is_learner = declaration.stage == Stage::Learning;
         if let ConnectionKind::Greeting(greeting) = kind {
             link.spoken = greeting.version;
         }
@@ -393,15 +402,7 @@ impl EventLoop {
         self.tell_oldest_version();
         match &mut self.forming {
             Some(forming) => forming.formation.connected(declaration),
-            None => {
-                self.front_end.handle(self.now, client::Event::Connected(replica));
-                if self.links[replica.index()].spoken < RESIZED_SINCE {
-                    self.front_end.handle(self.now, client::Event::TellsNoConfiguration(replica));
-                }
-                if self.links[replica.index()].spoken >= FRONT_ENDS_TALK_SINCE {
-                    self.front_end.on_peer_connected(self.now, MessagePeer::Member(replica));
-                }
-            }
+            None => self.introduce(replica),
         }
         Ok(())
     }
@@ -409,9 +410,25 @@ impl EventLoop {
     /// A node that is to take the place of another one is not taken before it has: the leader has the others agree.
     fn consider_replacement(&mut self, member: &Member) -> Result<(), String> {
         let theirs = &member.declaration;
-        let Err(mismatch @ Mismatch::NotAdmitted { replica, found, .. }) = self.compare(theirs) else {
-            return Ok(());
+        let mismatch = match self.compare(theirs) {
+            // It asks when it has copied what the group holds, and the leader's core decides.
+            Ok(None) if theirs.stage == Stage::Learning => None,
+            Err(mismatch @ Mismatch::NotAdmitted { .. }) => Some(mismatch),
+            _ => return Ok(()),
         };
+        let (replica, found) = (theirs.replica, theirs.node);
+        let learns = theirs.stage == Stage::Learning;
+        let may_learn = mismatch.is_none();
+        let mismatch = mismatch.unwrap_or(Mismatch::NotAdmitted { replica, found, expected: None });
+        let link = &self.links[replica.index()];
+        if may_learn
+            && let (Some(_), Some(other)) = (link.connection, link.node.filter(|node| *node != found))
+        {
+            return Err(format!(
+                "node {found} was started with --join as {replica}, and so was node {other}, which is connected: only one of them can \
+                 come in"
+            ));
+        }
         let old_builds = |link: &Link| link.connection.is_some() && link.spoken < REPLACED_SINCE;
         if let Some(old) = self.links.iter().position(old_builds) {
             return Err(format!(
@@ -426,7 +443,21 @@ impl EventLoop {
                 "{mismatch}: replica {old} is of an older build, with which no cluster can grow. Upgrade all nodes first"
             ));
         }
+        if may_learn && self.learning.is_some() {
+            return Ok(());
+        }
+        if may_learn {
+            tracing::info!(node, member = replica.0, id = %found, "a new node copies what the cluster holds");
+            return Ok(());
+        }
         let objection = local.replica().objection_to_place(replica, found);
+        if learns {
+            let reason = objection.map_or_else(
+                || "a member that had this place may be needed yet".to_owned(),
+                |objection| objection.to_string(),
+            );
+            return Err(format!("{mismatch}: {reason}"));
+        }
         local.handle(self.now, replica::Event::PlaceWanted { member: replica, node: found });
         if let Some(objection) = objection {
             return Err(format!("{mismatch}: {objection}"));
@@ -444,10 +475,22 @@ impl EventLoop {
     fn accept_replacement(&mut self, theirs: &Declaration) -> Result<(), String> {
         match self.compare(theirs) {
             Err(mismatch @ (Mismatch::WeAreReplaced { .. } | Mismatch::WeAreRemoved { .. })) => {
-                self.refusal = Some(mismatch.to_string());
-                Err(mismatch.to_string())
+                let problem = self.not_needed(&mismatch);
+                self.refusal = Some(problem.clone());
+                Err(problem)
             }
             _ => Ok(()),
+        }
+    }
+
+    /// Why this node must not go on.
+    fn not_needed(&self, mismatch: &Mismatch) -> String {
+        match *mismatch {
+            Mismatch::WeAreReplaced { replica, me, by } if self.learning.is_some() => format!(
+                "{replica} says that node {by} has come into the cluster as {me}: this node, which was to be that, is not needed. Start \
+                 it with another number, and an empty directory, if the cluster is to grow further"
+            ),
+            _ => mismatch.to_string(),
         }
     }
 
@@ -477,7 +520,11 @@ impl EventLoop {
             "the cluster has other nodes from now on"
         );
         self.description.configuration = local.replica().configuration().as_frames_name_it();
-        self.forget_places();
+        self.end_learning();
+        if self.learning.is_none() {
+            self.forget_places();
+            self.introduce_learners();
+        }
         let oldest = if before.is_some() { RESIZED_SINCE } else { REPLACED_SINCE };
         // They take the epoch for a part of the view's number, and another member for its leader: they would count answers
         // without the leader's. When they connect anew, they refuse this node's handshake.
@@ -647,7 +694,7 @@ impl EventLoop {
         let known = self.local.as_ref().map(|local| local.newest_configuration().roster.group());
         let group = known.unwrap_or(self.description.configuration.group());
         if self.disowned_by.len() > group.faults() {
-            self.refusal = Some(mismatch.to_string());
+            self.refusal = Some(self.not_needed(mismatch));
         }
     }
 

@@ -176,6 +176,7 @@ impl EventLoop {
         let mut reply = None;
         let Self { front_end, statistics, .. } = self;
         let (mut heard, mut wants_nodes, mut told) = (None, false, None);
+        let (mut asks_for_place, mut not_yet) = (None, None);
         let inbound = open.net.inbound();
         while let Some(frame) = inbound
             .next_frame(syros_types::limits::FRAME_BYTES_MAX)
@@ -214,10 +215,13 @@ impl EventLoop {
                         name = message.name(),
                         "a message of another replica has come"
                     );
+                    if let Message::PlaceWanted { node, .. } = &message {
+                        asks_for_place = Some(*node);
+                    }
                     let from = Peer::Replica(from);
                     local.handle(self.now, replica::Event::Message { from, message });
                 }
-                (Channel::FrontEnd, _) if self.forming.is_none() => {
+                (Channel::FrontEnd, _) if self.forming.is_none() && self.learning.is_none() => {
                     ours.check(frame.configuration).map_err(foreign)?;
                     let message =
                         FrontEndMessage::decode(frame.payload).map_err(|error| error.to_string())?;
@@ -233,6 +237,7 @@ impl EventLoop {
                 (Channel::Handshake, _) => {
                     match HandshakeMessage::decode(frame.payload).map_err(|error| error.to_string())? {
                         HandshakeMessage::Stage(stage) => heard = Some(stage),
+                        HandshakeMessage::NotYet(reason) => not_yet = Some(reason),
                         HandshakeMessage::Refused(reason) => {
                             return Err(format!("{REFUSES_US}{reason}"));
                         }
@@ -246,6 +251,10 @@ impl EventLoop {
             self.tell_nodes(MessagePeer::Member(from));
         }
         told.into_iter().for_each(|addresses| self.on_nodes(addresses));
+        if let Some(node) = asks_for_place {
+            self.answer_learner(from, node);
+        }
+        not_yet.into_iter().for_each(|reason| self.on_not_yet(from, reason));
         heard.map_or(Ok(()), |stage| self.on_stage(from, stage))?;
         Ok(reply)
     }

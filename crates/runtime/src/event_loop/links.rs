@@ -9,7 +9,7 @@ use std::time::Duration;
 use mio::Token;
 use syros_net::{Connection, DialSchedule, Dialing, Limits, Lookup, Progress, TlsSession};
 use syros_node::front_end::MessagePeer;
-use syros_protocol::client;
+use syros_protocol::{client, replica};
 use syros_types::{Incarnation, Instant, NodeId, ReplicaId};
 use syros_wire::{Channel, VERSION, put_frame};
 
@@ -72,6 +72,12 @@ pub(crate) struct Link {
     pub(crate) spoken: u16,
     /// The last processes that another one has taken the place of.
     replaced: VecDeque<u64>,
+    /// The node that is connected was to come into the group when it connected.
+    pub(crate) is_learner: bool,
+    /// The front end knows that it is connected.
+    pub(crate) is_introduced: bool,
+    /// A learner is not told before this why it has to wait.
+    pub(crate) tell_at: Instant,
 }
 
 /// So many processes are remembered that another one has taken the place of: enough to see that two take turns.
@@ -89,6 +95,9 @@ impl Link {
             version: VERSION,
             spoken: VERSION,
             replaced: VecDeque::new(),
+            is_learner: false,
+            is_introduced: false,
+            tell_at: Instant(0),
         }
     }
 
@@ -315,12 +324,19 @@ impl EventLoop {
         link.version = VERSION;
         tracing::info!(node, member = replica.0, reason, "lost the connection to another node");
         link.try_later(self.now.instant);
+        if link.is_learner
+            && let Some(local) = &mut self.local
+        {
+            local.handle(self.now, replica::Event::LearnerGone(replica));
+        }
         if let Some(forming) = &mut self.forming {
             return forming.formation.lost(replica);
         }
         self.tell_oldest_version();
-        self.front_end.handle(self.now, client::Event::Disconnected(replica));
-        self.front_end.on_peer_lost(self.now, MessagePeer::Member(replica));
+        if std::mem::take(&mut self.links[replica.index()].is_introduced) {
+            self.front_end.handle(self.now, client::Event::Disconnected(replica));
+            self.front_end.on_peer_lost(self.now, MessagePeer::Member(replica));
+        }
     }
 
     /// Tells the front end of the earliest build that a connected member has.

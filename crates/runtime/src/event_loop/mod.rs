@@ -25,6 +25,7 @@ mod dispatch;
 mod forming;
 mod handshakes;
 mod input;
+mod learning;
 mod links;
 mod memory;
 mod nodes;
@@ -50,6 +51,7 @@ use syros_wire::FrameBuffer;
 
 pub(crate) use accept::Listener;
 pub(crate) use forming::Forming;
+pub(crate) use learning::Learning;
 pub(crate) use links::Link;
 
 use crate::clock::Clock;
@@ -93,6 +95,8 @@ pub(crate) enum EndReason {
     Damaged,
     /// The group has been formed: the node may act.
     Formed(Reconfiguration),
+    /// The node is to copy what the group of this configuration holds, before it comes into it.
+    Learns(Reconfiguration),
     /// The node must not run, for this reason.
     Refused(String),
 }
@@ -142,6 +146,8 @@ pub(crate) struct EventLoop {
     local: Option<LocalReplica>,
     /// What there is instead of a replica while the group is being formed.
     forming: Option<Forming>,
+    /// The replica is no member yet.
+    learning: Option<Learning>,
     /// Members that know this one by another disk.
     disowned_by: ReplicaSet,
     /// The members that the group has shrunk by, if it has, are not needed any more, as was seen last.
@@ -191,6 +197,7 @@ pub(crate) struct EventLoopParts {
     pub(crate) front_end: RedisFrontEnd,
     pub(crate) local: Option<LocalReplica>,
     pub(crate) forming: Option<Forming>,
+    pub(crate) learning: Option<Learning>,
     pub(crate) description: ProcessDescription,
     pub(crate) descriptors: Descriptors,
     pub(crate) client_memory: usize,
@@ -232,6 +239,7 @@ impl EventLoop {
             front_end: parts.front_end,
             local: parts.local,
             forming: parts.forming,
+            learning: parts.learning,
             disowned_by: ReplicaSet::default(),
             refusal: None,
             description: parts.description,
@@ -258,10 +266,7 @@ impl EventLoop {
     pub(crate) fn run(mut self) -> io::Result<EndReason> {
         let mut events = Events::with_capacity(EVENTS_PER_TURN);
         let _running = self.inquiries.begin(Arc::clone(&self.waker));
-        if let Some(local) = &mut self.local {
-            local.handle(self.now, replica::Event::OwnFrontEnd(OWN_FRONT_END));
-            self.front_end.handle(self.now, client::Event::Connected(local.me));
-        }
+        self.begin_to_serve();
         while !self.stop.is_set() {
             self.turn(&mut events)?;
             if let Some(ended) = self.form()? {
@@ -345,14 +350,13 @@ impl EventLoop {
         if asked.is_empty() {
             return;
         }
-        let peers = self.peers();
+        let (peers, to_be) = (self.peers(), self.to_be());
         let Self { front_end, statistics, local, description, memory, now, traces, .. } = self;
         let state = (front_end.is_cut_off(), front_end.is_stopping());
         let shown = (&*memory, front_end.subscriptions(), front_end.own_reads());
         let clients = (self.clients, self.descriptors.redis_clients);
         let client = (front_end.client(), &*statistics);
         let mut report = description.state(local.as_ref(), client, clients, shown, state, *now).report();
-        let to_be = self.forming.as_ref().map(Forming::to_be);
         if to_be.is_some() {
             // It waits for the other members of a new group, and serves nobody yet.
             (report.role, report.status, report.leader) = (String::new(), "forming".to_owned(), None);
@@ -372,7 +376,7 @@ impl EventLoop {
 
     /// The other members, as far as this process has to do with them.
     fn peers(&self) -> Vec<Peer> {
-        let to_be = self.forming.as_ref().map(|forming| ReplicaId(forming.to_be().replica));
+        let to_be = self.to_be().map(|to_be| ReplicaId(to_be.replica));
         let own = self.local.as_ref().map(|local| local.me).or(to_be);
         let others = self.description.configuration.members().filter(|member| Some(*member) != own);
         let replica = self.local.as_ref().map(LocalReplica::replica);
@@ -427,6 +431,7 @@ impl EventLoop {
             .min(self.key_counts.front().map_or(Instant::NEVER, |request| request.until))
             .min(self.accept_deadline())
             .min(self.dial_deadline())
+            .min(self.learning_deadline())
             .min(self.forming.as_ref().map_or(Instant::NEVER, Forming::deadline));
         (deadline != Instant::NEVER).then(|| deadline.since(self.clock.now().instant))
     }
@@ -486,12 +491,14 @@ impl EventLoop {
             }
         }
         self.front_end.tick(now);
+        self.log_learning();
         self.watch_quorum();
     }
 
     /// Tells the front end when no majority can be reached, and when one can be again.
     fn watch_quorum(&mut self) {
-        if !self.front_end.is_quorum_due(self.now) {
+        // Nobody is served by one that is no member yet.
+        if self.forming.is_some() || self.learning.is_some() || !self.front_end.is_quorum_due(self.now) {
             return;
         }
         let now = self.now;

@@ -69,6 +69,8 @@ impl LocalReplica {
             RoleName::Follower => tracing::info!(node, view = view.number(), "this replica follows"),
             // The trace of the core says why.
             RoleName::ViewChange => {}
+            // A learner says itself how it gets on.
+            RoleName::Recovering if !self.replica().configuration().has(self.me) => {}
             RoleName::Recovering => {
                 tracing::info!(
                     node,

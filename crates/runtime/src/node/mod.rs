@@ -183,6 +183,15 @@ fn engine_name(kind: EngineKind) -> EngineName {
     EngineName::new(&name).unwrap_or_else(|| unreachable!("{name} is the name of an engine"))
 }
 
+/// What a node has found that waited for its group.
+#[derive(Clone, Copy, Debug)]
+enum FoundGroup {
+    /// It is a member in this configuration.
+    Member(Reconfiguration),
+    /// It is none in this configuration, and copies what the group holds before it becomes one.
+    Learner(Reconfiguration),
+}
+
 impl Node {
     /// Opens or creates the data directory, reads the write-ahead log back and opens the ports.
     ///
@@ -250,7 +259,7 @@ impl Node {
         mut config: NodeConfig,
         Resources { machine, descriptors, tls, inquiries, exporter }: Resources,
         stopper: Option<Stopper>,
-        formed: Option<Reconfiguration>,
+        found: Option<FoundGroup>,
     ) -> Result<Process, StartError> {
         let identity = identity_of(&config, machine)?;
         let listed = identity.group;
@@ -260,7 +269,7 @@ impl Node {
         let group = identity.group;
         let mut base = ProcessBase::new()?;
         let formation =
-            if directory.is_new() { Self::form_alone(&mut directory, identity, formed)? } else { None };
+            if directory.is_new() { Self::form_alone(&mut directory, identity, found)? } else { None };
         // The ports before the log: a node that cannot have them leaves everything as it was.
         let registry = base.poll.registry();
         let redis = match machine {
@@ -339,8 +348,12 @@ impl Node {
             waker,
         })
         .map_err(|source| StartError::Log { directory: config.directory, source })?;
-        drop(loading);
-        let local = NodeState::Replica(Box::new(local));
+        let local = if matches!(found, Some(FoundGroup::Learner(_))) {
+            NodeState::Learner(Box::new(local), loading)
+        } else {
+            drop(loading);
+            NodeState::Replica(Box::new(local))
+        };
         base.into_process(cluster, &config.front, redis, Some((replicas, local)), (stopper, inquiries))
     }
 
@@ -348,11 +361,21 @@ impl Node {
     fn form_alone(
         directory: &mut DataDirectory,
         identity: Identity,
-        formed: Option<Reconfiguration>,
+        found: Option<FoundGroup>,
     ) -> Result<Option<Formation>, StartError> {
-        if let Some(configuration) = formed {
-            directory.form(configuration);
-            return Ok(None);
+        match found {
+            None => {}
+            Some(FoundGroup::Member(configuration)) => {
+                // It may have been stopped while it learned.
+                directory.forget_copy()?;
+                directory.form(configuration);
+                return Ok(None);
+            }
+            Some(FoundGroup::Learner(configuration)) => {
+                directory.forget_copy()?;
+                directory.learn_from(configuration);
+                return Ok(None);
+            }
         }
         let Identity { group, replica, .. } = identity;
         let formation = Formation::new(group, replica, directory.node(), directory.voted());
@@ -372,7 +395,7 @@ impl Node {
                 directory.form(configuration);
                 Ok(None)
             }
-            Decision::Wait(_) | Decision::Refuse(_) => Ok(Some(formation)),
+            Decision::Wait(_) | Decision::Refuse(_) | Decision::Learn(_) => Ok(Some(formation)),
         }
     }
 
@@ -385,7 +408,7 @@ impl Node {
         let Self { mut process, config, resources, metrics } = self;
         let node = config.replica.replica.0;
         loop {
-            let mut formed = None;
+            let mut found = None;
             let Process { event_loop, stopper } = process;
             match event_loop.run()? {
                 EndReason::Stopped => {
@@ -403,11 +426,21 @@ impl Node {
                 EndReason::Formed(configuration) => {
                     let epoch = configuration.epoch.0;
                     tracing::info!(node, epoch, "this node is in the cluster");
-                    formed = Some(configuration);
+                    found = Some(FoundGroup::Member(configuration));
+                }
+                EndReason::Learns(configuration) => {
+                    let (epoch, replicas) = (configuration.epoch.0, configuration.roster.group().size());
+                    tracing::info!(
+                        node,
+                        epoch,
+                        replicas,
+                        "this node has found the cluster, and copies what it holds"
+                    );
+                    found = Some(FoundGroup::Learner(configuration));
                 }
                 EndReason::Refused(problem) => return Err(io::Error::other(problem)),
             }
-            let started = Self::start_process(config.clone(), resources.clone(), Some(stopper), formed);
+            let started = Self::start_process(config.clone(), resources.clone(), Some(stopper), found);
             process = started.map_err(io::Error::other)?;
         }
     }

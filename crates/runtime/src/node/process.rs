@@ -17,11 +17,12 @@ use crate::config::FrontConfig;
 use crate::descriptors::Descriptors;
 use crate::directory::Identity;
 use crate::event_loop::{
-    EventLoop, EventLoopParts, Forming, Link, Listener, REDIS_LISTENER, REDIS_TLS_LISTENER, WAKER,
+    EventLoop, EventLoopParts, Forming, Learning, Link, Listener, REDIS_LISTENER, REDIS_TLS_LISTENER, WAKER,
 };
 use crate::handshake::Introduction;
 use crate::info::{ProcessDescription, RedisPorts};
 use crate::inquiries::Inquiries;
+use crate::loading::Loading;
 use crate::local_replica::LocalReplica;
 use crate::machine_memory::machine_memory;
 use crate::socket::ListenError;
@@ -85,12 +86,35 @@ pub(super) struct ClusterSettings {
     pub(super) tracing: Option<Tracing>,
 }
 
+impl RedisListeners {
+    /// Those of a node that learns wait until it is a member: somebody else answers there.
+    fn held_by(self, loading: Option<Loading>) -> (Self, Option<Learning>) {
+        match loading {
+            None => (self, None),
+            Some(loading) => (Self::default(), Some(Learning::new(loading, [self.plain, self.tls]))),
+        }
+    }
+}
+
 /// How far a node has come.
 pub(super) enum NodeState {
     /// It acts as a replica.
     Replica(Box<LocalReplica>),
+    /// Its replica is no member yet. Meanwhile somebody answers Redis clients.
+    Learner(Box<LocalReplica>, Loading),
     /// Its group is being formed: it has no replica yet.
     Forming(Box<Forming>),
+}
+
+impl NodeState {
+    /// The replica, what there is instead, and what answers Redis clients meanwhile, if the replica is no member yet.
+    fn into_parts(self) -> (Option<LocalReplica>, Option<Forming>, Option<Loading>) {
+        match self {
+            Self::Replica(local) => (Some(*local), None, None),
+            Self::Learner(local, loading) => (Some(*local), None, Some(loading)),
+            Self::Forming(forming) => (None, Some(*forming), None),
+        }
+    }
 }
 
 /// What a process needs of the system before anything else.
@@ -165,11 +189,7 @@ impl ProcessBase {
             clients_per_address_max,
         };
         let (replica_listener, state) = node.unzip();
-        let (local, forming) = match state {
-            None => (None, None),
-            Some(NodeState::Replica(local)) => (Some(*local), None),
-            Some(NodeState::Forming(forming)) => (None, Some(*forming)),
-        };
+        let (local, forming, loading) = state.map_or((None, None, None), NodeState::into_parts);
         config.own_replica = local.as_ref().map(|local| local.me);
         let waker = Arc::clone(&self.waker);
         let stopper = match stopper {
@@ -197,6 +217,7 @@ impl ProcessBase {
             FrontEndTraces::new(tracing, self.prng.next_u64(), server)
         });
         front_end.require_users(now, front.first_rules.clone(), front.protected);
+        let (redis, learning) = redis.held_by(loading);
         let event_loop = EventLoop::new(EventLoopParts {
             front_end,
             poll: self.poll,
@@ -211,6 +232,7 @@ impl ProcessBase {
             introduction,
             local,
             forming,
+            learning,
             description,
             descriptors,
             client_memory,

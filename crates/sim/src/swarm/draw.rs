@@ -283,7 +283,7 @@ impl Swarm {
         let largest = (smallest + 2 * steps).min(Group::SIZE_MAX);
         let first = smallest + 2 * draw.0.below((largest - smallest) as u64 / 2 + 1) as usize;
         self.resize(Group::new(largest).expect("it is odd, and no more than nine"));
-        self.sizes = Some(super::Sizes { smallest, first });
+        self.sizes = Some(super::Sizes { smallest, first, older_builds: false });
         self.nemesis.resize = draw.of(&[6, 20, 60]);
     }
 

@@ -66,6 +66,8 @@ pub struct Sizes {
     pub smallest: usize,
     /// That with which it begins.
     pub first: usize,
+    /// All nodes that it grows by are of builds that know no learners; else one time in four they are.
+    pub older_builds: bool,
 }
 
 /// What the disks do.

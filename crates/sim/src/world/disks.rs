@@ -10,8 +10,9 @@ use crate::swarm::MILLI;
 use crate::tally::Occurrence;
 use crate::world::{SimEvent, World};
 use syros_protocol::agreement::{EngineName, SharedSettings};
-use syros_protocol::formation::{Decision, Declaration, Formation};
-use syros_protocol::replica::{Config, PlantedBug};
+use syros_protocol::formation::{Decision, Declaration, Formation, Stage};
+use syros_protocol::message::{Message, Peer};
+use syros_protocol::replica::{Config, Event, PlantedBug};
 use syros_types::{ConfigurationEpoch, Group, NodeId, Reconfiguration, ReplicaId, Roster, View};
 
 /// A member whose group is being formed looks around this often; divided by the swarm's speed.
@@ -26,6 +27,10 @@ pub(crate) struct Membership {
     pub(super) configuration: Reconfiguration,
     /// It does not act yet: its disk is new.
     pub(super) forming: Option<Formation>,
+    /// It copies what the group holds that it is to come into, or was stopped while it did.
+    pub(super) learns: bool,
+    /// It was stopped while it did, and has begun anew.
+    pub(super) learned_anew: bool,
     /// The disk that was taken away, with what it knows.
     pub(super) away: Option<Box<Away>>,
     /// This node is to take the place, and another one may be started there meanwhile.
@@ -64,7 +69,16 @@ impl Membership {
         let roster =
             group.members().fold(Roster::unknown(group), |roster, member| roster.with(member, node(member)));
         let configuration = Reconfiguration { epoch: ConfigurationEpoch::FIRST, roster, before: None };
-        Self { node: node(replica), configuration, forming: None, away: None, newcomer: None }
+        let node = node(replica);
+        Self {
+            node,
+            configuration,
+            forming: None,
+            learns: false,
+            learned_anew: false,
+            away: None,
+            newcomer: None,
+        }
     }
 
     /// Which node it is.
@@ -128,6 +142,9 @@ impl World {
     pub(super) fn begin_joining(&mut self, replica: usize, group: Group, node: NodeId) {
         let id = ReplicaId(replica as u8);
         let formation = Formation::new(group, id, node, None).joining().plant(self.planted);
+        let is_older_build =
+            self.dice.sizes.chance(1, 4) || self.swarm.sizes.is_some_and(|sizes| sizes.older_builds);
+        let formation = if is_older_build { formation.without_learning() } else { formation };
         let slot = &mut self.replicas[replica];
         let fresh = Disk::new(slot.disk.sizes());
         slot.disk = fresh;
@@ -138,6 +155,7 @@ impl World {
         slot.promised = PromisedLeases::default();
         slot.membership.node = node;
         slot.membership.forming = Some(formation);
+        (slot.membership.learns, slot.membership.learned_anew) = (false, false);
         self.invariants.exchange(id, &mut View(0), &mut None);
         self.greet_soon(replica);
     }
@@ -175,6 +193,7 @@ impl World {
             .collect();
         let Some(formation) = &mut self.replicas[replica].membership.forming else { return };
         let asks = formation.replaces().then(|| formation.declaration().node);
+        let is_learner = formation.declaration().stage == Stage::Learning;
         for (other, declaration) in &others {
             formation.lost(ReplicaId(*other as u8));
             if let Some(theirs) = *declaration
@@ -191,6 +210,22 @@ impl World {
         };
         let now = self.now();
         match decision {
+            // It hears of that as it would when it connects.
+            Decision::Act(configuration) if self.replicas[replica].process.is_some() => {
+                let teller = others.iter().find_map(|(other, declaration)| {
+                    let known = declaration.and_then(|declaration| declaration.configuration());
+                    known.is_some_and(|known| known == configuration).then_some(*other)
+                });
+                if let Some(teller) = teller {
+                    let (from, message) = (
+                        Peer::Replica(ReplicaId(teller as u8)),
+                        Message::Configuration(Box::new(configuration)),
+                    );
+                    self.tell(replica, life, Event::Message { from, message });
+                }
+                let life = self.replicas[replica].life;
+                self.greet_again(replica, life);
+            }
             Decision::Act(configuration) => {
                 let Reconfiguration { epoch, roster, .. } = configuration;
                 self.trace.line(now, format_args!("replica {replica} is in the group: {epoch:?} {roster:?}"));
@@ -216,14 +251,56 @@ impl World {
                 self.tally.record(Occurrence::DiskRefused);
                 self.put_back(replica);
             }
+            Decision::Learn(configuration) => {
+                if self.replicas[replica].process.is_none() {
+                    self.start_learner(replica, configuration);
+                }
+                let life = self.replicas[replica].life;
+                self.greet_again(replica, life);
+            }
             Decision::Wait(_) | Decision::Vote(_) => {
-                if let Some(node) = asks {
+                if let Some(node) = asks.filter(|_| !is_learner) {
                     self.ask_for_place(replica, node, &others);
                 }
-                let at = now + GREET_INTERVAL / u64::from(self.swarm.protocol.speed);
-                self.scheduler.schedule(at, SimEvent::Greet { replica, life });
+                self.greet_again(replica, life);
             }
         }
+    }
+
+    fn greet_again(&mut self, replica: usize, life: u64) {
+        let at = self.now() + GREET_INTERVAL / u64::from(self.swarm.protocol.speed);
+        self.scheduler.schedule(at, SimEvent::Greet { replica, life });
+    }
+
+    /// A node that is to come into a group of this configuration starts to copy what that holds, with nothing.
+    fn start_learner(&mut self, replica: usize, configuration: Reconfiguration) {
+        self.tally.record(Occurrence::Learning);
+        let slot = &mut self.replicas[replica];
+        slot.disk = Disk::new(slot.disk.sizes());
+        slot.membership.configuration = configuration;
+        slot.membership.learns = true;
+        self.boot_replica(replica);
+    }
+
+    /// A learner that was stopped begins anew. False if the replica was none.
+    pub(crate) fn restart_learner(&mut self, replica: usize) -> bool {
+        let slot = &mut self.replicas[replica];
+        let was_learner = std::mem::take(&mut slot.membership.learns);
+        if was_learner {
+            slot.life += 1;
+            slot.membership.learned_anew = true;
+            self.tally.record(Occurrence::LearnerRestarted);
+            self.greet_soon(replica);
+        }
+        was_learner
+    }
+
+    /// True if the replica may be at the other end of a connection of a member, though it is none: it has the next place.
+    pub(super) fn is_newcomer_to(&self, member: usize, replica: usize) -> bool {
+        let group = self.newest_configuration(member).roster.group();
+        let id = ReplicaId(replica as u8);
+        let is_learner = self.replicas[replica].membership.learns;
+        is_learner && !group.has(id) && group.larger().is_some_and(|larger| larger.has(id))
     }
 
     /// The operator puts back the disk that was taken away, and starts the replica. False if there is none.
@@ -234,7 +311,15 @@ impl World {
         slot.is_greeting = false;
         let Away { disk, node, configuration, .. } = *away;
         slot.disk = disk;
-        slot.membership = Membership { node, configuration, forming: None, away: None, newcomer: None };
+        slot.membership = Membership {
+            node,
+            configuration,
+            forming: None,
+            learns: false,
+            learned_anew: false,
+            away: None,
+            newcomer: None,
+        };
         self.start_replica(replica);
         true
     }

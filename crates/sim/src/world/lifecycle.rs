@@ -28,11 +28,19 @@ impl World {
             return;
         }
         if self.replicas[replica].membership.is_forming() {
+            if self.restart_learner(replica) {
+                return;
+            }
             if self.is_healed {
                 self.end_forming(replica);
             }
             return;
         }
+        self.boot_replica(replica);
+    }
+
+    /// Starts a replica from what its disk holds.
+    pub(super) fn boot_replica(&mut self, replica: usize) {
         let config = self.replica_config(replica);
         self.set_settings(replica, &config);
         if std::mem::take(&mut self.replicas[replica].lost_disk) {
@@ -56,8 +64,12 @@ impl World {
         if config.durability == Durability::Fsync {
             // A node that takes the place of another one has none of its memory; one that the group grows by never had any.
             let grown_by = config.configuration.before.is_some_and(|before| !before.group().has(id));
-            let comes_in = is_new && config.configuration.id.epoch > ConfigurationEpoch::FIRST && !grown_by;
-            self.invariants.remembers(id, comes_in || restored.is_amnesiac(), restored.last_normal());
+            let learns = self.replicas[replica].membership.learns;
+            let is_later = config.configuration.id.epoch > ConfigurationEpoch::FIRST;
+            let comes_in = is_new && is_later && !grown_by && !learns;
+            // A learner has never had any, and nobody depends on what it says.
+            let is_amnesiac = comes_in || (restored.is_amnesiac() && !learns);
+            self.invariants.remembers(id, is_amnesiac, restored.last_normal());
         }
         self.invariants.noted(id, view.view());
         let boot = boot(config.durability, is_new, restored, view.view());
@@ -99,7 +111,9 @@ impl World {
         slot.disk_state = DiskState::Works;
         slot.process = Some(process);
         self.run_replica(replica);
-        self.start_front_ends(replica);
+        if !self.replicas[replica].membership.learns {
+            self.start_front_ends(replica);
+        }
     }
 
     /// The machine went down while the replica read its log back; it tries again later.
@@ -141,6 +155,7 @@ impl World {
                 self.scheduler.schedule(at, broken);
             }
         }
+        self.tell_learner_gone(replica);
     }
 
     /// Starts a crashed replica.

@@ -48,7 +48,7 @@ use syros_protocol::agreement::SharedSettings;
 use syros_protocol::message::{Body, Message};
 use syros_protocol::record::Ticket;
 use syros_protocol::replica::{self, PlantedBug};
-use syros_types::{Configuration, Group, NodeId, OpNumber, Prng, ReplicaId};
+use syros_types::{Configuration, ConfigurationEpoch, Group, NodeId, OpNumber, Prng, ReplicaId, Roster};
 use tracking::Tracking;
 use turns::Turns;
 use users::Actors;
@@ -253,6 +253,8 @@ pub struct World {
     shrinks_after: u64,
     /// Nodes that have asked for a place which there was not going to be: none of them is to be a member.
     mistaken: BTreeSet<NodeId>,
+    /// Configurations that members act in.
+    configurations: Vec<(ConfigurationEpoch, Roster)>,
     /// What takes replicas time.
     pub(crate) cost: Cost,
     /// Until when each of the cores that replicas share is at work.
@@ -385,6 +387,7 @@ impl World {
             first_group: group,
             shrinks_after: 0,
             mistaken: BTreeSet::new(),
+            configurations: Vec::new(),
             cost: Cost::NONE,
             cores: Vec::new(),
             planted,

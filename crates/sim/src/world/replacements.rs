@@ -106,12 +106,45 @@ impl World {
 
     /// A replica acts in this configuration from now on, as its disk says.
     pub(crate) fn note_configuration(&mut self, replica: usize, configuration: &Configuration) {
-        self.replicas[replica].membership.configuration = configuration.reconfiguration();
+        let known = configuration.reconfiguration();
+        self.replicas[replica].membership.configuration = known;
+        self.look_whether_it_is_committed(replica, &known);
+        self.look_whether_they_learned(configuration);
+        let node = self.replicas[replica].membership.node;
+        let is_in = known.has_voter(ReplicaId(replica as u8), node);
+        if self.replicas[replica].membership.learns && is_in {
+            self.end_learning(replica);
+        }
         let mistaken =
             configuration.roster.nodes().iter().flatten().find(|node| self.mistaken.contains(node));
         if let Some(node) = mistaken {
             let problem = format!("node {node} has a place that it has never asked for; {}", self.statuses());
             _ = self.misanswered.get_or_insert(problem);
+        }
+    }
+
+    /// A learner acts in a configuration if a member does or knows of it, or some log says that it is committed.
+    fn look_whether_it_is_committed(&mut self, replica: usize, known: &Reconfiguration) {
+        let name = (known.epoch, known.roster);
+        // Who has executed the entry knows of it, when it is not in the log any more.
+        let knows = |slot: &super::ReplicaSlot| {
+            let newest = slot.process.as_ref().filter(|_| !slot.membership.learns);
+            let newest = newest.map(|process| process.core().newest_configuration());
+            newest.is_some_and(|newest| (newest.epoch, newest.roster) == name)
+        };
+        let has_committed = |slot: &super::ReplicaSlot| {
+            slot.process.as_ref().is_some_and(|process| process.core().has_committed(known))
+        };
+        let is_committed = !self.replicas[replica].membership.learns
+            || self.replicas.iter().any(|slot| knows(slot) || has_committed(slot));
+        if is_committed {
+            self.configurations.push(name);
+        } else if !self.configurations.contains(&name) {
+            let wrong = format!(
+                "replica {replica}, which learns, acts in {known:?}, which is not committed; {}",
+                self.statuses()
+            );
+            _ = self.misanswered.get_or_insert(wrong);
         }
     }
 
@@ -125,7 +158,7 @@ impl World {
         let is_meant = self.replicas[to].membership.node == receiver;
         let member = ReplicaId(from as u8);
         let knows = match &self.replicas[to].process {
-            Some(process) => process.core().is_peer(member, sender),
+            Some(process) => process.core().is_peer(member, sender) || self.is_newcomer_to(to, from),
             None => self.newest_configuration(to).has_voter(member, sender),
         };
         // With these, members take a node for another one.
@@ -166,7 +199,11 @@ impl World {
         let node = self.replicas[from].membership.node;
         let (known, to) = (self.newest_configuration(from), ReplicaId(to as u8));
         let before = || known.before.and_then(|before| before.node(to));
-        Some((node, known.roster.node(to).or_else(before)?))
+        let learner = || {
+            let is_learner = self.is_newcomer_to(from, to.index());
+            is_learner.then(|| self.replicas[to.index()].membership.node)
+        };
+        Some((node, known.roster.node(to).or_else(learner).or_else(before)?))
     }
 
     /// The newest configuration that a replica knows.

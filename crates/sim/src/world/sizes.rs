@@ -5,7 +5,7 @@ use crate::tally::Occurrence;
 use syros_protocol::formation::Stage;
 use syros_protocol::message::{Message, Peer, RoleName};
 use syros_protocol::replica::Event;
-use syros_types::{Group, NodeId, ReplicaId};
+use syros_types::{Configuration, Group, NodeId, ReplicaId};
 
 impl World {
     /// An operator has the group grow or shrink. False if that is not to be now.
@@ -65,6 +65,45 @@ impl World {
             self.trace.line(at, format_args!("node {node} is to be replica {replica}"));
             self.begin_joining(replica, next, node);
         }
+    }
+
+    /// A learner has ended: members find its connection closed.
+    pub(super) fn tell_learner_gone(&mut self, replica: usize) {
+        if !self.replicas[replica].membership.learns {
+            return;
+        }
+        for member in (0..self.replicas.len()).filter(|member| *member != replica) {
+            if !self.network.is_cut(replica, member) {
+                let life = self.replicas[member].life;
+                self.tell(member, life, Event::LearnerGone(ReplicaId(replica as u8)));
+            }
+        }
+    }
+
+    /// A group grows only by nodes that have copied what it holds, unless they are of older builds. (One that was started again
+    /// has begun anew since it asked.)
+    pub(super) fn look_whether_they_learned(&mut self, configuration: &Configuration) {
+        let is_ignorant = |member: &ReplicaId| {
+            let slot = &self.replicas[member.index()];
+            let process =
+                slot.process.as_ref().filter(|_| slot.membership.learns && !slot.membership.learned_anew);
+            process.is_some_and(|process| !process.core().has_learned())
+        };
+        if let Some(member) = configuration.members().find(is_ignorant) {
+            let wrong = format!("the group grows by {member}, which has copied nothing; {}", self.statuses());
+            _ = self.misanswered.get_or_insert(wrong);
+        }
+    }
+
+    /// A node that has copied what the group holds has become a member.
+    pub(super) fn end_learning(&mut self, replica: usize) {
+        let now = self.now();
+        self.trace.line(now, format_args!("replica {replica} is in the group, and has copied what it holds"));
+        self.tally.record(Occurrence::Learned);
+        let membership = &mut self.replicas[replica].membership;
+        (membership.forming, membership.learns) = (None, false);
+        self.look_whether_it_votes(replica);
+        self.start_front_ends(replica);
     }
 
     /// A node that has started for the first time is to have a vote if its group has grown by it in the configuration that it has been told:
@@ -161,15 +200,16 @@ impl World {
         let size = leader.core().newest_configuration().roster.group();
         // A place that is gone can be had by growing again, but not be taken from whoever had it.
         let stage = slot.membership.forming.as_ref().map(|forming| forming.declaration().stage);
-        let joins = matches!(stage, Some(Stage::Joining));
+        let joins = matches!(stage, Some(Stage::Joining | Stage::Learning));
         let is_possible =
             size.has(member) || (joins && size.larger().is_some_and(|larger| larger.has(member)));
         if is_possible || !slot.membership.is_forming() || slot.is_absent {
             return false;
         }
+        self.crash(replica, false);
         let slot = &mut self.replicas[replica];
         slot.life += 1;
-        slot.membership.forming = None;
+        (slot.membership.forming, slot.membership.learns) = (None, false);
         slot.is_absent = true;
         true
     }

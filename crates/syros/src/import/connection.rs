@@ -9,6 +9,8 @@ use syros_client::Credentials;
 use syros_resp::{ReceivedReply, read_reply};
 use syros_tls::BlockingStream;
 
+use crate::redis_command::put_command;
+
 /// How long connecting may take.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 
@@ -98,16 +100,4 @@ fn connect(address: &str) -> Result<TcpStream, Error> {
         }
     }
     Err(failed)
-}
-
-/// Appends a command.
-pub(crate) fn put_command(out: &mut Vec<u8>, words: &[impl AsRef<[u8]>]) {
-    // Writing to memory does not fail.
-    let _ = write!(out, "*{}\r\n", words.len());
-    for word in words {
-        let word = word.as_ref();
-        let _ = write!(out, "${}\r\n", word.len());
-        out.extend_from_slice(word);
-        out.extend_from_slice(b"\r\n");
-    }
 }

@@ -10,10 +10,11 @@ use syros_types::limits::VALUE_BYTES_MAX;
 
 use super::account::name;
 use super::address::Server;
-use super::connection::{Connection, Login, put_command};
+use super::connection::{Connection, Login};
 use super::loader::{Loader, now_ms};
 use super::target::Target;
 use super::{Options, loader};
+use crate::redis_command::put_command;
 use crate::status::replicas_in;
 
 /// So many keys are asked for at a time, as long as their values are small.

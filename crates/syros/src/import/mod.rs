@@ -19,8 +19,6 @@ use clap::Args;
 use syros_cli::tls::TlsOptions;
 use syros_runtime::REDIS_ADDRESS;
 
-pub(crate) use connection::put_command;
-
 use crate::secret;
 use crate::status::{PASSWORD_VARIABLE, parse_address};
 use address::{From, parse_from};

@@ -14,8 +14,9 @@ use std::time::{Duration, Instant};
 
 use syros_resp::ReceivedReply;
 
-use super::connection::{Connection, Login, put_command};
+use super::connection::{Connection, Login};
 use crate::progress::{Progress, mebibytes};
+use crate::redis_command::put_command;
 
 /// A server waits so long for the file that it sends: it may have to write it first.
 const FILE_PATIENCE: Duration = Duration::from_secs(3600);

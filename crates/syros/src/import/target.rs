@@ -9,7 +9,8 @@ use syros_resp::ReceivedReply;
 use syros_types::Database;
 
 use super::account::name;
-use super::connection::{Connection, Login, put_command};
+use super::connection::{Connection, Login};
+use crate::redis_command::put_command;
 use crate::status::replicas_in;
 
 /// So much is under way without a reply: enough to keep a node busy, and half of the commands that it takes from one

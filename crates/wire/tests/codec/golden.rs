@@ -298,6 +298,10 @@ fn of_replicas() -> Vec<(Message, String)> {
         (Message::WatchLog { view }, "31 07".into()),
         (Message::LogDurable { view, op_number: OpNumber(300) }, "32 07 ac 02".into()),
         (Message::Rejoin { view }, "2c 07".into()),
+        (
+            Message::PlaceWanted { view, node: NodeId::new(0x0102).unwrap(), applied: OpNumber(300) },
+            "3e 07 0201000000000000 ac 02".into(),
+        ),
         (Message::DiskShort { view }, "30 07".into()),
         (Message::SnapshotOffer { view, op_number: OpNumber(9), bytes: 300 }, "2d 07 09 ac 02".into()),
         (Message::GetSnapshot { op_number: OpNumber(9), offset: 300 }, "2e 09 ac 02".into()),

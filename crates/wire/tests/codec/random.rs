@@ -189,7 +189,7 @@ fn status(prng: &mut Prng) -> StatusReport {
 }
 
 /// Kinds of messages that [`message`] makes.
-pub(crate) const MESSAGE_KINDS: u64 = 50;
+pub(crate) const MESSAGE_KINDS: u64 = 51;
 
 /// A random message of the given kind.
 pub(crate) fn message(prng: &mut Prng, kind: u64) -> Message {
@@ -244,6 +244,11 @@ pub(crate) fn message(prng: &mut Prng, kind: u64) -> Message {
         26 => Message::HandOver { to: ReplicaId(prng.below(7) as u8) },
         _ => between_replicas(prng, kind),
     }
+}
+
+fn place_wanted(prng: &mut Prng) -> Message {
+    let node = NodeId::new(prng.next_u64() | 1).expect("it is above 0");
+    Message::PlaceWanted { view: view(prng), node, applied: op_number(prng) }
 }
 
 fn between_replicas(prng: &mut Prng, kind: u64) -> Message {
@@ -342,6 +347,7 @@ fn between_replicas(prng: &mut Prng, kind: u64) -> Message {
             applied: op_number(prng),
             entries: list(prng, entry),
         },
+        50 => place_wanted(prng),
         _ => panic!("there are {MESSAGE_KINDS} kinds of messages, not {kind}"),
     }
 }

@@ -155,7 +155,7 @@ impl Cluster {
             match formation.decide() {
                 Decision::Vote(roster) => formation.voted(roster),
                 Decision::Act(configuration) => break Some(configuration.roster),
-                Decision::Wait(_) => break None,
+                Decision::Wait(_) | Decision::Learn(_) => break None,
                 Decision::Refuse(mismatch) => panic!("{mismatch}"),
             }
         };

@@ -78,7 +78,8 @@ impl Meetings {
         }
         let process = loop {
             match formation.decide() {
-                Decision::Wait(_) => return,
+                // Learners are in no group yet, as others are not that wait.
+                Decision::Wait(_) | Decision::Learn(_) => return,
                 Decision::Vote(roster) if !self.acts_alone => formation.voted(roster),
                 Decision::Act(Reconfiguration { epoch, roster, .. }) => {
                     break acting(formation, epoch, roster);
@@ -391,7 +392,7 @@ fn a_node_that_joins_takes_nobodys_place_and_one_that_replaces_needs_one() {
     let ours = Declaration::acting(ReplicaId(0), node(1), known);
     let says = |n: usize, member: u8, joins: bool| {
         let formation = Formation::new(group(n), ReplicaId(member), node(50), None);
-        let formation = if joins { formation.joining() } else { formation.replacing() };
+        let formation = if joins { formation.joining().without_learning() } else { formation.replacing() };
         assert!(formation.replaces());
         check(&ours, &three, &formation.declaration()).unwrap_err()
     };
@@ -399,4 +400,55 @@ fn a_node_that_joins_takes_nobodys_place_and_one_that_replaces_needs_one() {
     assert!(matches!(says(5, 2, true), Mismatch::PlaceTaken { replica: ReplicaId(2), .. }));
     assert!(matches!(says(3, 2, false), Mismatch::NotAdmitted { expected: Some(_), .. }));
     assert!(matches!(says(5, 3, false), Mismatch::NoSuchPlace { replica: ReplicaId(3), .. }));
+}
+
+/// Members are connected to a node that has the next place, and to no other one; that one stays where another would be told that it is gone.
+#[test]
+fn learners_are_connected_to_before_they_are_members() {
+    let of = |n: usize| {
+        group(n).members().fold(Roster::unknown(group(n)), |roster, member| {
+            roster.with(member, node(u64::from(member.0) + 1))
+        })
+    };
+    let (three, five, nine) = (of(3), of(5), of(9));
+    let acting = |member: u8, epoch, roster, before| {
+        let known = Reconfiguration { epoch: ConfigurationEpoch(epoch), roster, before };
+        Declaration::acting(ReplicaId(member), node(u64::from(member) + 1), known)
+    };
+    let learner = |member: u8, number| {
+        Formation::new(group(9), ReplicaId(member), node(number), None).joining().declaration()
+    };
+    let ours = acting(0, 1, three, None);
+    assert_eq!(check(&ours, &three, &learner(3, 50)), Ok(None));
+    assert_eq!(check(&ours, &three, &learner(4, 50)), Ok(None));
+    let elsewhere = check(&ours, &three, &learner(5, 50));
+    assert!(matches!(elsewhere, Err(Mismatch::NotAdmitted { expected: None, .. })), "{elsewhere:?}");
+    let taken = check(&ours, &three, &learner(2, 50));
+    assert!(matches!(taken, Err(Mismatch::PlaceTaken { replica: ReplicaId(2), .. })), "{taken:?}");
+    let full = check(&acting(0, 1, nine, None), &nine, &learner(8, 50));
+    assert!(matches!(full, Err(Mismatch::PlaceTaken { .. })), "{full:?}");
+    // What the learner makes of members, whether it has heard of their configuration or of the one before.
+    for epoch in [0, 1, 2] {
+        let said = Declaration { epoch: ConfigurationEpoch(epoch), ..learner(3, 4) };
+        assert_eq!(check(&said, &three, &ours), Ok(None), "epoch {epoch}");
+        assert_eq!(check(&said, &three, &acting(1, 2, five, Some(three))), Ok(None), "it is in");
+        assert_eq!(check(&said, &three, &learner(4, 50)), Ok(None));
+    }
+    let other = five.with(ReplicaId(3), node(77));
+    let taken = check(&learner(3, 4), &three, &acting(1, 2, other, Some(three)));
+    assert!(matches!(taken, Err(Mismatch::WeAreReplaced { me: ReplicaId(3), .. })), "{taken:?}");
+
+    let mut formation = Formation::new(group(5), ReplicaId(3), node(4), None).joining();
+    assert_eq!(formation.declaration().stage, Stage::Learning);
+    assert!(matches!(formation.decide(), Decision::Wait(_)));
+    formation.connected(&ours);
+    let found = |epoch, roster| Reconfiguration { epoch: ConfigurationEpoch(epoch), roster, before: None };
+    assert_eq!(formation.decide(), Decision::Learn(found(1, three)));
+    let replaced = three.with(ReplicaId(1), node(60));
+    formation.connected(&acting(2, 2, replaced, None));
+    formation.connected(&ours);
+    assert_eq!(formation.decide(), Decision::Learn(found(2, replaced)), "the newest one");
+    assert_eq!(formation.next_to_tell(), None);
+    formation.connected(&acting(2, 3, five, Some(three)));
+    assert!(matches!(formation.decide(), Decision::Act(Reconfiguration { roster, .. }) if roster == five));
 }

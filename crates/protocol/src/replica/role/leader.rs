@@ -36,8 +36,19 @@ pub(in crate::replica) struct Leader {
     pub(in crate::replica) heartbeat_due: bool,
     /// Looked at some times in each second.
     pub(in crate::replica) advisor: Box<Advisor>,
-    /// The nodes that have last asked for the two places by which the group would grow, for which of them, and when.
-    pub(in crate::replica) newcomers: [Option<(ReplicaId, NodeId, Instant)>; 2],
+    /// The nodes that have last asked for the two places by which the group would grow.
+    pub(in crate::replica) newcomers: [Option<Newcomer>; 2],
+}
+
+/// A node that has asked for one of the two places by which the group would grow.
+#[derive(Clone, Copy, Debug)]
+pub(in crate::replica) struct Newcomer {
+    /// The place.
+    pub(in crate::replica) member: ReplicaId,
+    pub(in crate::replica) node: NodeId,
+    pub(in crate::replica) asked_at: Instant,
+    /// It holds what the group does, but for the last few entries. (A node of an older build copies that when it is a member.)
+    pub(in crate::replica) has_copied: bool,
 }
 
 /// What a leader knows of a member.

@@ -13,7 +13,7 @@ pub(in crate::replica) use advisor::Done;
 pub(in crate::replica) use follower::{Follower, IncompletePrepare, MissingBodies};
 #[cfg(feature = "model")]
 pub(in crate::replica) use leader::Contact;
-pub(in crate::replica) use leader::{Batch, Leader, Progress};
+pub(in crate::replica) use leader::{Batch, Leader, Newcomer, Progress};
 pub(in crate::replica) use log_durability::{CommitCount, LogWatchers};
 pub(in crate::replica) use view_change::{Transfer, ViewChange};
 pub(in crate::replica) use waiting::{Awaited, Waiter, WaitingRead};
@@ -23,7 +23,7 @@ use crate::message::{Peer, RoleName};
 use alloc::boxed::Box;
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
-use syros_types::OpNumber;
+use syros_types::{Instant, OpNumber};
 
 /// What a replica is doing (VR 4: status).
 #[derive(Clone, Debug)]
@@ -34,7 +34,8 @@ pub(in crate::replica) enum Role {
     Follower(Follower),
     /// Has left its last view and has not entered the next.
     ViewChange(Box<ViewChange>),
-    /// Lost its memory; waits for a view newer than the one it may have acted in.
+    /// Lost its memory; waits for a view newer than the one it may have acted in. Or it has never been a member, and learns what the
+    /// group holds.
     Recovering(Recovering),
 }
 
@@ -50,11 +51,21 @@ pub(in crate::replica) struct ViewClients {
     pub(in crate::replica) log_watchers: LogWatchers,
 }
 
-/// A replica without memory.
-#[derive(Clone, Debug)]
-#[cfg_attr(feature = "model", derive(Hash))]
+/// A replica without memory, or one that is no member yet.
+#[derive(Clone, Debug, Default)]
 pub(in crate::replica) struct Recovering {
     pub(in crate::replica) transfer: Option<Transfer>,
+    /// It has never been a member, and learns.
+    pub(in crate::replica) learning: Option<Learning>,
+}
+
+/// What a replica has learned that is no member yet.
+#[derive(Clone, Copy, Debug, Default)]
+pub(in crate::replica) struct Learning {
+    /// Snapshots that it has taken over: with the second one it has begun anew.
+    pub(in crate::replica) snapshots: u32,
+    /// It has in its log what a leader has said to be committed, up to here, and had all of it at this time.
+    pub(in crate::replica) learned: Option<(OpNumber, Instant)>,
 }
 
 impl Role {

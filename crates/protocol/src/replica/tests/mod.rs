@@ -10,6 +10,7 @@ mod direct;
 mod divergence;
 mod durability;
 mod hostile;
+mod learner;
 mod liveness;
 mod reads;
 mod sessions;

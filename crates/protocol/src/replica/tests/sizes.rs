@@ -4,12 +4,12 @@ use super::*;
 use crate::replica::ReconfigurationObjection;
 use syros_types::{ConfigurationEpoch, NodeId, Reconfiguration, Roster};
 
-fn node(number: u64) -> NodeId {
+pub(super) fn node(number: u64) -> NodeId {
     NodeId::new(number).unwrap()
 }
 
 /// Node `m + 1` is member `m`.
-fn roster_of(n: usize) -> Roster {
+pub(super) fn roster_of(n: usize) -> Roster {
     let group = Group::new(n).unwrap();
     group
         .members()
@@ -17,7 +17,7 @@ fn roster_of(n: usize) -> Roster {
 }
 
 impl Cluster {
-    fn of_known_nodes(n: usize, mode: FastQuorum, bug: Option<PlantedBug>) -> Self {
+    pub(super) fn of_known_nodes(n: usize, mode: FastQuorum, bug: Option<PlantedBug>) -> Self {
         let mut cluster = Self::with(n, mode, |config| {
             planted(bug)(config);
             config.configuration.roster = roster_of(n);
@@ -47,11 +47,11 @@ impl Cluster {
         }
     }
 
-    fn sizes(&self) -> Vec<usize> {
+    pub(super) fn sizes(&self) -> Vec<usize> {
         self.replicas.iter().map(|replica| replica.configuration().size()).collect()
     }
 
-    fn write(&mut self, session: SessionId, sequence: u64) -> bool {
+    pub(super) fn write(&mut self, session: SessionId, sequence: u64) -> bool {
         self.inbox.clear();
         let request = self.request(session, sequence, 5, Path::Ordered, "uA1");
         let leader = self.leader();

@@ -1,0 +1,76 @@
+"""Clients that note how long each of their requests takes, and data for them to wait behind."""
+
+import random
+import sys
+import threading
+import time
+
+from nodes import Closed, Error
+
+VALUE_BYTES = 8000
+PAUSE = 0.002
+
+
+class Probes:
+    """Clients that write and read small values, and note how long each request took, and when."""
+
+    def __init__(self, nodes):
+        self.times, self.errors, self.written, self.is_done = [], [], {}, threading.Event()
+        self.threads = [threading.Thread(target=self.work, args=(node, n)) for node in nodes for n in range(2)]
+        for thread in self.threads:
+            thread.start()
+
+    def work(self, node, worker):
+        count = 0
+        try:
+            with node.redis(15) as redis:
+                while not self.is_done.is_set():
+                    count += 1
+                    name, value = f"probe-{node.index}-{worker}-{count % 500}", str(count)
+                    begun = time.time()
+                    answers = redis.call("SET", name, value), redis.call("INCR", f"{name}-count")
+                    self.times.append((begun, (time.time() - begun) / 2))
+                    errors = [answer for answer in answers if isinstance(answer, Error)]
+                    if errors:
+                        self.errors += errors
+                        return
+                    self.written[name] = value
+                    time.sleep(PAUSE)
+        except (OSError, Closed) as error:
+            self.errors.append(Error(f"node {node.index}: {error}"))
+
+    def end(self):
+        self.is_done.set()
+        for thread in self.threads:
+            thread.join(20)
+
+    def between(self, begin, end):
+        """Median, p99 and longest, in milliseconds, of the requests that began then."""
+        times = sorted(took * 1000 for begun, took in self.times if begin <= begun < end)
+        if not times:
+            return "nothing was answered"
+        median, late = times[len(times) // 2], times[len(times) * 99 // 100]
+        return f"median {median:.2f} ms, p99 {late:.2f} ms, longest {times[-1]:.1f} ms, of {len(times)}"
+
+
+def fill(node, count):
+    """Values that nobody can compress, in pipelines."""
+    noise = random.Random(7).randbytes(VALUE_BYTES * 64)
+    with node.redis(120) as redis:
+        for first in range(0, count, 64):
+            keys = range(first, min(count, first + 64))
+            for key in keys:
+                start = key * 613 % (len(noise) - VALUE_BYTES)
+                redis.send("SET", f"large-{key}", noise[start : start + VALUE_BYTES])
+            for _ in keys:
+                if redis.reply() != "OK":
+                    raise RuntimeError("a SET was refused")
+            if first and first % 16384 == 0:
+                print(f"  filled {first} of {count}", file=sys.stderr)
+
+
+def applied(node):
+    """The last entry that a node has executed, if it takes part."""
+    info = str(node.ask("INFO", "syros", timeout=2))
+    fields = dict(line.split(":", 1) for line in info.splitlines() if ":" in line)
+    return int(fields["applied"]) if fields.get("status") == "normal" and "applied" in fields else None

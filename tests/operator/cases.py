@@ -28,7 +28,7 @@ from nodes import (
     request,
     set_body,
 )
-from probes import VALUE_BYTES, fill
+from probes import VALUE_BYTES, Clients, fill
 
 MIB = 1 << 20
 
@@ -996,39 +996,22 @@ def metrics(context):
         return not problems, "; ".join(problems) or "forming, ready, without a majority, ready again"
 
 
-class Writers:
-    """Clients that write all the time, at several nodes: what was acknowledged, and what went wrong."""
+class Writers(Clients):
+    """Clients that write all the time, and note the longest that one waited."""
 
     def __init__(self, nodes):
-        self.written, self.errors, self.slowest, self.is_done = {}, [], 0.0, threading.Event()
-        self.threads = [
-            threading.Thread(target=self.work, args=(node, worker)) for node in nodes for worker in range(2)
-        ]
-        for thread in self.threads:
-            thread.start()
+        self.slowest = 0.0
+        super().__init__(nodes)
 
-    def work(self, node, worker):
-        count = 0
-        try:
-            with node.redis(15) as redis:
-                while not self.is_done.is_set():
-                    count += 1
-                    name, value = f"key-{node.index}-{worker}-{count % 2000}", f"value-{count}"
-                    words = ("SET", name, value) if count % 4 else ("GETSET", name, value)
-                    begun = time.time()
-                    answer = redis.call(*words)
-                    self.slowest = max(self.slowest, time.time() - begun)
-                    if isinstance(answer, Error):
-                        self.errors.append(answer)
-                        return
-                    self.written[name] = value
-        except (OSError, Closed) as error:
-            self.errors.append(Error(f"node {node.index}: {error}"))
-
-    def end(self):
-        self.is_done.set()
-        for thread in self.threads:
-            thread.join(20)
+    def ask(self, redis, name, count):
+        name, value = f"key-{name}-{count % 2000}", f"value-{count}"
+        words = ("SET", name, value) if count % 4 else ("GETSET", name, value)
+        begun = time.time()
+        answer = redis.call(*words)
+        self.slowest = max(self.slowest, time.time() - begun)
+        if not isinstance(answer, Error):
+            self.written[name] = value
+        return [answer]
 
 
 def replaced(cluster, victim):

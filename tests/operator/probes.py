@@ -11,14 +11,18 @@ VALUE_BYTES = 8000
 PAUSE = 0.002
 
 
-class Probes:
-    """Clients that write and read small values, and note how long each request took, and when."""
+class Clients:
+    """Two clients at each of several nodes, which ask for something all the time: what was acknowledged, and what went wrong."""
 
     def __init__(self, nodes):
-        self.times, self.errors, self.written, self.is_done = [], [], {}, threading.Event()
+        self.written, self.errors, self.is_done = {}, [], threading.Event()
         self.threads = [threading.Thread(target=self.work, args=(node, n)) for node in nodes for n in range(2)]
         for thread in self.threads:
             thread.start()
+
+    def ask(self, redis, name, count):
+        """Asks for something, for the client of this name. Gives the answers."""
+        raise NotImplementedError
 
     def work(self, node, worker):
         count = 0
@@ -26,16 +30,11 @@ class Probes:
             with node.redis(15) as redis:
                 while not self.is_done.is_set():
                     count += 1
-                    name, value = f"probe-{node.index}-{worker}-{count % 500}", str(count)
-                    begun = time.time()
-                    answers = redis.call("SET", name, value), redis.call("INCR", f"{name}-count")
-                    self.times.append((begun, (time.time() - begun) / 2))
+                    answers = self.ask(redis, f"{node.index}-{worker}", count)
                     errors = [answer for answer in answers if isinstance(answer, Error)]
                     if errors:
                         self.errors += errors
                         return
-                    self.written[name] = value
-                    time.sleep(PAUSE)
         except (OSError, Closed) as error:
             self.errors.append(Error(f"node {node.index}: {error}"))
 
@@ -43,6 +42,24 @@ class Probes:
         self.is_done.set()
         for thread in self.threads:
             thread.join(20)
+
+
+class Probes(Clients):
+    """Clients that write and read small values, and note how long each request took, and when."""
+
+    def __init__(self, nodes):
+        self.times = []
+        super().__init__(nodes)
+
+    def ask(self, redis, name, count):
+        name, value = f"probe-{name}-{count % 500}", str(count)
+        begun = time.time()
+        answers = redis.call("SET", name, value), redis.call("INCR", f"{name}-count")
+        self.times.append((begun, (time.time() - begun) / 2))
+        if not any(isinstance(answer, Error) for answer in answers):
+            self.written[name] = value
+            time.sleep(PAUSE)
+        return answers
 
     def between(self, begin, end):
         """Median, p99 and longest, in milliseconds, of the requests that began then."""

@@ -523,7 +523,7 @@ impl EventLoop {
         self.end_learning();
         if self.learning.is_none() {
             self.forget_places();
-            self.introduce_learners();
+            self.introduce_members();
         }
         let oldest = if before.is_some() { RESIZED_SINCE } else { REPLACED_SINCE };
         // They take the epoch for a part of the view's number, and another member for its leader: they would count answers

@@ -11,6 +11,7 @@ use syros_wire::{Channel, HandshakeMessage, LEARNS_SINCE, RESIZED_SINCE, put_fra
 
 use super::accept::Listener;
 use super::handshakes::FRONT_ENDS_TALK_SINCE;
+use super::links::replica_at;
 use super::{EventLoop, OWN_FRONT_END};
 use crate::loading::Loading;
 use crate::local_replica::LocalReplica;
@@ -21,7 +22,7 @@ const LOG_INTERVAL: Duration = Duration::from_secs(10);
 /// What a node has while it learns.
 pub(crate) struct Learning {
     /// Answers Redis clients meanwhile.
-    loading: Option<Loading>,
+    loading: Loading,
     /// Where Redis clients come in when it is over: without and with TLS.
     listeners: [Option<Listener>; 2],
     /// Why it has not become a member yet, as another node said last.
@@ -31,7 +32,7 @@ pub(crate) struct Learning {
 
 impl Learning {
     pub(crate) const fn new(loading: Loading, listeners: [Option<Listener>; 2]) -> Self {
-        Self { loading: Some(loading), listeners, told: None, log_at: Instant(0) }
+        Self { loading, listeners, told: None, log_at: Instant(0) }
     }
 }
 
@@ -86,9 +87,7 @@ impl EventLoop {
         let is_member = self.local.as_ref().is_some_and(is_in);
         let Some(learning) = self.learning.take_if(|_| is_member) else { return };
         let Learning { loading, listeners: [plain, tls], .. } = learning;
-        if let Some(loading) = loading {
-            loading.end();
-        }
+        loading.end();
         (self.redis_listener, self.redis_tls_listener) = (plain, tls);
         for listener in [&mut self.redis_listener, &mut self.redis_tls_listener].into_iter().flatten() {
             // Connections may wait, and no event tells of them any more.
@@ -96,11 +95,6 @@ impl EventLoop {
         }
         tracing::info!(node = self.node(), "this node is in the cluster, and has copied what it holds");
         self.begin_to_serve();
-        let connected = |index: &usize| self.links[*index].connection.is_some();
-        let members: Vec<usize> = (0..self.links.len()).filter(connected).collect();
-        for index in members {
-            self.introduce(ReplicaId(u8::try_from(index).unwrap_or(u8::MAX)));
-        }
     }
 
     /// The front end may use the replica of this process.
@@ -130,11 +124,11 @@ impl EventLoop {
         }
     }
 
-    /// Learners that are connected may be members by now.
-    pub(super) fn introduce_learners(&mut self) {
+    /// Members that are connected may be unknown to the front end: they were learners, or this node was.
+    pub(super) fn introduce_members(&mut self) {
         for index in 0..self.links.len() {
-            if self.links[index].is_learner && self.links[index].connection.is_some() {
-                self.introduce(ReplicaId(u8::try_from(index).unwrap_or(u8::MAX)));
+            if self.links[index].connection.is_some() {
+                self.introduce(replica_at(index));
             }
         }
     }

@@ -348,7 +348,7 @@ impl EventLoop {
 }
 
 /// The replica whose link has this place.
-fn replica_at(index: usize) -> ReplicaId {
+pub(super) fn replica_at(index: usize) -> ReplicaId {
     ReplicaId(u8::try_from(index).unwrap_or(u8::MAX))
 }
 

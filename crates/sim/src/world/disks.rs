@@ -69,7 +69,11 @@ impl Membership {
         let roster =
             group.members().fold(Roster::unknown(group), |roster, member| roster.with(member, node(member)));
         let configuration = Reconfiguration { epoch: ConfigurationEpoch::FIRST, roster, before: None };
-        let node = node(replica);
+        Self::acting(node(replica), configuration)
+    }
+
+    /// Of a node that acts in this configuration, whose disk nobody has taken away.
+    const fn acting(node: NodeId, configuration: Reconfiguration) -> Self {
         Self {
             node,
             configuration,
@@ -311,15 +315,7 @@ impl World {
         slot.is_greeting = false;
         let Away { disk, node, configuration, .. } = *away;
         slot.disk = disk;
-        slot.membership = Membership {
-            node,
-            configuration,
-            forming: None,
-            learns: false,
-            learned_anew: false,
-            away: None,
-            newcomer: None,
-        };
+        slot.membership = Membership::acting(node, configuration);
         self.start_replica(replica);
         true
     }

@@ -267,7 +267,8 @@ impl World {
     /// Has every client do its operations, each again until it succeeds.
     fn probe(&mut self, probes: &mut [Probe]) -> Result<(), String> {
         let speed = u64::from(self.swarm.protocol.speed);
-        let deadline = self.now() + self.liveness_bound();
+        let within = self.liveness_bound() + self.until_disks_have_room();
+        let deadline = self.now() + within;
         loop {
             let mut unfinished = None;
             for probe in probes.iter_mut() {
@@ -297,7 +298,7 @@ impl World {
             if self.now() >= deadline {
                 return Err(format!(
                     "client {slot} gets nothing done {} ms after the last fault; {}",
-                    self.liveness_bound() / MILLI,
+                    within / MILLI,
                     self.statuses(),
                 ));
             }

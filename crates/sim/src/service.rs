@@ -73,9 +73,7 @@ impl World {
     /// Waits until all replicas take updates again: a disk that has refused an engine's checkpoint counts as full until one has
     /// succeeded, and the next is tried a while later. Then all of them have to forget what they were told of full disks.
     fn await_room(&mut self) -> Result<(), String> {
-        // `URGENT` of the replica's `snapshots.rs`, and some time to write.
-        const UNTIL_TRIED_AGAIN: u64 = 11 * SECOND;
-        let within = UNTIL_TRIED_AGAIN + self.liveness_bound();
+        let within = self.until_disks_have_room() + self.liveness_bound();
         self.await_each(
             within,
             |core| core.disk_room() != 0,
@@ -86,6 +84,19 @@ impl World {
         let word_counts = self.longest_suspicion() + self.longest_suspicion() / 64 + self.hop();
         let problem = "all disks have room, and replicas take those of a majority for full";
         self.await_each(2 * word_counts, Replica::majority_has_space, problem)
+    }
+
+    /// How long replicas may take to notice that their disks have room: one that an engine's flush was refused by counts as full
+    /// until a flush has succeeded.
+    pub(crate) fn until_disks_have_room(&self) -> u64 {
+        // `URGENT` of the replica's `snapshots.rs`, and some time to write.
+        const UNTIL_TRIED_AGAIN: u64 = 11 * SECOND;
+        let processes = self.replicas.iter().filter_map(|slot| slot.process.as_ref());
+        if processes.map(|process| process.core().disk_room()).any(|room| room == 0) {
+            UNTIL_TRIED_AGAIN
+        } else {
+            0
+        }
     }
 
     /// Waits until this is true of all replicas that run.

@@ -205,8 +205,11 @@ impl Replica {
         let has_end = self.config.durability == super::Durability::Fsync || self.config.engine_is_durable;
         // Updates are refused until there is space, so the log does not grow to where one is due.
         let is_urgent = self.resources.disk_is_short() && self.now.instant >= *urgent_at;
+        // An engine whose disk refused a flush, say for a file that a member wanted, counts as full until a flush succeeds. Nothing
+        // new may be executed before that, so the replica has the engine try again with what it has.
+        let may_be_refused = self.config.engine_is_durable && is_urgent && self.applied > OpNumber(0);
         let due = has_end
-            && self.applied > newest.max(*checkpoint)
+            && (self.applied > newest.max(*checkpoint) || may_be_refused)
             && (bytes_since >= due_after || is_urgent)
             && (undisturbed || *bytes_since >= due_after.saturating_mul(4));
         let wanted = *wanted && self.applied > newest;

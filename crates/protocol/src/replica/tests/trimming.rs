@@ -169,3 +169,33 @@ fn what_is_committed_slowly_is_not_written_again_and_again_on_a_short_disk() {
     let written = cluster.checkpoint_bytes;
     assert!(written <= 3 * tail, "{written} bytes of {tail}");
 }
+
+/// The disk of an engine refused to flush it for a file that a member wanted, when the last checkpoint held all that had been
+/// executed. Only a flush that succeeds shows that the disk has room, and nothing is executed before that. Simulator seed
+/// 396161870744 had two such replicas of three, which refused updates for good.
+#[test]
+fn an_engine_whose_disk_is_short_tries_to_flush_again_though_nothing_new_was_executed() {
+    let attempts = |engine_is_durable| {
+        let change = |config: &mut Config| {
+            config.durability = Durability::Fsync;
+            config.engine_is_durable = engine_is_durable;
+        };
+        let mut cluster = Cluster::with(3, FastQuorum::Majority, change);
+        cluster.takes_snapshots = true;
+        let session = cluster.register();
+        cluster.update_times(session, 1..=5);
+        cluster.event(1, Event::DiskRoom(0));
+        cluster.pass(1_000);
+        let first = (cluster.snapshots, cluster.checkpoints);
+        cluster.pass(30_000);
+        let short = (cluster.snapshots, cluster.checkpoints);
+        cluster.event(1, Event::DiskRoom(u64::MAX));
+        cluster.pass(30_000);
+        assert_eq!((cluster.snapshots, cluster.checkpoints), short);
+        (first, short)
+    };
+    // The log's checkpoint goes with every attempt, and is written once.
+    assert_eq!(attempts(true), ((1, 1), (4, 1)));
+    // Files hold all that was executed: others would bring nothing.
+    assert_eq!(attempts(false), ((1, 1), (1, 1)));
+}

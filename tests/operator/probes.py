@@ -86,6 +86,35 @@ def fill(node, count):
                 print(f"  filled {first} of {count}", file=sys.stderr)
 
 
+class Busy:
+    """Somebody who overwrites what `fill` has written, so many MiB a second."""
+
+    def __init__(self, node, count, rate):
+        self.written, self.is_done = 0, threading.Event()
+        self.thread = threading.Thread(target=self.work, args=(node, count, rate)) if rate else None
+        if self.thread:
+            self.thread.start()
+
+    def work(self, node, count, rate):
+        noise = random.Random(8).randbytes(VALUE_BYTES * 256)
+        begun, sent = time.time(), 0
+        with node.redis(120) as redis:
+            while not self.is_done.is_set():
+                for key in range(sent, sent + 64):
+                    start = key * 613 % (len(noise) - VALUE_BYTES)
+                    redis.send("SET", f"large-{key % count}", noise[start : start + VALUE_BYTES])
+                for _ in range(64):
+                    redis.reply()
+                sent += 64
+                self.written = sent * VALUE_BYTES >> 20
+                self.is_done.wait(max(0, begun + sent * VALUE_BYTES / (rate * (1 << 20)) - time.time()))
+
+    def end(self):
+        self.is_done.set()
+        if self.thread:
+            self.thread.join(60)
+
+
 def applied(node):
     """The last entry that a node has executed, if it takes part."""
     info = str(node.ask("INFO", "syros", timeout=2))

@@ -54,6 +54,13 @@ pub(crate) fn log(me: ReplicaId, event: TraceEvent) {
             bytes,
             "this replica fetches a snapshot from another one, because the log before it is gone"
         ),
+        TraceEvent::DroppedEntriesGiven { to, first, entries } => tracing::debug!(
+            node,
+            member = to.0,
+            entry = first.0,
+            entries,
+            "this replica gives another one entries from the log on disk"
+        ),
         TraceEvent::Advised { of, advice, rate, load } => tracing::debug!(
             node,
             operations = if of == Advised::Reads { "reads" } else { "updates" },

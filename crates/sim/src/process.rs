@@ -530,6 +530,9 @@ impl ReplicaProcess {
             Output::Notice(notice) => self.on_notice(&notice, context),
             Output::Trace(event) => {
                 context.trace.line(time, format_args!("{id} reports {event:?}"));
+                if let TraceEvent::DroppedEntriesGiven { .. } = event {
+                    context.tally.record(Occurrence::DroppedEntriesGiven);
+                }
                 if let TraceEvent::Differing { op_number } | TraceEvent::Diverged { op_number } = event {
                     context.invariants.digests_differ(id, op_number);
                 }

@@ -75,7 +75,8 @@ occurrences! {
     ChangeMode = Strikes, "change of mode": "A replica is asked to let the group go by another mode.";
     CopySnapshot = Strikes, "snapshot copied": "Somebody wants to copy a snapshot of a replica, as a backup does.";
     EntriesCopied = Events, "entries copied": "Somebody who copies the log gets entries.";
-    EntriesReadFromDisk = Events, "entries read from disk": "Somebody who copies the log asks for entries that are gone from memory.";
+    EntriesReadFromDisk = Events, "entries read from disk": "Somebody who copies the log, or lacks a part of it, asks for entries that are gone from memory.";
+    DroppedEntriesGiven = Events, "dropped entries given": "A member or a learner gets entries that are gone from memory.";
     EntriesGone = Events, "entries gone": "Somebody who copies the log is told that what follows is gone.";
     Advice = Strikes, "advice": "A replica asks clients for updates, or reads, to their leader alone, or for no more such.";
     Stranger = Strikes, "session guessed": "Somebody sends updates of a session that is not its own.";

@@ -470,13 +470,11 @@ impl<M: InMemory + Send + 'static, S: Store, H> ReplicaDriver<M, S, H> {
 
     /// Entries have been read from the log on disk.
     pub fn on_entries_read(&mut self, now: Now, report: EntriesReport) {
-        let EntriesReport { client, after, found, warning } = report;
+        let EntriesReport { copier, after, found, warning } = report;
         if let Some(problem) = warning {
-            self.notice(Notice::Warning(format!(
-                "cannot read the log for a client that copies it: {problem}"
-            )));
+            self.notice(Notice::Warning(format!("cannot read the log for those who copy it: {problem}")));
         }
-        self.replica.handle(now, Event::EntriesRead { client, after, found });
+        self.replica.handle(now, Event::EntriesRead { copier, after, found });
     }
 
     /// From now on a snapshot may take so many bytes of the disk, if that is limited.

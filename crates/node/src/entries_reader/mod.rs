@@ -5,17 +5,17 @@
 //!
 //! A reader looks for the newest segment that begins before the entries that are wanted, which takes the first records of each, and
 //! reads on from there. If entries of that segment refer to bodies that stand before it, the segment before is tried. It keeps its
-//! place until the client asks for the next entries.
+//! place until the copier asks for the next entries.
 
 #[cfg(test)]
 mod tests;
 
 use std::collections::VecDeque;
 
-use syros_protocol::message::Describe;
+use syros_protocol::message::{Describe, Peer};
 #[cfg(feature = "planted-bugs")]
 use syros_protocol::replica::PlantedBug;
-use syros_protocol::replica::{DISK_COPIERS_MAX, EntriesWanted, LogScan, ScannedEntries};
+use syros_protocol::replica::{DISK_COPIERS_MAX, EntriesWanted, LAGGING_MAX, LogScan, ScannedEntries};
 use syros_types::{ConfigurationId, OpNumber, View};
 use syros_wal::{
     Disk, DiskError, LogPiece, LogPosition, LogReadError, Options, RecordNumber, log_segments, read_log,
@@ -30,7 +30,7 @@ const STEPS_MAX: u32 = 64;
 /// A segment may go while it is read. After so many times an answer without entries is given.
 const LOST_MAX: u32 = 3;
 
-/// Entries that a client wants, and how far the log can be read for that.
+/// Entries that somebody wants, and how far the log can be read for that.
 #[derive(Clone, Copy, Debug)]
 pub struct EntriesJob {
     /// What is wanted.
@@ -44,8 +44,8 @@ pub struct EntriesJob {
 /// What was found.
 #[derive(Debug)]
 pub struct EntriesReport {
-    /// The client.
-    pub client: u64,
+    /// Who wants entries.
+    pub copier: Peer,
     /// It wants entries behind this one.
     pub after: OpNumber,
     /// `None` if the log cannot be read.
@@ -62,10 +62,10 @@ struct Reading {
     lost: u32,
 }
 
-/// Where reading for a client is.
+/// Where reading for somebody is.
 #[derive(Debug)]
 struct Cursor {
-    client: u64,
+    copier: Peer,
     scan: LogScan,
     position: LogPosition,
     /// Segments before the one that was begun with.
@@ -79,7 +79,7 @@ enum Trouble {
     Disk(DiskError),
 }
 
-/// Reads the log of a replica for its clients, in bounded steps.
+/// Reads the log of a replica for those who copy it, in bounded steps.
 #[derive(Debug)]
 pub struct EntriesReader<D: Disk> {
     disk: D,
@@ -89,7 +89,7 @@ pub struct EntriesReader<D: Disk> {
     step_bytes: u64,
     #[cfg(feature = "planted-bugs")]
     planted: Option<PlantedBug>,
-    /// One for each client, of which the core lets few in.
+    /// One for each copier, of whom the core lets few in.
     jobs: VecDeque<Reading>,
     /// Those used last are last.
     cursors: Vec<Cursor>,
@@ -137,13 +137,13 @@ impl<D: Disk> EntriesReader<D> {
         !self.jobs.is_empty()
     }
 
-    /// Reads the next piece, for one client after the other; what was found, if that is enough.
+    /// Reads the next piece, for one copier after the other; what was found, if that is enough.
     pub fn step(&mut self) -> Option<EntriesReport> {
         let mut reading = self.jobs.pop_front()?;
         reading.steps += 1;
-        let EntriesWanted { client, after, .. } = reading.job.wanted;
-        let cursor = self.take_cursor(client, after);
-        let report = |found, warning| Some(EntriesReport { client, after, found, warning });
+        let EntriesWanted { copier, after, .. } = reading.job.wanted;
+        let cursor = self.take_cursor(copier, after);
+        let report = |found, warning| Some(EntriesReport { copier, after, found, warning });
         match self.read_on(&mut reading, cursor) {
             Ok(None) => {
                 self.jobs.push_back(reading);
@@ -156,15 +156,15 @@ impl<D: Disk> EntriesReader<D> {
         }
     }
 
-    /// The place that is kept for a client, if it serves for what follows this entry.
-    fn take_cursor(&mut self, client: u64, after: OpNumber) -> Option<Cursor> {
-        let at = self.cursors.iter().position(|cursor| cursor.client == client)?;
+    /// The place that is kept for a copier, if it serves for what follows this entry.
+    fn take_cursor(&mut self, copier: Peer, after: OpNumber) -> Option<Cursor> {
+        let at = self.cursors.iter().position(|cursor| cursor.copier == copier)?;
         let cursor = self.cursors.remove(at);
         Some(cursor).filter(|cursor| cursor.scan.base().is_none_or(|base| base <= after))
     }
 
     fn keep_cursor(&mut self, cursor: Cursor) {
-        if self.cursors.len() >= DISK_COPIERS_MAX {
+        if self.cursors.len() >= DISK_COPIERS_MAX + LAGGING_MAX {
             self.cursors.remove(0);
         }
         self.cursors.push(cursor);
@@ -179,10 +179,10 @@ impl<D: Disk> EntriesReader<D> {
     }
 
     /// A place at the newest of these segments.
-    fn begin_at(&self, client: u64, mut segments: Vec<RecordNumber>) -> Option<Cursor> {
+    fn begin_at(&self, copier: Peer, mut segments: Vec<RecordNumber>) -> Option<Cursor> {
         let first = segments.pop()?;
         let scan = self.new_scan();
-        Some(Cursor { client, scan, position: LogPosition::beginning_of(first), earlier: segments })
+        Some(Cursor { copier, scan, position: LogPosition::beginning_of(first), earlier: segments })
     }
 
     /// Reads a piece; what has been found, if that is enough.
@@ -196,7 +196,7 @@ impl<D: Disk> EntriesReader<D> {
             Some(cursor) => cursor,
             None => {
                 let segments = log_segments(&mut self.disk).map_err(Trouble::Disk)?;
-                match self.begin_at(wanted.client, segments) {
+                match self.begin_at(wanted.copier, segments) {
                     Some(cursor) => cursor,
                     // The log is being set up.
                     None => return Ok(Some(nothing())),
@@ -237,7 +237,7 @@ impl<D: Disk> EntriesReader<D> {
         };
         if is_too_late {
             // What is wanted may begin in the segment before.
-            match self.begin_at(wanted.client, cursor.earlier) {
+            match self.begin_at(wanted.copier, cursor.earlier) {
                 Some(earlier) => {
                     self.keep_cursor(earlier);
                     return Ok(None);

@@ -9,7 +9,7 @@ use syros_types::{
 use syros_wal::Wal;
 use syros_wal::memory_disk::MemoryDisk;
 
-const CLIENT: u64 = 5;
+const CLIENT: Peer = Peer::Client(5);
 
 fn any(_: &[u8]) -> Option<Description> {
     Some(Description { class: Class::Merge, footprint: Footprint::All, growth: 1 })
@@ -62,7 +62,7 @@ impl Log {
 
     fn wanted(&self, after: u64, bytes_max: usize) -> EntriesJob {
         let wanted = EntriesWanted {
-            client: CLIENT,
+            copier: CLIENT,
             after: OpNumber(after),
             applied: OpNumber(self.last),
             ticket: Ticket(0),

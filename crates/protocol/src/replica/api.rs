@@ -110,8 +110,8 @@ pub enum Event {
     },
     /// What the log on disk holds of the entries that [`Action::ReadEntries`] asked for.
     EntriesRead {
-        /// The client that wants them.
-        client: u64,
+        /// Who wants them.
+        copier: Peer,
         /// They follow this entry.
         after: OpNumber,
         /// What a [`LogScan`](super::LogScan) found; `None` if the log cannot be read.
@@ -251,8 +251,9 @@ pub enum Action {
         /// From which byte on.
         offset: u64,
     },
-    /// Read entries from the log on disk with a [`LogScan`](super::LogScan), and report [`Event::EntriesRead`]. One answer for each
-    /// client at a time, and at most [`DISK_COPIERS_MAX`](super::DISK_COPIERS_MAX) of them.
+    /// Read entries from the log on disk with a [`LogScan`](super::LogScan), and report [`Event::EntriesRead`]. Each copier has one
+    /// answer at a time; at most [`DISK_COPIERS_MAX`](super::DISK_COPIERS_MAX) clients, and [`LAGGING_MAX`](super::LAGGING_MAX)
+    /// members and learners, want them.
     ReadEntries(EntriesWanted),
     /// Write a part of a snapshot that is being received, and report [`Event::SnapshotPartWritten`] or
     /// [`Event::SnapshotFailed`]. Offset 0 begins it anew.

@@ -1,4 +1,5 @@
-//! Copying the log: clients that make backups ask for the entries behind those that they have.
+//! Copying the log: clients that make backups ask for the entries behind those that they have, and members and learners for those that
+//! they lack.
 //!
 //! Only what is executed here is sent. What a replica has executed is committed, and stays at its number in the log of every
 //! later view, so two answers, of whichever replicas and views, never contradict each other: each is a piece of one sequence.
@@ -8,13 +9,17 @@
 //! quarter of `log_bytes_max`: one that goes on asking misses none, nor does who goes on in its place.
 //!
 //! Entries that are gone from memory may still be in the log on disk. They are read there by whoever carries out
-//! [`Action::ReadEntries`], off the replica's thread, for a few clients at a time; a [`LogScan`](super::LogScan) says which may be told.
+//! [`Action::ReadEntries`], off the replica's thread, for a few at a time; a [`LogScan`](super::LogScan) says which may be told.
+//!
+//! A member or a learner that lacks what is gone from memory gets a snapshot, if that is shorter than the log that it lacks. What
+//! follows it gets from the disk until it has come so far that memory holds the rest: however much clients write meanwhile, it need not
+//! begin again with another snapshot.
 
 use super::wanted_entries::{EntriesWanted, ScannedEntries};
-use super::{Action, Durability, PlantedBug, Replica};
+use super::{Action, Durability, PlantedBug, Replica, TraceEvent};
 use crate::message::{LogEntry, Message, Peer};
 use alloc::vec::Vec;
-use syros_types::{Instant, OpNumber, View};
+use syros_types::{Instant, OpNumber, ReplicaId, View};
 
 /// Clients that copy entries of this replica and are remembered: a few programs make backups of a cluster, and how much log
 /// stays for them does not grow with their number. One more takes the place of the one that asked longest ago, for which nothing
@@ -28,23 +33,44 @@ const PATIENCE_RESENDS: u32 = 200;
 /// entries that may be told.
 pub const DISK_COPIERS_MAX: usize = 4;
 
-/// A client for which the log on disk is read leaves its place to another one when it has not asked for this many times `resend`.
+/// Members and learners for which it is read at a time, beside clients: backups must not keep the group from becoming whole, and two
+/// nodes come in together. Others get snapshots.
+pub const LAGGING_MAX: usize = 2;
+
+/// Who has the log on disk read leaves its place to another one when it has not asked for this many times `resend`. A member that has
+/// waited as long for an answer gets a snapshot.
 const DISK_COPIER_RESENDS: u32 = 60;
 
-/// A client for which the log on disk is read.
+/// So many answers in a row may hold no entries before a member gets a snapshot: reading goes on where it was with the next one.
+const MISSES_MAX: u32 = 5;
+
+/// For whom the log on disk is read.
 #[derive(Clone, Copy, Debug)]
 #[cfg_attr(feature = "model", derive(Hash))]
 pub(super) struct DiskCopier {
-    client: u64,
+    copier: Peer,
     asked_at: Instant,
-    /// It waits for what is being read.
-    is_reading: bool,
+    /// Since when it waits for what is being read.
+    reading_since: Option<Instant>,
+    /// So many answers in a row have held no entries.
+    misses: u32,
+    /// There was nothing behind this entry: it is not looked for again before this.
+    gone: Option<(OpNumber, Instant)>,
 }
 
-/// A client that copies entries.
+/// What becomes of a wish for entries that are on disk only.
+enum DiskRead {
+    Begun,
+    /// The last one has not been answered yet.
+    UnderWay,
+    /// It is done for too many others.
+    NoPlace,
+}
+
+/// Who copies entries.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct EntryCopier {
-    client: u64,
+    copier: Peer,
     asked_at: Instant,
     /// It has put away everything up to here.
     has: OpNumber,
@@ -54,7 +80,7 @@ pub(super) struct EntryCopier {
 #[cfg(feature = "model")]
 impl core::hash::Hash for EntryCopier {
     fn hash<H: core::hash::Hasher>(&self, hasher: &mut H) {
-        self.client.hash(hasher);
+        self.copier.hash(hasher);
     }
 }
 
@@ -68,14 +94,19 @@ impl Replica {
     /// A client asks for executed entries after `after`, of about `bytes_max` bytes, and has put away all up to `held`.
     pub(super) fn on_want_entries(&mut self, client: u64, after: OpNumber, held: OpNumber, bytes_max: u64) {
         // What a replica holds whose state is not that of the majority may be wrong in other ways, too.
-        if self.diverged.is_some() || !self.note_entry_copier(client, held.min(after)) {
+        if self.diverged.is_some() || !self.note_entry_copier(Peer::Client(client), held.min(after)) {
             return self.counters.refused += 1;
         }
         let bytes_max =
             self.config.settings.transfer_bytes_max.min(usize::try_from(bytes_max).unwrap_or(usize::MAX));
         let is_on_disk = after < self.log.base() && self.config.durability == Durability::Fsync;
         if is_on_disk && bytes_max > 0 && !self.planted(PlantedBug::CopySkipsDropped) {
-            return self.read_entries(client, after, bytes_max);
+            return match self.read_from_disk(Peer::Client(client), after, bytes_max) {
+                DiskRead::Begun => {}
+                DiskRead::UnderWay => self.counters.refused += 1,
+                // As if none followed: it asks again.
+                DiskRead::NoPlace => self.tell_entries(client, after, after, View(0), Vec::new()),
+            };
         }
         let skips_dropped = self.planted(PlantedBug::CopySkipsDropped) && after < self.log.base();
         let (base, known) = if skips_dropped { (after, self.log.base()) } else { (self.log.base(), after) };
@@ -98,43 +129,100 @@ impl Replica {
         self.tell_entries(client, after, base, after_view, entries);
     }
 
-    /// A client asks for entries that are gone from memory: they are read from the log on disk. If that is done for too many others,
-    /// it gets no entries, as if none followed, and asks again.
-    fn read_entries(&mut self, client: u64, after: OpNumber, bytes_max: usize) {
+    /// A member or a learner asks for the log from `first` on, which is gone from memory: it gets what the log on disk holds, or a
+    /// snapshot if that is shorter.
+    pub(super) fn give_dropped(&mut self, to: ReplicaId, first: OpNumber) {
+        let after = OpNumber(first.0.saturating_sub(1));
         let now = self.now.instant;
-        let patience = self.config.settings.resend * DISK_COPIER_RESENDS;
-        let copiers = &mut self.snapshots.disk_copiers;
-        if let Some(copier) = copiers.iter_mut().find(|copier| copier.client == client) {
-            copier.asked_at = now;
-            if core::mem::replace(&mut copier.is_reading, true) {
-                return self.counters.refused += 1;
-            }
-        } else {
-            if copiers.len() >= DISK_COPIERS_MAX {
-                copiers.retain(|other| other.is_reading || now < other.asked_at.after(patience));
-            }
-            if copiers.len() >= DISK_COPIERS_MAX {
-                return self.tell_entries(client, after, after, View(0), Vec::new());
-            }
-            copiers.push(DiskCopier { client, asked_at: now, is_reading: true });
+        let gone = self.disk_copier(Peer::Replica(to)).and_then(|known| known.gone);
+        let is_gone = gone.is_some_and(|(behind, again)| behind == after && now < again);
+        // Who has nothing had better get the state than its history.
+        let had_better = after == OpNumber(0) || self.is_snapshot_shorter(after);
+        if !self.has_log_on_disk() || had_better || is_gone || self.diverged.is_some() {
+            return self.offer_snapshot(to, after);
         }
-        let (applied, ticket) = (self.applied, self.persistence.last_ticket());
+        let bytes_max = self.config.settings.transfer_bytes_max;
+        match self.read_from_disk(Peer::Replica(to), after, bytes_max) {
+            // What follows the snapshot that it had must stay until it has come so far.
+            DiskRead::Begun => self.snapshots.hear_reader(to, now),
+            DiskRead::UnderWay => {
+                let patience = self.config.settings.resend * DISK_COPIER_RESENDS;
+                let since = self.disk_copier(Peer::Replica(to)).and_then(|copier| copier.reading_since);
+                if since.is_some_and(|since| now >= since.after(patience)) {
+                    self.offer_snapshot(to, after);
+                }
+            }
+            DiskRead::NoPlace => self.offer_snapshot(to, after),
+        }
+    }
+
+    /// True if what is gone from memory may be on disk.
+    pub(super) fn has_log_on_disk(&self) -> bool {
+        self.config.durability == Durability::Fsync && !self.resources.disk_failed
+    }
+
+    /// Somebody asks for entries that are gone from memory: they are read from the log on disk.
+    fn read_from_disk(&mut self, copier: Peer, after: OpNumber, bytes_max: usize) -> DiskRead {
+        let now = self.now.instant;
+        if let Some(known) = self.disk_copier(copier) {
+            known.asked_at = now;
+            if known.reading_since.is_some() {
+                return DiskRead::UnderWay;
+            }
+            known.reading_since = Some(now);
+        } else {
+            let patience = self.config.settings.resend * DISK_COPIER_RESENDS;
+            let is_client = |copier: Peer| matches!(copier, Peer::Client(_));
+            let is_alike = |other: &DiskCopier| is_client(other.copier) == is_client(copier);
+            let most = if is_client(copier) { DISK_COPIERS_MAX } else { LAGGING_MAX };
+            let copiers = &mut self.snapshots.disk_copiers;
+            if copiers.iter().filter(|other| is_alike(other)).count() >= most {
+                copiers.retain(|other| {
+                    !is_alike(other) || other.reading_since.is_some() || now < other.asked_at.after(patience)
+                });
+            }
+            if copiers.iter().filter(|other| is_alike(other)).count() >= most {
+                return DiskRead::NoPlace;
+            }
+            copiers.push(DiskCopier {
+                copier,
+                asked_at: now,
+                reading_since: Some(now),
+                misses: 0,
+                gone: None,
+            });
+        }
+        let (mut applied, ticket) = (self.applied, self.persistence.last_ticket());
+        if self.planted(PlantedBug::DroppedUncommitted) {
+            applied = self.log.op_number();
+        }
         let entries_max = self.config.settings.transfer_entries_max;
         self.actions.push_back(Action::ReadEntries(EntriesWanted {
-            client,
+            copier,
             after,
             applied,
             ticket,
             bytes_max,
             entries_max,
         }));
+        DiskRead::Begun
     }
 
-    /// What the log on disk holds of what a client wants; `None` if it cannot be read.
-    pub(super) fn on_entries_read(&mut self, client: u64, after: OpNumber, found: Option<ScannedEntries>) {
-        let copiers = &mut self.snapshots.disk_copiers;
-        let Some(copier) = copiers.iter_mut().find(|copier| copier.client == client) else { return };
-        copier.is_reading = false;
+    fn disk_copier(&mut self, copier: Peer) -> Option<&mut DiskCopier> {
+        self.snapshots.disk_copiers.iter_mut().find(|known| known.copier == copier)
+    }
+
+    /// What the log on disk holds of what somebody wants; `None` if it cannot be read.
+    pub(super) fn on_entries_read(&mut self, copier: Peer, after: OpNumber, found: Option<ScannedEntries>) {
+        let Some(known) = self.disk_copier(copier) else { return };
+        known.reading_since = None;
+        match copier {
+            Peer::Client(client) => self.tell_entries_read(client, after, found),
+            Peer::Replica(member) => self.give_entries_read(member, after, found),
+        }
+    }
+
+    fn tell_entries_read(&mut self, client: u64, after: OpNumber, found: Option<ScannedEntries>) {
         if self.diverged.is_some() {
             return self.counters.refused += 1;
         }
@@ -154,6 +242,31 @@ impl Replica {
         }
     }
 
+    /// A member or a learner gets what was found for it. All of it was executed here, and so is committed. If there is nothing it
+    /// needs a snapshot.
+    fn give_entries_read(&mut self, to: ReplicaId, after: OpNumber, found: Option<ScannedEntries>) {
+        let again = self.now.instant.after(self.config.settings.resend * DISK_COPIER_RESENDS);
+        let Some(known) = self.disk_copier(Peer::Replica(to)) else { return };
+        let misses = core::mem::take(&mut known.misses);
+        let entries = match found {
+            Some(ScannedEntries::Entries { entries, .. }) if !entries.is_empty() => entries,
+            Some(ScannedEntries::Entries { .. }) if misses < MISSES_MAX => return known.misses = misses + 1,
+            _ => {
+                known.gone = Some((after, again));
+                return self.offer_snapshot(to, after);
+            }
+        };
+        if self.diverged.is_some() {
+            return self.counters.refused += 1;
+        }
+        let (view, first, mut commit) = (self.view, after.next(), self.announced_commit());
+        if self.planted(PlantedBug::DroppedUncommitted) {
+            commit = commit.max(OpNumber(after.0 + entries.len() as u64));
+        }
+        self.trace(TraceEvent::DroppedEntriesGiven { to, first, entries: entries.len() as u64 });
+        self.send(Peer::Replica(to), Message::NewState { view, first, commit, entries });
+    }
+
     /// Sends a client entries behind `after`, which is of this view, from a log that begins behind `base`.
     fn tell_entries(
         &mut self,
@@ -170,36 +283,40 @@ impl Replica {
 
     /// Nothing more is told to this client. What is being read for it takes its place until that has ended.
     pub(super) fn forget_disk_copier(&mut self, client: u64) {
-        self.snapshots.disk_copiers.retain(|copier| copier.client != client || copier.is_reading);
+        let client = Peer::Client(client);
+        self.snapshots.disk_copiers.retain(|known| known.copier != client || known.reading_since.is_some());
     }
 
-    /// Notes that a client copies entries. False if it has asked at this very moment before: whoever copies waits for the
+    /// Notes that somebody copies entries. False if it has asked at this very moment before: whoever copies waits for the
     /// answer, and a few bytes ask for megabytes.
-    pub(super) fn note_entry_copier(&mut self, client: u64, has: OpNumber) -> bool {
+    pub(super) fn note_entry_copier(&mut self, copier: Peer, has: OpNumber) -> bool {
         let now = self.now.instant;
         let patience = self.config.settings.resend * PATIENCE_RESENDS;
         let copiers = &mut self.snapshots.entry_copiers;
-        if copiers.iter().any(|other| other.client == client && other.asked_at == now) {
+        if copiers.iter().any(|other| other.copier == copier && other.asked_at == now) {
             return false;
         }
-        copiers.retain(|other| other.client != client && now < other.asked_at.after(patience));
+        copiers.retain(|other| other.copier != copier && now < other.asked_at.after(patience));
         if copiers.len() >= ENTRY_COPIERS_MAX {
             let longest = copiers.iter().enumerate().min_by_key(|(_, other)| other.asked_at);
             if let Some((at, _)) = longest {
                 copiers.remove(at);
             }
         }
-        copiers.push(EntryCopier { client, asked_at: now, has });
+        copiers.push(EntryCopier { copier, asked_at: now, has });
         true
     }
 
-    /// The last entry that every client has put away that copies entries from memory; `None` if none does. For one that needs what
-    /// is gone from memory nothing more is kept there.
+    /// The last entry that everybody has put away who copies entries from memory; `None` if nobody does. For a client that needs what
+    /// is gone from memory nothing more is kept there. A learner is to come in, and so all that memory still holds stays for it.
     pub(super) fn held_by_copiers(&self) -> Option<OpNumber> {
         let patience = self.config.settings.resend * PATIENCE_RESENDS;
         let base = self.log.base();
-        let is_recent =
-            |copier: &&EntryCopier| self.now.instant < copier.asked_at.after(patience) && copier.has >= base;
-        self.snapshots.entry_copiers.iter().filter(is_recent).map(|copier| copier.has).min()
+        let is_recent = |it: &&EntryCopier| self.now.instant < it.asked_at.after(patience);
+        let needed = |it: &EntryCopier| match it.copier {
+            Peer::Client(_) => (it.has >= base).then_some(it.has),
+            Peer::Replica(_) => Some(it.has.max(base)),
+        };
+        self.snapshots.entry_copiers.iter().filter(is_recent).filter_map(needed).min()
     }
 }

@@ -222,7 +222,7 @@ impl Replica {
     /// as it would for a client that copies the log.
     pub(super) fn note_learner(&mut self, from: ReplicaId, has: OpNumber) {
         if !self.config.configuration.has(from) {
-            self.note_entry_copier(u64::MAX - u64::from(from.0), has);
+            self.note_entry_copier(Peer::Replica(from), has);
         }
     }
 

@@ -238,7 +238,7 @@ mod tests {
 
     fn wanted(after: u64, applied: u64) -> EntriesWanted {
         EntriesWanted {
-            client: 1,
+            copier: crate::message::Peer::Client(1),
             after: OpNumber(after),
             applied: OpNumber(applied),
             ticket: Ticket(0),

@@ -51,7 +51,7 @@ mod tests;
 pub use api::{Action, Boot, EntryRef, Event, Returned};
 pub use config::{Config, Durability, Settings};
 pub use configurations::ReconfigurationObjection;
-pub use entry_copies::DISK_COPIERS_MAX;
+pub use entry_copies::{DISK_COPIERS_MAX, LAGGING_MAX};
 pub use invalid_record::InvalidRecord;
 pub use log_scan::LogScan;
 #[cfg(feature = "planted-bugs")]
@@ -264,7 +264,7 @@ impl Replica {
             }
             Event::SnapshotLoaded { head, bytes } => self.on_snapshot_loaded(*head, bytes),
             Event::SnapshotFailed { op_number } => self.on_snapshot_failed(op_number),
-            Event::EntriesRead { client, after, found } => self.on_entries_read(client, after, found),
+            Event::EntriesRead { copier, after, found } => self.on_entries_read(copier, after, found),
             Event::NotEvaluated { to, id } => self.on_not_evaluated(to, id),
             Event::NotRead { to, number, body, time, expiry } => {
                 self.on_not_read(to, number, body, time, expiry);

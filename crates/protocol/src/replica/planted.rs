@@ -146,6 +146,7 @@ planted_bugs! {
     PartOfSegmentReported = "part-of-segment-reported": "A replica that begins inside a segment of the log reports a digest of it.";
     CopyUncommitted = "copy-uncommitted": "A client that copies the log for a backup gets entries that are not committed.";
     CopySkipsDropped = "copy-skips-dropped": "A client that copies the log, and asks for entries that are gone, gets those that are left as if they followed.";
+    DroppedUncommitted = "dropped-uncommitted": "A member or a learner gets as committed all that is on disk behind what is gone from memory.";
     CopyOverwritten = "copy-overwritten": "A client that copies the log gets an entry of the log on disk that a later view has replaced there.";
     KeptWithoutRoom = "kept-without-room": "A log whose disk is nearly full drops what it keeps, and keeps what it then needs no more.";
     EvictedInPassing = "evicted-in-passing": "A member that has too little memory removes keys by itself, and not by the log.";

@@ -39,6 +39,12 @@ const CHECKPOINT_LOG_BYTES_SHORT: usize = 16 << 10;
 /// snapshot then where all is small. The leader tells what all hold whenever it has dropped so much.
 pub(super) const HELD_SHARE: usize = 64;
 
+/// While somebody reads a snapshot, the log behind it may become so many times as long as it would otherwise.
+const READ_SHARE: usize = 4;
+
+/// A member that lacks no more log than goes into so many answers gets that, however short a snapshot is.
+const LITTLE_ANSWERS: usize = 16;
+
 /// A member is taken to be reading a snapshot for this many times `resend` after it last asked.
 const READER_RESENDS: u32 = 40;
 
@@ -64,6 +70,8 @@ struct Copier {
 pub(super) struct Snapshots {
     /// The newest file on this disk, and its length in bytes.
     newest: Option<(OpNumber, u64)>,
+    /// The record that went with it. While somebody reads it, the log on disk stays from there on.
+    newest_ticket: Ticket,
     /// The last checkpoint of an engine that is durable itself.
     checkpoint: OpNumber,
     /// The last checkpoint in the write-ahead log, and its record: it goes with every snapshot of as much as that, because what
@@ -82,6 +90,8 @@ pub(super) struct Snapshots {
     urgent_at: Instant,
     /// Bytes of log entries applied since the newest one.
     bytes_since: usize,
+    /// Bytes of log entries applied since the newest file, which an engine on disk flushes many times over.
+    bytes_since_file: usize,
     /// Bytes after which the next one is taken.
     due_after: usize,
     /// When each member last asked for a part.
@@ -140,6 +150,7 @@ impl Snapshots {
     pub(super) fn new(members: usize, config: &super::Config) -> Self {
         Self {
             newest: None,
+            newest_ticket: Ticket(0),
             checkpoint: OpNumber(0),
             logged: None,
             long_checkpoints: 0,
@@ -148,6 +159,7 @@ impl Snapshots {
             wanted: false,
             retry_at: Instant(0),
             bytes_since: 0,
+            bytes_since_file: 0,
             due_after: config.settings.snapshot_log_bytes,
             readers: vec![None; members],
             copiers: Vec::new(),
@@ -171,6 +183,7 @@ impl Snapshots {
 
     pub(super) fn count_applied(&mut self, bytes: usize) {
         self.bytes_since = self.bytes_since.saturating_add(bytes);
+        self.bytes_since_file = self.bytes_since_file.saturating_add(bytes);
     }
 }
 
@@ -211,7 +224,7 @@ impl Replica {
         let due = has_end
             && (self.applied > newest.max(*checkpoint) || may_be_refused)
             && (bytes_since >= due_after || is_urgent)
-            && (undisturbed || *bytes_since >= due_after.saturating_mul(4));
+            && (undisturbed || *bytes_since >= due_after.saturating_mul(READ_SHARE));
         let wanted = *wanted && self.applied > newest;
         (due || wanted)
             && taking.is_none()
@@ -335,22 +348,34 @@ impl Replica {
         };
         (self.snapshots.long_checkpoints, self.snapshots.long_checkpoint_at) = (0, Instant(0));
         if taken.is_file {
+            self.snapshots.newest_ticket = taken.ticket;
             self.snapshot_is_newest(op_number, bytes);
         }
         if self.config.engine_is_durable {
             self.engine_is_durable_up_to(op_number);
         }
-        // A file that nobody reads any more takes space for nothing.
-        let is_read = self.has_readers() || self.snapshots.wanted || taken.is_file;
+        // A file that nobody reads any more takes space for nothing, and so does the log behind it.
+        let is_read = (self.has_readers() && !self.has_old_file()) || self.snapshots.wanted || taken.is_file;
         let oldest = self.snapshots.newest.filter(|_| is_read).map_or(op_number, |(newest, _)| newest);
         if self.config.engine_is_durable && oldest == op_number && !taken.is_file {
             self.snapshots.newest = None;
         }
-        self.actions.push_back(Action::KeepFrom { op_number: oldest, ticket: taken.ticket });
+        // Who has read the file needs what follows it.
+        let ticket = if oldest < op_number { self.snapshots.newest_ticket } else { taken.ticket };
+        self.actions.push_back(Action::KeepFrom { op_number: oldest, ticket });
+    }
+
+    /// True if the log behind the newest file is longer than any reader may have it.
+    fn has_old_file(&self) -> bool {
+        let length =
+            self.snapshots.newest.map_or(0, |(_, bytes)| usize::try_from(bytes).unwrap_or(usize::MAX));
+        let due = length.max(self.config.settings.snapshot_log_bytes);
+        self.snapshots.bytes_since_file > due.saturating_mul(READ_SHARE)
     }
 
     fn snapshot_is_newest(&mut self, op_number: OpNumber, bytes: u64) {
         self.snapshots.newest = Some((op_number, bytes));
+        self.snapshots.bytes_since_file = 0;
         // As much log as data, so that writing snapshots at most doubles what is written.
         self.next_snapshot_after(usize::try_from(bytes).unwrap_or(usize::MAX));
     }
@@ -450,17 +475,40 @@ impl Replica {
 
     // ---- Sending.
 
-    /// A member needs entries that are gone: it is told of a snapshot, once there is one.
-    pub(super) fn offer_snapshot(&mut self, to: ReplicaId) {
-        match self.snapshots.newest {
-            Some((op_number, bytes)) if op_number >= self.log.base() => {
+    /// True if one is to be taken that a member or a client needs.
+    #[cfg(test)]
+    pub(super) const fn wants_snapshot(&self) -> bool {
+        self.snapshots.wanted || self.snapshots.taking.is_some()
+    }
+
+    /// True if the newest file brings somebody further who has everything up to `after`, and with less than the log from there on.
+    pub(super) fn is_snapshot_shorter(&self, after: OpNumber) -> bool {
+        let Some((newest, bytes)) = self.snapshots.newest.filter(|(newest, _)| *newest > after) else {
+            return false;
+        };
+        let entries = self.applied.0.saturating_sub(newest.0);
+        let lacking = self.applied.0.saturating_sub(after.0);
+        // As far as entries are as long as those that have been applied since. A file is loaded as a whole: a little log is better.
+        let log = (self.snapshots.bytes_since_file as u64 / entries.max(1)).saturating_mul(lacking);
+        let little = self.config.settings.transfer_bytes_max.saturating_mul(LITTLE_ANSWERS) as u64;
+        entries == 0 || log > bytes.max(little)
+    }
+
+    /// A member has everything up to `after`, and needs entries that are gone from memory: it is told of a snapshot, once there is
+    /// one. What follows that has to be in memory, or on disk.
+    pub(super) fn offer_snapshot(&mut self, to: ReplicaId, after: OpNumber) {
+        let (base, has_disk) = (self.log.base(), self.has_log_on_disk());
+        let helps = |op_number: OpNumber| op_number >= base || (has_disk && op_number > after);
+        let is_coming = |taking: SnapshotInProgress| taking.is_file && helps(taking.op_number);
+        let newest = self.snapshots.newest.filter(|(op_number, _)| helps(*op_number));
+        match (self.snapshots.taking.is_some_and(is_coming), newest) {
+            (false, Some((op_number, bytes))) => {
                 let view = self.view;
                 self.send(Peer::Replica(to), Message::SnapshotOffer { view, op_number, bytes });
             }
-            _ => {
-                let fits = |taking: SnapshotInProgress| taking.is_file && taking.op_number >= self.log.base();
-                let coming = self.snapshots.taking.is_some_and(fits);
-                self.snapshots.wanted |= !coming;
+            (is_coming, _) => {
+                // One that is coming takes the place of the newest, whoever would read that.
+                self.snapshots.wanted |= !is_coming;
                 // What follows the snapshot must still be there when it has been received.
                 self.snapshots.hear_reader(to, self.now.instant);
             }

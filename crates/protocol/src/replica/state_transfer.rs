@@ -39,12 +39,12 @@ impl Replica {
             return;
         }
         self.note_learner(from, OpNumber(first.0.saturating_sub(1)));
-        if first.0 > 0 && first <= self.log.base() {
-            return self.offer_snapshot(from);
-        }
         let same_view = self.is_normal() && view == self.view;
         if same_view && first <= self.log.op_number().next() {
             self.hear_fetching(from, (first, 0));
+        }
+        if first.0 > 0 && first <= self.log.base() {
+            return self.give_dropped(from, first);
         }
         let last = if same_view { self.log.op_number() } else { self.commit };
         let mut entries = Vec::new();

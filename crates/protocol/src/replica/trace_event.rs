@@ -173,6 +173,15 @@ pub enum TraceEvent {
         /// Its length in bytes.
         bytes: u64,
     },
+    /// A member or a learner gets entries that are gone from memory, from the log on disk.
+    DroppedEntriesGiven {
+        /// Who gets them.
+        to: ReplicaId,
+        /// The first one.
+        first: OpNumber,
+        /// How many.
+        entries: u64,
+    },
     /// A replica takes part in a view.
     EnteredView {
         /// The view.

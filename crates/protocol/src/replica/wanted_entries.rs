@@ -1,15 +1,15 @@
-//! Entries that clients want of the log on disk, and what is found of them.
+//! Entries that clients, members or learners want of the log on disk, and what is found of them.
 
-use crate::message::LogEntry;
+use crate::message::{LogEntry, Peer};
 use crate::record::Ticket;
 use alloc::vec::Vec;
 use syros_types::{OpNumber, View};
 
-/// Entries that a client wants of the log on disk.
+/// Entries that somebody wants of the log on disk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct EntriesWanted {
-    /// The client.
-    pub client: u64,
+    /// Who wants them.
+    pub copier: Peer,
     /// They follow this entry.
     pub after: OpNumber,
     /// The replica had executed so many entries when it asked for this: no later one is told.

@@ -66,8 +66,8 @@ impl EventLoop {
         let anew = match local.replica().learned_snapshots() {
             0 | 1 => String::new(),
             snapshots => format!(
-                ". It has begun anew {} times: clients write more meanwhile than the leader keeps of its log (raise limits.log-keep there, \
-                 or limits.snapshot-rate)",
+                ". It has begun anew {} times: clients write more meanwhile than the leader keeps of its log (raise disk.keep-log there, \
+                 limits.log-keep where durability is \"replicated\", or limits.snapshot-rate)",
                 snapshots - 1
             ),
         };

@@ -280,17 +280,19 @@ impl World {
     fn start_learner(&mut self, replica: usize, configuration: Reconfiguration) {
         self.tally.record(Occurrence::Learning);
         let slot = &mut self.replicas[replica];
-        slot.disk = Disk::new(slot.disk.sizes());
         slot.membership.configuration = configuration;
         slot.membership.learns = true;
         self.boot_replica(replica);
     }
 
-    /// A learner that was stopped begins anew. False if the replica was none.
+    /// A learner that was stopped begins anew, with nothing: it may hear next that it is in the group. False if the replica was none.
     pub(crate) fn restart_learner(&mut self, replica: usize) -> bool {
         let slot = &mut self.replicas[replica];
         let was_learner = std::mem::take(&mut slot.membership.learns);
         if was_learner {
+            // If its disk was lost, nobody misses what was on it.
+            slot.disk = Disk::new(slot.disk.sizes());
+            slot.lost_disk = false;
             slot.life += 1;
             slot.membership.learned_anew = true;
             self.tally.record(Occurrence::LearnerRestarted);

@@ -240,8 +240,8 @@ fn what_is_gone_from_memory_is_read_from_disk_and_told() {
     let entry = LogEntry { view: View(0), time: WallTime(5), payload: Payload::Tick };
     let entries = vec![entry.clone(), entry];
     let found = Some(ScannedEntries::Entries { after_view: View(0), entries });
-    let (client, after) = (asked.client, asked.after);
-    cluster.event(1, Event::EntriesRead { client, after, found });
+    let (copier, after) = (asked.copier, asked.after);
+    cluster.event(1, Event::EntriesRead { copier, after, found });
     let applied = cluster.replicas[1].applied();
     assert_eq!(copied(&mut cluster), Some((OpNumber(3), applied, 2)));
     // Of what is gone, it is told where the log begins, on disk or in memory.
@@ -252,7 +252,7 @@ fn what_is_gone_from_memory_is_read_from_disk_and_told() {
     ] {
         cluster.pass(1);
         assert!(wanted(&ask(&mut cluster, CLIENT, want(3))).is_some());
-        cluster.event(1, Event::EntriesRead { client, after, found });
+        cluster.event(1, Event::EntriesRead { copier, after, found });
         let (has, _, count) = copied(&mut cluster).unwrap();
         assert_eq!((has.min(base), count), (told.min(cluster.replicas[1].log_base()), 0));
     }
@@ -277,13 +277,115 @@ fn the_disk_is_read_for_few_at_a_time_and_the_others_hear_of_no_entries() {
     // One whose answer is not there yet keeps its place, one that does not ask any more does not.
     cluster.pass(60_000);
     assert_eq!(wanted(&ask(&mut cluster, MORE, want(3))), None);
-    cluster.event(1, Event::EntriesRead { client: 2, after: OpNumber(3), found: None });
+    cluster.event(1, Event::EntriesRead { copier: Peer::Client(2), after: OpNumber(3), found: None });
     cluster.pass(60_000);
     assert!(wanted(&ask(&mut cluster, MORE, want(3))).is_some());
     cluster.event(1, Event::ClientGone(8));
     assert_eq!(wanted(&ask(&mut cluster, Peer::Client(9), want(3))), None, "what is read has its place");
-    cluster.event(1, Event::EntriesRead { client: 8, after: OpNumber(3), found: None });
+    cluster.event(1, Event::EntriesRead { copier: Peer::Client(8), after: OpNumber(3), found: None });
     cluster.event(1, Event::ClientGone(8));
     cluster.pass(1);
     assert!(wanted(&ask(&mut cluster, Peer::Client(9), want(3))).is_some());
+}
+
+/// Member 2 asks member 1 for what follows this entry: what member 1 reads from its log on disk for that.
+fn member_asks(cluster: &mut Cluster, after: u64) -> Option<EntriesWanted> {
+    let message = Message::GetState { view: cluster.replicas[1].view(), from: OpNumber(after + 1) };
+    wanted(&ask(cluster, Peer::Replica(ReplicaId(2)), message))
+}
+
+/// What member 1 found for it.
+fn found_for_member(cluster: &mut Cluster, after: u64, found: Option<ScannedEntries>) -> Vec<Message> {
+    let event = Event::EntriesRead { copier: Peer::Replica(ReplicaId(2)), after: OpNumber(after), found };
+    let now = cluster.clock(1);
+    let replica = &mut cluster.replicas[1];
+    replica.handle(now, event);
+    let to_member = |action| match action {
+        Action::Send { to: Peer::Replica(ReplicaId(2)), message, .. } => Some(message),
+        _ => None,
+    };
+    core::iter::from_fn(|| replica.poll()).filter_map(to_member).collect()
+}
+
+/// Nobody begins anew because a leader's memory does not hold what he lacks.
+#[test]
+fn a_member_gets_from_disk_what_is_gone_from_memory() {
+    let mut cluster = Cluster::with(3, FastQuorum::Majority, |config| {
+        config.settings.log_keep_bytes = 0;
+        config.settings.transfer_entries_max = 4;
+    });
+    let session = cluster.register();
+    cluster.down.insert(2);
+    cluster.update_times(session, 1..=60);
+    cluster.down.remove(&2);
+    cluster.pass(2_000);
+    assert_eq!(cluster.executed[2].len(), 60);
+    assert!(cluster.from_disk > 40, "{}", cluster.from_disk);
+    cluster.update_times(session, 61..=65);
+    assert_eq!(cluster.executed[2].len(), 65);
+}
+
+/// Memory does not hold any more what follows a snapshot when that is on disk: another one would not hold it either a moment later.
+#[test]
+fn one_snapshot_is_taken_for_members_that_have_nothing() {
+    let (mut cluster, _) = cluster_without_memory();
+    let nothing = Message::GetState { view: cluster.replicas[1].view(), from: OpNumber(1) };
+    let member = Peer::Replica(ReplicaId(2));
+    let first = taken(&ask(&mut cluster, member, nothing.clone())).expect("it has nothing");
+    // No more than half of this stays for members that read a snapshot.
+    cluster.replicas[1].config.settings.log_bytes_max = 1_000;
+    let session = cluster.register();
+    cluster.update_times(session, 1..=20);
+    assert!(cluster.replicas[1].log_base() > first);
+    assert_eq!(taken(&ask(&mut cluster, Peer::Replica(ReplicaId(0)), nothing.clone())), None, "it comes");
+    finish(&mut cluster, first);
+    assert_eq!(taken(&ask(&mut cluster, member, nothing)), None, "it is there");
+    assert!(!cluster.replicas[1].wants_snapshot());
+}
+
+#[test]
+fn backups_do_not_keep_members_from_what_is_on_disk() {
+    let (mut cluster, _) = cluster_without_memory();
+    for client in 0..10 {
+        let reads = wanted(&ask(&mut cluster, Peer::Client(100 + client), want(3))).is_some();
+        assert_eq!(reads, client < 4);
+    }
+    let asked = member_asks(&mut cluster, 3).expect("it is read for the member as well");
+    assert_eq!((asked.copier, asked.after), (Peer::Replica(ReplicaId(2)), OpNumber(3)));
+    assert!(member_asks(&mut cluster, 3).is_none(), "it has not been answered yet");
+    let entry = LogEntry { view: View(0), time: WallTime(5), payload: Payload::Tick };
+    let entries = vec![entry.clone(), entry];
+    let found = Some(ScannedEntries::Entries { after_view: View(0), entries: entries.clone() });
+    let (view, commit) = (cluster.replicas[1].view(), cluster.replicas[1].commit());
+    let state = Message::NewState { view, first: OpNumber(4), commit, entries };
+    assert_eq!(found_for_member(&mut cluster, 3, found), [state]);
+    assert!(!cluster.replicas[1].wants_snapshot());
+}
+
+/// Where the log on disk does not hold what a member lacks, cannot be read, or gives no answer, a snapshot is taken for it.
+#[test]
+fn a_member_gets_a_snapshot_where_the_disk_has_not_what_it_lacks() {
+    let gone = Some(ScannedEntries::Gone { base: OpNumber(7), is_cut: true });
+    let nothing = || Some(ScannedEntries::Entries { after_view: View(0), entries: Vec::new() });
+    for found in [gone, None] {
+        let (mut cluster, _) = cluster_without_memory();
+        assert!(member_asks(&mut cluster, 3).is_some());
+        assert!(!cluster.replicas[1].wants_snapshot());
+        found_for_member(&mut cluster, 3, found);
+        assert!(cluster.replicas[1].wants_snapshot());
+        // It is not looked for again and again; something else is.
+        assert!(member_asks(&mut cluster, 3).is_none());
+        assert!(member_asks(&mut cluster, 9).is_some());
+    }
+    let (mut cluster, _) = cluster_without_memory();
+    for attempt in 1..=6 {
+        assert!(member_asks(&mut cluster, 3).is_some(), "{attempt}: reading goes on");
+        assert!(!cluster.replicas[1].wants_snapshot());
+        found_for_member(&mut cluster, 3, nothing());
+    }
+    assert!(cluster.replicas[1].wants_snapshot());
+    let (mut cluster, _) = cluster_without_memory();
+    assert!(member_asks(&mut cluster, 3).is_some());
+    cluster.now.instant = cluster.now.instant.after(Duration::from_secs(4));
+    assert!(member_asks(&mut cluster, 3).is_none() && cluster.replicas[1].wants_snapshot());
 }

@@ -73,6 +73,12 @@ struct Cluster {
     snapshots: usize,
     /// Disks that are short take snapshots all the same.
     takes_snapshots: bool,
+    /// The records of each replica's write-ahead log.
+    records: Vec<Vec<Record>>,
+    /// Nobody can read them.
+    is_unreadable: bool,
+    /// Entries that members and learners got which were gone from memory.
+    from_disk: u64,
 }
 
 const CLIENT: Peer = Peer::Client(7);
@@ -122,6 +128,9 @@ impl Cluster {
             checkpoint_bytes: 0,
             snapshots: 0,
             takes_snapshots: false,
+            records: vec![Vec::new(); n],
+            is_unreadable: false,
+            from_disk: 0,
         };
         cluster.deliver_all();
         // The leader has heard of the members, and of their clocks.
@@ -143,6 +152,9 @@ impl Cluster {
                         let of_log: usize = checkpoint.suffix.iter().map(LogEntry::memory_bytes).sum();
                         let of_dlog: usize = checkpoint.dlog.iter().map(|it| it.body.len()).sum();
                         self.checkpoint_bytes += of_log + of_dlog;
+                    }
+                    if let Some(records) = self.records.get_mut(replica) {
+                        records.push(record);
                     }
                     match self.unwritten.get_mut(&replica) {
                         Some(unwritten) => *unwritten = ticket,
@@ -174,6 +186,16 @@ impl Cluster {
                     self.replicas[replica].handle(now, event);
                 }
                 Action::KeepFrom { .. } if self.takes_snapshots => {}
+                Action::ReadEntries(wanted) => {
+                    let mut scan = LogScan::new(describe);
+                    self.records[replica].iter().for_each(|record| scan.take(record.clone()).unwrap());
+                    let found = (!self.is_unreadable).then(|| scan.entries(&wanted, true));
+                    if let Some(ScannedEntries::Entries { entries, .. }) = &found {
+                        self.from_disk += entries.len() as u64;
+                    }
+                    let EntriesWanted { copier, after, .. } = wanted;
+                    self.replicas[replica].handle(now, Event::EntriesRead { copier, after, found });
+                }
                 other => unreachable!("no snapshot is due in these tests: {other:?}"),
             }
         }

@@ -6,7 +6,7 @@ const KEEP: usize = 64_000;
 
 impl Cluster {
     /// As many updates, one after the other, all executed by whoever is there.
-    fn update_times(&mut self, session: SessionId, sequences: core::ops::RangeInclusive<u64>) {
+    pub(super) fn update_times(&mut self, session: SessionId, sequences: core::ops::RangeInclusive<u64>) {
         for sequence in sequences {
             let update =
                 self.request(session, sequence, self.now.wall.0, Path::Ordered, "uA-twenty-bytes-long");
@@ -76,13 +76,14 @@ fn followers_take_no_more_for_held_than_they_have_executed() {
     assert_eq!(cluster.executed[1].len(), 60);
 }
 
-/// Member 2 was away, and the others keep nothing of the log that it lacks: it will need a snapshot.
+/// Member 2 was away, the others keep nothing in memory of the log that it lacks, and cannot read it on disk: it will need a snapshot.
 fn without_what_member_2_lacks() -> (Cluster, SessionId) {
     let change = |config: &mut Config| {
         config.settings.log_keep_bytes = 0;
         config.durability = Durability::Fsync;
     };
     let mut cluster = Cluster::with(3, FastQuorum::Majority, change);
+    cluster.is_unreadable = true;
     let session = cluster.register();
     cluster.down.insert(2);
     cluster.update_times(session, 1..=20);

@@ -321,6 +321,36 @@ fn a_peer_that_does_not_read_clogs_the_connection() {
 }
 
 /// The event loop and two other threads send at the same time, more than the socket takes.
+/// What it has not taken before that is nowhere any more.
+#[test]
+fn a_peer_that_does_not_read_may_be_dropped_with_what_it_was_sent() {
+    for drops in [false, true] {
+        let mut poll = Poll::new().unwrap();
+        let (mut sender, mut receiver) = pair(&mut poll, Limits::CLIENT);
+        // Less than the sockets hold.
+        put_frame(sender.outbound(), Channel::Client, |out| out.resize(out.len() + 10_000, 1));
+        assert!(matches!(sender.flush(), FlushOutcome::Done));
+        if drops {
+            sender.drop_untaken().unwrap();
+        }
+        drop(sender);
+        let mut events = Events::with_capacity(16);
+        let end = loop {
+            while !receiver.is_readable() {
+                poll_once(&mut poll, &mut events);
+                tell(&events, ACCEPTED, &mut receiver);
+            }
+            match receiver.read() {
+                ReadOutcome::Received(_) | ReadOutcome::Nothing => {}
+                end => break end,
+            }
+        };
+        let was_reset =
+            matches!(&end, ReadOutcome::Failed(error) if error.kind() == std::io::ErrorKind::ConnectionReset);
+        assert_eq!(was_reset, drops, "{end:?}");
+    }
+}
+
 #[test]
 fn what_several_threads_send_arrives_in_whole_frames() {
     const FRAMES: usize = 300;

@@ -20,8 +20,8 @@ const SHORT_BYTES: usize = 1024;
 const SHARE: usize = 8;
 
 /// A turn of the loop executes no further reads of which nobody knows how long their replies will be once it has got
-/// this many bytes of long replies.
-const BYTES_PER_TURN: usize = 32 * 1024 * 1024;
+/// this many bytes of long replies: some milliseconds of it. Other clients, and the other members, wait for its end.
+const BYTES_PER_TURN: usize = 4 * 1024 * 1024;
 
 /// For so long the longest reply tells what the first ones of other connections may be like. Who reads short values is soon
 /// known for that.

@@ -27,6 +27,22 @@ impl EventLoop {
         self.close(index, problem);
     }
 
+    /// Closes a connection whose other end does not take what it is sent, and drops that. (A real process alone has what a system
+    /// keeps of closed connections, so no simulation shows it.)
+    pub(super) fn drop_slow(&mut self, index: usize, problem: &str) {
+        self.drop_untaken(index);
+        self.refuse(index, problem);
+    }
+
+    /// What the other end has not taken when this connection is closed is dropped.
+    pub(super) fn drop_untaken(&mut self, index: usize) {
+        if let Some(open) = self.table.open_mut(index)
+            && let Err(error) = open.net.drop_untaken()
+        {
+            tracing::debug!(connection = open.address, %error, "what a client has not taken may take memory for a while");
+        }
+    }
+
     /// Closes a connection and tells the cores.
     pub(super) fn close(&mut self, index: usize, reason: &str) {
         let Some(ConnectionEntry::Open(mut open)) = self.table.remove(index) else { return };

@@ -291,6 +291,7 @@ impl EventLoop {
             limit = PUSHED_BYTES_MAX,
             "closed the connection of a subscriber that does not take the messages of its channels"
         );
+        self.drop_untaken(index);
         self.close(index, "too many messages wait for it");
     }
 

@@ -80,7 +80,7 @@ impl EventLoop {
                 "it holds {bytes} bytes, more than any other client, and all clients together hold {used}, {why}; \
                  limits.client-memory is {limit}"
             );
-            self.refuse(index, &problem);
+            self.drop_slow(index, &problem);
         }
     }
 }

@@ -26,7 +26,7 @@ impl EventLoop {
         open.is_dirty = false;
         if open.is_overfull {
             let limit = self.output_bytes_max;
-            return self.refuse(
+            return self.drop_slow(
                 index,
                 &format!("more than {limit} bytes of replies wait for it, which is the limit"),
             );
@@ -66,7 +66,7 @@ impl EventLoop {
         let (waiting, limit) = (open.waiting_bytes(&self.front_end), self.output_bytes_max);
         if waiting > limit && !matches!(open.kind, ConnectionKind::Link(_)) {
             return self
-                .refuse(index, &format!("{waiting} bytes of replies wait for it, the limit is {limit}"));
+                .drop_slow(index, &format!("{waiting} bytes of replies wait for it, the limit is {limit}"));
         }
         // Replies that have gone may let the connection submit more.
         if open.is_redis() {

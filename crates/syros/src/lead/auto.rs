@@ -1,4 +1,5 @@
-//! `syros lead --auto`: asks the front ends again and again, and moves the lead to where their clients wait least.
+//! `syros lead --auto`: asks the front ends again and again, and moves the lead to where their clients wait least, or to whom the
+//! operator prefers.
 
 use std::collections::BTreeMap;
 use std::process::ExitCode;
@@ -8,7 +9,7 @@ use std::time::{Duration, Instant};
 use syros_client::{EntriesCopy, StatusReport};
 use syros_types::Group;
 
-use super::choice::{Chooser, FrontEnd, Move, Terms};
+use super::choice::{Chooser, FrontEnd, Move, Terms, Why};
 use super::{Options, move_to};
 use crate::cluster::{ANSWER_TIMEOUT, Cluster};
 use crate::status::{info_of, leader_of, leads, order, problem, query, reports_of};
@@ -29,7 +30,7 @@ pub(super) fn run(options: &Options) -> Result<ExitCode, String> {
         pause: auto.pause,
         rate_min: auto.rate_min,
     };
-    let mut chooser = Chooser::new(terms);
+    let mut chooser = Chooser::new(terms, auto.prefer.clone());
     let mut seen = Seen::new();
     let mut said = String::new();
     let mut say = |line: String| {
@@ -42,6 +43,7 @@ pub(super) fn run(options: &Options) -> Result<ExitCode, String> {
     // What is wrong from the beginning, such as a wrong secret, ends the command; what goes wrong later passes.
     let mut cluster = options.cluster.open()?;
     check_rights(&cluster)?;
+    check_preferred(&auto.prefer, cluster.replicas.len())?;
     let mut leader = None;
     loop {
         let began = Instant::now();
@@ -51,12 +53,17 @@ pub(super) fn run(options: &Options) -> Result<ExitCode, String> {
         }
         match look(&cluster, options, &mut seen, &mut chooser, &mut leader) {
             Ok(Look::Move { leader: present, group, found }) => {
-                let Move { to, waits: [wait, next] } = found;
-                let why = format!(
-                    "an operation waits {} with replica {present} as the leader of {group}, and would wait {} with replica {to}",
-                    milliseconds(wait),
-                    milliseconds(next)
-                );
+                let to = found.to;
+                let why = match found.why {
+                    Why::Waits([wait, next]) => format!(
+                        "an operation waits {} with replica {present} as the leader of {group}, and would wait {} with replica {to}",
+                        milliseconds(wait),
+                        milliseconds(next)
+                    ),
+                    Why::Preferred => {
+                        format!("replica {present} leads, and replica {to} is preferred and can")
+                    }
+                };
                 if auto.dry_run {
                     say(format!("{why}: the lead would move"));
                     chooser.not_moved();
@@ -92,6 +99,22 @@ enum Look {
 fn check_rights(cluster: &Cluster) -> Result<(), String> {
     let (leader, _) = cluster.leader()?;
     order(leader, |address| EntriesCopy::connect(address, cluster.access(), ANSWER_TIMEOUT).map(drop))
+}
+
+/// Finds out whether these replicas can be there.
+fn check_preferred(preferred: &[u8], replicas: usize) -> Result<(), String> {
+    for (place, replica) in preferred.iter().enumerate() {
+        if usize::from(*replica) >= replicas {
+            return Err(format!(
+                "there is no replica {replica} to prefer: the cluster has replicas 0 to {}",
+                replicas - 1
+            ));
+        }
+        if preferred[..place].contains(replica) {
+            return Err(format!("replica {replica} stands twice in the list of those preferred"));
+        }
+    }
+    Ok(())
 }
 
 fn look(

@@ -1,4 +1,4 @@
-//! Which replica should lead, so that clients wait least.
+//! Which replica should lead: the one that an operator prefers, or the one with which clients wait least.
 //!
 //! A command that the leader orders takes a client's front end the way to the leader and back, and the leader the way to the
 //! nearest others that make a majority with it. What every front end would wait so, weighted by how much its clients ask for,
@@ -94,14 +94,24 @@ fn majority_of(front_ends: &[FrontEnd], group: Group, leader: u8, is_at_least: b
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Move {
     pub(super) to: u8,
+    pub(super) why: Why,
+}
+
+/// What makes a change of leaders worth while.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Why {
     /// What an operation waits with the present leader, and with the new one.
-    pub(super) waits: [Duration; 2],
+    Waits([Duration; 2]),
+    /// An operator prefers the new one.
+    Preferred,
 }
 
 /// Decides, from what front ends say again and again, whether the lead should move.
 #[derive(Debug)]
 pub(super) struct Chooser {
     terms: Terms,
+    /// Who is to lead, the best one first, whatever clients wait; nobody, if that is to be found out.
+    preferred: Vec<u8>,
     /// Who has been better, and since when.
     better: Option<(u8, Instant)>,
     /// When the lead moved last, for whatever reason.
@@ -112,8 +122,8 @@ pub(super) struct Chooser {
 }
 
 impl Chooser {
-    pub(super) const fn new(terms: Terms) -> Self {
-        Self { terms, better: None, moved: None, led: VecDeque::new(), pause: terms.pause }
+    pub(super) const fn new(terms: Terms, preferred: Vec<u8>) -> Self {
+        Self { terms, preferred, better: None, moved: None, led: VecDeque::new(), pause: terms.pause }
     }
 
     /// Takes note of a period of `length` that has ended `now`, in which `leader` led. `may_lead` says which replicas could take
@@ -148,6 +158,12 @@ impl Chooser {
         group: Group,
         may_lead: impl Fn(u8) -> bool,
     ) -> Option<Move> {
+        if !self.preferred.is_empty() {
+            let first =
+                self.preferred.iter().copied().find(|replica| *replica == leader || may_lead(*replica));
+            let to = first.filter(|replica| *replica != leader)?;
+            return Some(Move { to, why: Why::Preferred });
+        }
         let operations: u64 = front_ends.iter().map(|front_end| front_end.operations).sum();
         if (operations as f64) < self.terms.rate_min * length.as_secs_f64() {
             return None;
@@ -159,7 +175,7 @@ impl Chooser {
         let saved = present.saturating_sub(cost);
         let is_worth =
             saved >= self.terms.least && saved.as_secs_f64() >= present.as_secs_f64() * self.terms.gain;
-        is_worth.then_some(Move { to, waits: [present, cost] })
+        is_worth.then_some(Move { to, why: Why::Waits([present, cost]) })
     }
 
     /// The lead has moved at `now`, by a [`Move`] or because a leader died: who dies again and again must not get it each time.
@@ -254,19 +270,19 @@ mod tests {
     #[test]
     fn the_lead_moves_when_another_has_been_better_for_long_enough() {
         let start = Instant::now();
-        let mut chooser = Chooser::new(TERMS);
+        let mut chooser = Chooser::new(TERMS, Vec::new());
         let found = wait(&mut chooser, (start, 1), 0, [0, 0, 100]);
-        assert_eq!(found, (30, Some(Move { to: 2, waits: [ms(120), ms(40)] })));
+        assert_eq!(found, (30, Some(Move { to: 2, why: Why::Waits([ms(120), ms(40)]) })));
         // Too little is saved, or too little asked for.
-        assert_eq!(wait(&mut Chooser::new(TERMS), (start, 1), 0, [100, 0, 90]).1, None);
+        assert_eq!(wait(&mut Chooser::new(TERMS, Vec::new()), (start, 1), 0, [100, 0, 90]).1, None);
         let busy = Terms { rate_min: 1000.0, ..TERMS };
-        assert_eq!(wait(&mut Chooser::new(busy), (start, 1), 0, [0, 0, 100]).1, None);
+        assert_eq!(wait(&mut Chooser::new(busy, Vec::new()), (start, 1), 0, [0, 0, 100]).1, None);
     }
 
     #[test]
     fn who_is_better_now_and_then_does_not_lead() {
         let start = Instant::now();
-        let mut chooser = Chooser::new(TERMS);
+        let mut chooser = Chooser::new(TERMS, Vec::new());
         for second in 1..1_000 {
             let operations = if second % 20 == 0 { [100, 0, 0] } else { [0, 0, 100] };
             let period = (start + SECOND * second, SECOND);
@@ -278,21 +294,21 @@ mod tests {
     #[test]
     fn who_cannot_lead_is_not_chosen() {
         let start = Instant::now();
-        let mut chooser = Chooser::new(TERMS);
+        let mut chooser = Chooser::new(TERMS, Vec::new());
         let mut found = None;
         for second in 1..100 {
             let period = (start + SECOND * second, SECOND);
             let all = in_a_row([0, 0, 100]);
             found = found.or(chooser.consider(period, 0, (&all, group()), |replica| replica != 2));
         }
-        assert_eq!(found, Some(Move { to: 1, waits: [ms(120), ms(80)] }));
+        assert_eq!(found, Some(Move { to: 1, why: Why::Waits([ms(120), ms(80)]) }));
     }
 
     /// Clients that are here and there in turns move the lead less and less.
     #[test]
     fn after_each_return_the_pause_is_twice_as_long() {
         let start = Instant::now();
-        let mut chooser = Chooser::new(TERMS);
+        let mut chooser = Chooser::new(TERMS, Vec::new());
         let (mut leader, mut second, mut pauses) = (0, 1, Vec::new());
         for _ in 0..4 {
             let operations = if leader == 0 { [0, 0, 100] } else { [100, 0, 0] };
@@ -309,5 +325,28 @@ mod tests {
         assert_eq!((found.to, at - second), (1, 2400));
         chooser.moved(start + SECOND * at, leader, 1);
         assert_eq!(chooser.pause, TERMS.pause);
+    }
+
+    /// The first of the list leads that can; who leads and is in the list is not disturbed for one that comes behind it.
+    #[test]
+    fn who_is_preferred_leads_when_it_can() {
+        let start = Instant::now();
+        let all = in_a_row([0, 0, 0]);
+        let moves = |leader: u8, able: &'static [u8]| {
+            let mut chooser = Chooser::new(TERMS, vec![2, 0]);
+            let second = |second| {
+                let period = (start + SECOND * second, SECOND);
+                let may_lead = |replica: u8| able.contains(&replica);
+                chooser.consider(period, leader, (&all, group()), may_lead).map(|found| (second, found))
+            };
+            (1..100).find_map(second)
+        };
+        let to = |to: u8| Some((30, Move { to, why: Why::Preferred }));
+        assert_eq!(moves(0, &[0, 1, 2]), to(2));
+        assert_eq!(moves(1, &[0, 1, 2]), to(2));
+        assert_eq!(moves(1, &[0, 1]), to(0));
+        assert_eq!(moves(0, &[0, 1]), None);
+        assert_eq!(moves(2, &[0, 1]), None);
+        assert_eq!(moves(1, &[1]), None);
     }
 }

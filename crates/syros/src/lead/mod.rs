@@ -26,6 +26,8 @@ const LEAD_TIMEOUT: Duration = Duration::from_secs(5);
   syros lead 2 --secret-file syros-data/secret   where the nodes have a secret, as those of syros dev do
   syros lead --auto --addr eu:6379,us:6379,ap:6379
                                                  goes on, and moves the lead to where those nodes' clients wait least
+  syros lead --auto --prefer 1,2 --addr db1:6379,db2:6379,db3:6379
+                                                 goes on, and has replica 1 lead whenever it can, or else replica 2
   syros lead --auto --dry-run --addr eu:6379,us:6379,ap:6379
                                                  only says when it would
 
@@ -51,6 +53,9 @@ struct AutoOptions {
     /// Move the lead to where clients wait least, again and again
     #[arg(long = "auto", conflicts_with = "id")]
     is_on: bool,
+    /// Have the first of these replicas lead that can, whatever clients wait. One that is not in the list leads while none of these can
+    #[arg(long, value_name = "ID,..", value_delimiter = ',', requires = "is_on")]
+    prefer: Vec<u8>,
     /// Only say when the lead would move
     #[arg(long, requires = "is_on")]
     dry_run: bool,

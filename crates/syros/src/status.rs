@@ -286,8 +286,12 @@ pub(crate) fn replicas_of(
 ) -> Result<Vec<String>, String> {
     let mut problems = Vec::new();
     for address in addresses {
-        match info_of(address, credentials).map(|text| replicas_in(&text)) {
-            Ok(replicas) if !replicas.is_empty() => return Ok(replicas),
+        match info_of(address, credentials).map(|text| (replicas_in(&text), is_loading(&text))) {
+            Ok((replicas, _)) if !replicas.is_empty() => return Ok(replicas),
+            Ok((_, true)) => problems.push(format!(
+                "{address}: this node reads its data, or copies what its cluster holds before it comes in; its log says how far it is. \
+                 Ask another node"
+            )),
             Ok(_) => problems.push(format!("{address}: no node of Syros answers there")),
             Err(problem) => problems.push(format!("{address}: {problem}")),
         }
@@ -310,6 +314,11 @@ pub(crate) fn info_of(address: &str, credentials: Option<&Credentials>) -> Resul
         },
         (None, _) => info(address, password, None),
     }
+}
+
+/// True if INFO is of a node of Syros that serves nobody yet.
+fn is_loading(info: &str) -> bool {
+    info.lines().any(|line| line.trim_end() == "status:loading")
 }
 
 /// The addresses in the text of INFO: lines `replica_0_address:host:port`, in order.

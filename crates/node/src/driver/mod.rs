@@ -915,6 +915,10 @@ impl<M: InMemory + Send + 'static, S: Store, H> ReplicaDriver<M, S, H> {
             Some(SnapshotNews::Failed { op_number, error }) => {
                 self.on_not_taken(now, op_number, error.to_string());
             }
+            Some(SnapshotNews::Unreadable { op_number, warning }) => {
+                warning.into_iter().for_each(|warning| self.notice(Notice::Warning(warning)));
+                self.replica.handle(now, Event::SnapshotUnreadable { op_number });
+            }
             Some(SnapshotNews::Send(to, message)) => self.outputs.push_back(Output::Send { to, message }),
             Some(SnapshotNews::Warning(warning)) => self.notice(Notice::Warning(warning)),
         }

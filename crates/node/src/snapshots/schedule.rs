@@ -28,6 +28,13 @@ pub enum StateOf<'a> {
 pub enum SnapshotNews {
     /// The core has to hear this.
     Event(Event),
+    /// The core has to hear [`Event::SnapshotUnreadable`], and the operator what is wrong; nothing, if the file is only gone.
+    Unreadable {
+        /// Which snapshot.
+        op_number: OpNumber,
+        /// What is wrong.
+        warning: Option<String>,
+    },
     /// The core has to hear [`Event::SnapshotFailed`], and the operator why.
     Failed {
         /// The snapshot.
@@ -366,9 +373,9 @@ impl<M: Send + 'static, S: Store> SnapshotSchedule<M, S> {
             SnapshotReport::PartNotRead { to, op_number, error } => {
                 self.end_reading(to);
                 let of = op_number.0;
-                let told =
+                let warning =
                     error.map(|error| format!("cannot send a part of the snapshot at entry {of}: {error}"));
-                told.map(SnapshotNews::Warning)
+                Some(SnapshotNews::Unreadable { op_number, warning })
             }
             SnapshotReport::PartWritten { op_number, received } => {
                 Some(SnapshotNews::Event(Event::SnapshotPartWritten { op_number, received }))

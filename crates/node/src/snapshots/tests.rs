@@ -359,9 +359,13 @@ fn a_member_that_asks_again_for_a_part_gets_one_copy() {
         }
     }
     assert_eq!(sent, [(Peer::Replica(ReplicaId(2)), 0), (Peer::Replica(ReplicaId(1)), 64)]);
-    // A part that does not exist is not waited for.
+    // A part that does not exist is not waited for, and the core hears of it.
     source.schedule.read_part(Peer::Replica(ReplicaId(1)), OpNumber(8), 0);
-    assert!(source.step().is_none());
+    let news = source.step();
+    assert!(
+        matches!(news, Some(SnapshotNews::Unreadable { op_number: OpNumber(8), warning: None })),
+        "{news:?}"
+    );
     source.schedule.read_part(Peer::Replica(ReplicaId(1)), OpNumber(9), 0);
     assert!(matches!(source.step(), Some(SnapshotNews::Send(Peer::Replica(ReplicaId(1)), _))));
 }

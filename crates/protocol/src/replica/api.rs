@@ -108,6 +108,11 @@ pub enum Event {
         /// Its last op number.
         op_number: OpNumber,
     },
+    /// A part of a snapshot that [`Action::SendSnapshotPart`] asked for is not there, or cannot be read.
+    SnapshotUnreadable {
+        /// Its last op number.
+        op_number: OpNumber,
+    },
     /// What the log on disk holds of the entries that [`Action::ReadEntries`] asked for.
     EntriesRead {
         /// Who wants them.

@@ -264,6 +264,7 @@ impl Replica {
             }
             Event::SnapshotLoaded { head, bytes } => self.on_snapshot_loaded(*head, bytes),
             Event::SnapshotFailed { op_number } => self.on_snapshot_failed(op_number),
+            Event::SnapshotUnreadable { op_number } => self.on_snapshot_unreadable(op_number),
             Event::EntriesRead { copier, after, found } => self.on_entries_read(copier, after, found),
             Event::NotEvaluated { to, id } => self.on_not_evaluated(to, id),
             Event::NotRead { to, number, body, time, expiry } => {

@@ -263,7 +263,7 @@ impl Replica {
         };
         self.actions.push_back(Action::TakeSnapshot { head: Box::new(head), ticket, is_file });
         if self.planted(PlantedBug::LogDroppedBeforeSnapshot) {
-            self.actions.push_back(Action::KeepFrom { op_number, ticket });
+            self.keep_from(op_number, ticket);
         }
     }
 
@@ -357,12 +357,20 @@ impl Replica {
         // A file that nobody reads any more takes space for nothing, and so does the log behind it.
         let is_read = (self.has_readers() && !self.has_old_file()) || self.snapshots.wanted || taken.is_file;
         let oldest = self.snapshots.newest.filter(|_| is_read).map_or(op_number, |(newest, _)| newest);
-        if self.config.engine_is_durable && oldest == op_number && !taken.is_file {
-            self.snapshots.newest = None;
-        }
         // Who has read the file needs what follows it.
         let ticket = if oldest < op_number { self.snapshots.newest_ticket } else { taken.ticket };
-        self.actions.push_back(Action::KeepFrom { op_number: oldest, ticket });
+        self.keep_from(oldest, ticket);
+    }
+
+    /// Neither older files nor older records are needed any more.
+    fn keep_from(&mut self, op_number: OpNumber, ticket: Ticket) {
+        self.snapshots.newest.take_if(|(newest, _)| *newest < op_number);
+        self.actions.push_back(Action::KeepFrom { op_number, ticket });
+    }
+
+    /// A file cannot be read: whoever needs one needs another one.
+    pub(super) fn on_snapshot_unreadable(&mut self, op_number: OpNumber) {
+        self.snapshots.newest.take_if(|(newest, _)| *newest == op_number);
     }
 
     /// True if the log behind the newest file is longer than any reader may have it.
@@ -763,7 +771,7 @@ impl Replica {
         self.on_append();
         // That it lost its memory a restart has to know, until the replica has entered a view.
         if !self.has_lost_memory() || self.planted(PlantedBug::AmnesiaForgotten) {
-            self.actions.push_back(Action::KeepFrom { op_number, ticket });
+            self.keep_from(op_number, ticket);
         }
         match &mut self.role {
             Role::Leader(_) => {}

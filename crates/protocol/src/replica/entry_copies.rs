@@ -11,9 +11,9 @@
 //! Entries that are gone from memory may still be in the log on disk. They are read there by whoever carries out
 //! [`Action::ReadEntries`], off the replica's thread, for a few at a time; a [`LogScan`](super::LogScan) says which may be told.
 //!
-//! A member or a learner that lacks what is gone from memory gets a snapshot, if that is shorter than the log that it lacks. What
-//! follows it gets from the disk until it has come so far that memory holds the rest: however much clients write meanwhile, it need not
-//! begin again with another snapshot.
+//! A member or a learner that lacks what is gone from memory gets it from the disk, until it has come so far that memory holds the rest,
+//! or a snapshot would have been much shorter. What follows that it gets from the disk again: however much clients write meanwhile, it
+//! need not begin anew with another one.
 
 use super::wanted_entries::{EntriesWanted, ScannedEntries};
 use super::{Action, Durability, PlantedBug, Replica, TraceEvent};
@@ -34,7 +34,7 @@ const PATIENCE_RESENDS: u32 = 200;
 pub const DISK_COPIERS_MAX: usize = 4;
 
 /// Members and learners for which it is read at a time, beside clients: backups must not keep the group from becoming whole, and two
-/// nodes come in together. Others get snapshots.
+/// nodes come in together. Others wait.
 pub const LAGGING_MAX: usize = 2;
 
 /// Who has the log on disk read leaves its place to another one when it has not asked for this many times `resend`. A member that has
@@ -44,18 +44,37 @@ const DISK_COPIER_RESENDS: u32 = 60;
 /// So many answers in a row may hold no entries before a member gets a snapshot: reading goes on where it was with the next one.
 const MISSES_MAX: u32 = 5;
 
+/// A member that has asked for the same entries so many times more does not take them, because its disk has failed or nothing reaches it.
+/// It gets them again every [`STUCK_RESENDS`] times `resend`, gives its place to others, and nothing is kept for it.
+const REPEATS_MAX: u32 = 5;
+const STUCK_RESENDS: u32 = 20;
+
 /// For whom the log on disk is read.
 #[derive(Clone, Copy, Debug)]
 #[cfg_attr(feature = "model", derive(Hash))]
 pub(super) struct DiskCopier {
     copier: Peer,
     asked_at: Instant,
-    /// Since when it waits for what is being read.
-    reading_since: Option<Instant>,
+    /// When reading for it began last.
+    read_at: Instant,
+    /// It waits for what is being read.
+    is_reading: bool,
+    /// It has asked for what follows this entry, and so many times again.
+    after: OpNumber,
+    repeats: u32,
+    /// Bytes that it has got since it was last told of a snapshot.
+    given: usize,
     /// So many answers in a row have held no entries.
     misses: u32,
     /// There was nothing behind this entry: it is not looked for again before this.
     gone: Option<(OpNumber, Instant)>,
+}
+
+impl DiskCopier {
+    /// True if it does not take what it gets.
+    const fn is_stuck(&self) -> bool {
+        self.repeats > REPEATS_MAX
+    }
 }
 
 /// What becomes of a wish for entries that are on disk only.
@@ -130,29 +149,40 @@ impl Replica {
     }
 
     /// A member or a learner asks for the log from `first` on, which is gone from memory: it gets what the log on disk holds, or a
-    /// snapshot if that is shorter.
+    /// snapshot. How much log it lacks nobody knows. It gets log until that was twice as much as a snapshot would be, so it never gets
+    /// more than three times what it needs.
     pub(super) fn give_dropped(&mut self, to: ReplicaId, first: OpNumber) {
         let after = OpNumber(first.0.saturating_sub(1));
-        let now = self.now.instant;
-        let gone = self.disk_copier(Peer::Replica(to)).and_then(|known| known.gone);
-        let is_gone = gone.is_some_and(|(behind, again)| behind == after && now < again);
+        let (now, resend) = (self.now.instant, self.config.settings.resend);
+        let known = self.disk_copier(Peer::Replica(to)).copied();
+        let is_gone =
+            known.and_then(|known| known.gone).is_some_and(|(behind, again)| behind == after && now < again);
         // Who has nothing had better get the state than its history.
-        let had_better = after == OpNumber(0) || self.is_snapshot_shorter(after);
+        let had_better =
+            after == OpNumber(0) || self.is_snapshot_shorter(after, known.map_or(0, |known| known.given));
         if !self.has_log_on_disk() || had_better || is_gone || self.diverged.is_some() {
+            if let Some(known) = self.disk_copier(Peer::Replica(to)) {
+                known.given = 0;
+            }
             return self.offer_snapshot(to, after);
+        }
+        let is_same = |known: &DiskCopier| known.after == after && known.is_stuck();
+        let is_stuck = known.as_ref().is_some_and(is_same);
+        if is_stuck && known.is_some_and(|known| now < known.read_at.after(resend * STUCK_RESENDS)) {
+            return;
         }
         let bytes_max = self.config.settings.transfer_bytes_max;
         match self.read_from_disk(Peer::Replica(to), after, bytes_max) {
-            // What follows the snapshot that it had must stay until it has come so far.
-            DiskRead::Begun => self.snapshots.hear_reader(to, now),
-            DiskRead::UnderWay => {
-                let patience = self.config.settings.resend * DISK_COPIER_RESENDS;
-                let since = self.disk_copier(Peer::Replica(to)).and_then(|copier| copier.reading_since);
-                if since.is_some_and(|since| now >= since.after(patience)) {
-                    self.offer_snapshot(to, after);
-                }
+            // It asks again, and those that have the places come to an end.
+            DiskRead::NoPlace => {}
+            DiskRead::UnderWay
+                if known.is_some_and(|known| now >= known.read_at.after(resend * DISK_COPIER_RESENDS)) =>
+            {
+                self.offer_snapshot(to, after);
             }
-            DiskRead::NoPlace => self.offer_snapshot(to, after),
+            // What follows the snapshot that it had must stay until it has come so far.
+            DiskRead::Begun | DiskRead::UnderWay if !is_stuck => self.snapshots.hear_reader(to, now),
+            DiskRead::Begun | DiskRead::UnderWay => {}
         }
     }
 
@@ -166,19 +196,24 @@ impl Replica {
         let now = self.now.instant;
         if let Some(known) = self.disk_copier(copier) {
             known.asked_at = now;
-            if known.reading_since.is_some() {
+            if core::mem::replace(&mut known.is_reading, true) {
                 return DiskRead::UnderWay;
             }
-            known.reading_since = Some(now);
+            known.read_at = now;
+            known.repeats = if known.after == after { known.repeats.saturating_add(1) } else { 0 };
+            known.after = after;
         } else {
             let patience = self.config.settings.resend * DISK_COPIER_RESENDS;
             let is_client = |copier: Peer| matches!(copier, Peer::Client(_));
             let is_alike = |other: &DiskCopier| is_client(other.copier) == is_client(copier);
-            let most = if is_client(copier) { DISK_COPIERS_MAX } else { LAGGING_MAX };
+            let (most, is_member) =
+                if is_client(copier) { (DISK_COPIERS_MAX, false) } else { (LAGGING_MAX, true) };
             let copiers = &mut self.snapshots.disk_copiers;
             if copiers.iter().filter(|other| is_alike(other)).count() >= most {
                 copiers.retain(|other| {
-                    !is_alike(other) || other.reading_since.is_some() || now < other.asked_at.after(patience)
+                    let needs_place =
+                        now < other.asked_at.after(patience) && !(is_member && other.is_stuck());
+                    !is_alike(other) || other.is_reading || needs_place
                 });
             }
             if copiers.iter().filter(|other| is_alike(other)).count() >= most {
@@ -187,7 +222,11 @@ impl Replica {
             copiers.push(DiskCopier {
                 copier,
                 asked_at: now,
-                reading_since: Some(now),
+                read_at: now,
+                is_reading: true,
+                after,
+                repeats: 0,
+                given: 0,
                 misses: 0,
                 gone: None,
             });
@@ -215,7 +254,7 @@ impl Replica {
     /// What the log on disk holds of what somebody wants; `None` if it cannot be read.
     pub(super) fn on_entries_read(&mut self, copier: Peer, after: OpNumber, found: Option<ScannedEntries>) {
         let Some(known) = self.disk_copier(copier) else { return };
-        known.reading_since = None;
+        known.is_reading = false;
         match copier {
             Peer::Client(client) => self.tell_entries_read(client, after, found),
             Peer::Replica(member) => self.give_entries_read(member, after, found),
@@ -256,6 +295,8 @@ impl Replica {
                 return self.offer_snapshot(to, after);
             }
         };
+        let bytes: usize = entries.iter().map(LogEntry::memory_bytes).sum();
+        known.given = known.given.saturating_add(bytes);
         if self.diverged.is_some() {
             return self.counters.refused += 1;
         }
@@ -284,7 +325,7 @@ impl Replica {
     /// Nothing more is told to this client. What is being read for it takes its place until that has ended.
     pub(super) fn forget_disk_copier(&mut self, client: u64) {
         let client = Peer::Client(client);
-        self.snapshots.disk_copiers.retain(|known| known.copier != client || known.reading_since.is_some());
+        self.snapshots.disk_copiers.retain(|known| known.copier != client || known.is_reading);
     }
 
     /// Notes that somebody copies entries. False if it has asked at this very moment before: whoever copies waits for the

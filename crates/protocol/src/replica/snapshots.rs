@@ -84,6 +84,8 @@ pub(super) struct Snapshots {
     taking: Option<SnapshotInProgress>,
     /// Somebody needs one newer than `newest`.
     wanted: bool,
+    /// The last one was to be a file, and failed.
+    file_failed: bool,
     /// None is taken or asked for before this.
     retry_at: Instant,
     /// Where the disk is short, none is taken for the sake of space before this.
@@ -96,6 +98,8 @@ pub(super) struct Snapshots {
     due_after: usize,
     /// When each member last asked for a part.
     readers: Vec<Option<Instant>>,
+    /// The file that each member has last waited for.
+    awaited: Vec<OpNumber>,
     /// Clients that copy one, for a backup, and when they last asked for it; at most [`COPIERS_MAX`].
     copiers: Vec<Copier>,
     /// Clients that copy the log.
@@ -119,6 +123,8 @@ struct SnapshotInProgress {
     ticket: Ticket,
     /// It is a file, not only a checkpoint of the engine.
     is_file: bool,
+    /// Bytes of log that had been applied since the file before.
+    bytes_before: usize,
 }
 
 /// A snapshot that is being received.
@@ -157,11 +163,13 @@ impl Snapshots {
             long_checkpoint_at: Instant(0),
             taking: None,
             wanted: false,
+            file_failed: false,
             retry_at: Instant(0),
             bytes_since: 0,
             bytes_since_file: 0,
             due_after: config.settings.snapshot_log_bytes,
             readers: vec![None; members],
+            awaited: vec![OpNumber(0); members],
             copiers: Vec::new(),
             entry_copiers: Vec::new(),
             disk_copiers: Vec::new(),
@@ -208,9 +216,20 @@ impl Replica {
 
     /// True if a snapshot of what is applied should be taken.
     fn snapshot_is_due(&self) -> bool {
-        let Snapshots {
-            newest, checkpoint, taking, wanted, retry_at, bytes_since, due_after, urgent_at, ..
-        } = &self.snapshots;
+        let Snapshots { newest, taking, wanted, retry_at, .. } = &self.snapshots;
+        let newest = newest.map_or(OpNumber(0), |(op_number, _)| op_number);
+        let wanted = *wanted && self.applied > newest;
+        (self.checkpoint_is_due() || wanted)
+            && taking.is_none()
+            && !self.snapshots.is_installing()
+            && !self.resources.disk_failed
+            && self.now.instant >= *retry_at
+            && !self.has_lost_memory()
+    }
+
+    /// True if the state is to get to disk, so that the log can end.
+    fn checkpoint_is_due(&self) -> bool {
+        let Snapshots { newest, checkpoint, bytes_since, due_after, urgent_at, .. } = &self.snapshots;
         let newest = newest.map_or(OpNumber(0), |(op_number, _)| op_number);
         // While a member reads one, it should not be replaced; but the write-ahead log has to end, and the engine
         // has to get what it keeps in memory to disk. A checkpoint of the engine replaces none.
@@ -221,17 +240,10 @@ impl Replica {
         // An engine whose disk refused a flush, say for a file that a member wanted, counts as full until a flush succeeds. Nothing
         // new may be executed before that, so the replica has the engine try again with what it has.
         let may_be_refused = self.config.engine_is_durable && is_urgent && self.applied > OpNumber(0);
-        let due = has_end
+        has_end
             && (self.applied > newest.max(*checkpoint) || may_be_refused)
             && (bytes_since >= due_after || is_urgent)
-            && (undisturbed || *bytes_since >= due_after.saturating_mul(READ_SHARE));
-        let wanted = *wanted && self.applied > newest;
-        (due || wanted)
-            && taking.is_none()
-            && !self.snapshots.is_installing()
-            && !self.resources.disk_failed
-            && self.now.instant >= *retry_at
-            && !self.has_lost_memory()
+            && (undisturbed || *bytes_since >= due_after.saturating_mul(READ_SHARE))
     }
 
     /// True if the engine is to have nothing to do, for a snapshot that is due or one that has been received.
@@ -249,10 +261,17 @@ impl Replica {
         if self.resources.disk_is_short() {
             self.snapshots.urgent_at = self.now.instant.after(URGENT);
         }
-        let is_file = self.snapshots.wanted || !self.config.engine_is_durable;
+        // A file that finds no room keeps no checkpoint from being made, which lets the log go and takes none.
+        let is_without_file = self.snapshots.file_failed && self.checkpoint_is_due();
+        let is_file = !self.config.engine_is_durable || (self.snapshots.wanted && !is_without_file);
+        self.snapshots.file_failed = false;
         let op_number = self.applied;
-        self.snapshots.taking = Some(SnapshotInProgress { op_number, ticket, is_file });
-        self.snapshots.wanted = false;
+        let bytes_before = self.snapshots.bytes_since_file;
+        self.snapshots.taking = Some(SnapshotInProgress { op_number, ticket, is_file, bytes_before });
+        if is_file {
+            self.snapshots.wanted = false;
+            self.snapshots.bytes_since_file = 0;
+        }
         self.snapshots.bytes_since = 0;
         let head = SnapshotHead {
             op_number,
@@ -383,7 +402,6 @@ impl Replica {
 
     fn snapshot_is_newest(&mut self, op_number: OpNumber, bytes: u64) {
         self.snapshots.newest = Some((op_number, bytes));
-        self.snapshots.bytes_since_file = 0;
         // As much log as data, so that writing snapshots at most doubles what is written.
         self.next_snapshot_after(usize::try_from(bytes).unwrap_or(usize::MAX));
     }
@@ -405,9 +423,14 @@ impl Replica {
     /// The disk did not take a snapshot, whether taken here or received.
     pub(super) fn on_snapshot_failed(&mut self, op_number: OpNumber) {
         self.snapshots.retry_at = self.now.instant.after(RETRY);
-        if self.snapshots.taking.take_if(|taking| taking.op_number == op_number).is_some() {
+        if let Some(taking) = self.snapshots.taking.take_if(|taking| taking.op_number == op_number) {
             // What has been applied since counts on; somebody may still need it.
             self.snapshots.bytes_since = self.snapshots.due_after;
+            if taking.is_file {
+                self.snapshots.file_failed = true;
+                let Snapshots { bytes_since_file, .. } = &mut self.snapshots;
+                *bytes_since_file = bytes_since_file.saturating_add(taking.bytes_before);
+            }
         }
         if self.is_downloading_to(op_number) {
             self.end_download();
@@ -489,17 +512,12 @@ impl Replica {
         self.snapshots.wanted || self.snapshots.taking.is_some()
     }
 
-    /// True if the newest file brings somebody further who has everything up to `after`, and with less than the log from there on.
-    pub(super) fn is_snapshot_shorter(&self, after: OpNumber) -> bool {
-        let Some((newest, bytes)) = self.snapshots.newest.filter(|(newest, _)| *newest > after) else {
-            return false;
-        };
-        let entries = self.applied.0.saturating_sub(newest.0);
-        let lacking = self.applied.0.saturating_sub(after.0);
-        // As far as entries are as long as those that have been applied since. A file is loaded as a whole: a little log is better.
-        let log = (self.snapshots.bytes_since_file as u64 / entries.max(1)).saturating_mul(lacking);
+    /// True if the newest file brings somebody further who has everything up to `after`, and had better be sent than more log, of which
+    /// so many bytes have been sent.
+    pub(super) fn is_snapshot_shorter(&self, after: OpNumber, given: usize) -> bool {
         let little = self.config.settings.transfer_bytes_max.saturating_mul(LITTLE_ANSWERS) as u64;
-        entries == 0 || log > bytes.max(little)
+        let newest = self.snapshots.newest.filter(|(newest, _)| *newest > after);
+        newest.is_some_and(|(_, bytes)| given as u64 / 2 >= bytes.max(little))
     }
 
     /// A member has everything up to `after`, and needs entries that are gone from memory: it is told of a snapshot, once there is
@@ -507,20 +525,22 @@ impl Replica {
     pub(super) fn offer_snapshot(&mut self, to: ReplicaId, after: OpNumber) {
         let (base, has_disk) = (self.log.base(), self.has_log_on_disk());
         let helps = |op_number: OpNumber| op_number >= base || (has_disk && op_number > after);
-        let is_coming = |taking: SnapshotInProgress| taking.is_file && helps(taking.op_number);
+        let coming = self.snapshots.taking.filter(|taking| taking.is_file).map(|taking| taking.op_number);
+        let coming = coming.filter(|op_number| helps(*op_number));
         let newest = self.snapshots.newest.filter(|(op_number, _)| helps(*op_number));
-        match (self.snapshots.taking.is_some_and(is_coming), newest) {
-            (false, Some((op_number, bytes))) => {
-                let view = self.view;
-                self.send(Peer::Replica(to), Message::SnapshotOffer { view, op_number, bytes });
-            }
-            (is_coming, _) => {
-                // One that is coming takes the place of the newest, whoever would read that.
-                self.snapshots.wanted |= !is_coming;
-                // What follows the snapshot must still be there when it has been received.
-                self.snapshots.hear_reader(to, self.now.instant);
-            }
+        // One that is coming takes the place of the newest, whoever would read that. Who has waited for the newest gets it.
+        let awaited = &mut self.snapshots.awaited[to.index()];
+        let has_waited = newest.is_some_and(|(op_number, _)| *awaited == op_number);
+        if let Some((op_number, bytes)) = newest.filter(|_| coming.is_none() || has_waited) {
+            let view = self.view;
+            return self.send(Peer::Replica(to), Message::SnapshotOffer { view, op_number, bytes });
         }
+        match coming {
+            Some(op_number) => *awaited = op_number,
+            None => self.snapshots.wanted = true,
+        }
+        // What follows the snapshot must still be there when it has been received.
+        self.snapshots.hear_reader(to, self.now.instant);
     }
 
     pub(super) fn on_get_snapshot(&mut self, from: ReplicaId, op_number: OpNumber, offset: u64) {

@@ -371,8 +371,8 @@ fn a_file_that_is_gone_is_offered_to_nobody() {
     assert_eq!(taken(&ask(&mut cluster, CLIENT, want)), Some(applied));
     finish(&mut cluster, applied);
     assert!(
-        !cluster.replicas[1].is_snapshot_shorter(applied)
-            && cluster.replicas[1].is_snapshot_shorter(OpNumber(0))
+        !cluster.replicas[1].is_snapshot_shorter(applied, usize::MAX)
+            && cluster.replicas[1].is_snapshot_shorter(OpNumber(0), usize::MAX)
     );
     let head = SnapshotHead {
         op_number: OpNumber(applied.0 + 90),
@@ -393,7 +393,7 @@ fn a_file_that_is_gone_is_offered_to_nobody() {
     replica.handle(now, Event::SnapshotLoaded { head: Box::new(head), bytes: 10 });
     let keeps = |action: Action| matches!(action, Action::KeepFrom { op_number, .. } if op_number == OpNumber(applied.0 + 90));
     assert!(core::iter::from_fn(|| replica.poll()).any(keeps));
-    assert!(!replica.is_snapshot_shorter(OpNumber(0)), "there is none any more");
+    assert!(!replica.is_snapshot_shorter(OpNumber(0), usize::MAX), "there is none any more");
 }
 
 #[test]

@@ -10,6 +10,7 @@ mod direct;
 mod divergence;
 mod durability;
 mod hostile;
+mod lagging;
 mod learner;
 mod liveness;
 mod reads;

@@ -172,17 +172,13 @@ impl Replica {
             return;
         }
         let bytes_max = self.config.settings.transfer_bytes_max;
+        let is_late = known.is_some_and(|known| now >= known.read_at.after(resend * DISK_COPIER_RESENDS));
         match self.read_from_disk(Peer::Replica(to), after, bytes_max) {
-            // It asks again, and those that have the places come to an end.
-            DiskRead::NoPlace => {}
-            DiskRead::UnderWay
-                if known.is_some_and(|known| now >= known.read_at.after(resend * DISK_COPIER_RESENDS)) =>
-            {
-                self.offer_snapshot(to, after);
-            }
+            DiskRead::UnderWay if is_late => self.offer_snapshot(to, after),
             // What follows the snapshot that it had must stay until it has come so far.
             DiskRead::Begun | DiskRead::UnderWay if !is_stuck => self.snapshots.hear_reader(to, now),
-            DiskRead::Begun | DiskRead::UnderWay => {}
+            // It asks again. Those that have the places come to an end.
+            DiskRead::Begun | DiskRead::UnderWay | DiskRead::NoPlace => {}
         }
     }
 

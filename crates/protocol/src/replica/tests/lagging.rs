@@ -546,7 +546,7 @@ fn a_member_is_told_of_a_file_though_another_is_being_written() {
                 while let Some(action) = cluster.replicas[to].poll() {
                     match action {
                         Action::Persist { ticket, .. } => {
-                            cluster.replicas[to].handle(now, Event::Persisted(ticket))
+                            cluster.replicas[to].handle(now, Event::Persisted(ticket));
                         }
                         Action::Apply { through } => cluster.apply(to, through),
                         Action::Send { to: Peer::Replica(other), message, .. } if other.index() < 2 => {

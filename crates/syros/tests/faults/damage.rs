@@ -379,8 +379,11 @@ impl Target<'_> {
                 of("is bad")
             }
             Damage::ZeroedPage => {
+                // Records are in it: one that is too long for the rest of a segment begins the next one.
+                let page = if valid as u64 > 2 * PAGE_BYTES { PAGE_BYTES } else { HEADER_BYTES as u64 + 20 };
+                let length = PAGE_BYTES.min(valid as u64 - page);
                 let file = OpenOptions::new().write(true).open(path).unwrap();
-                file.write_all_at(&[0; PAGE_BYTES as usize], PAGE_BYTES).unwrap();
+                file.write_all_at(&vec![0; length as usize], page).unwrap();
                 of("is bad")
             }
             Damage::Missing => {

@@ -166,9 +166,8 @@ impl Replica {
             }
             return self.offer_snapshot(to, after);
         }
-        let is_same = |known: &DiskCopier| known.after == after && known.is_stuck();
-        let is_stuck = known.as_ref().is_some_and(is_same);
-        if is_stuck && known.is_some_and(|known| now < known.read_at.after(resend * STUCK_RESENDS)) {
+        let stuck = known.filter(|known| known.after == after && known.is_stuck());
+        if stuck.is_some_and(|stuck| now < stuck.read_at.after(resend * STUCK_RESENDS)) {
             return;
         }
         let bytes_max = self.config.settings.transfer_bytes_max;
@@ -176,7 +175,7 @@ impl Replica {
         match self.read_from_disk(Peer::Replica(to), after, bytes_max) {
             DiskRead::UnderWay if is_late => self.offer_snapshot(to, after),
             // What follows the snapshot that it had must stay until it has come so far.
-            DiskRead::Begun | DiskRead::UnderWay if !is_stuck => self.snapshots.hear_reader(to, now),
+            DiskRead::Begun | DiskRead::UnderWay if stuck.is_none() => self.snapshots.hear_reader(to, now),
             // It asks again. Those that have the places come to an end.
             DiskRead::Begun | DiskRead::UnderWay | DiskRead::NoPlace => {}
         }
@@ -207,9 +206,10 @@ impl Replica {
             let copiers = &mut self.snapshots.disk_copiers;
             if copiers.iter().filter(|other| is_alike(other)).count() >= most {
                 copiers.retain(|other| {
-                    let needs_place =
-                        now < other.asked_at.after(patience) && !(is_member && other.is_stuck());
-                    !is_alike(other) || other.is_reading || needs_place
+                    // What is read for a member may never be answered: others would wait for its place for ever.
+                    let is_held = other.is_reading && !(is_member && now >= other.read_at.after(patience));
+                    let is_wanted = now < other.asked_at.after(patience) && !(is_member && other.is_stuck());
+                    !is_alike(other) || is_held || (is_wanted && !other.is_reading)
                 });
             }
             if copiers.iter().filter(|other| is_alike(other)).count() >= most {

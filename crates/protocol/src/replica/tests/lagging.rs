@@ -379,6 +379,24 @@ fn members_that_take_nothing_leave_their_places_to_others() {
     }
 }
 
+/// The thread that reads the log has died: members for which it was to read give up their places, too.
+#[test]
+fn members_that_get_no_answer_leave_their_places_to_others() {
+    let mut cluster = Cluster::with(5, FastQuorum::Majority, |config| config.settings.log_keep_bytes = 0);
+    let session = cluster.register();
+    cluster.update_times(session, 1..=40);
+    let asks = |cluster: &mut Cluster, member: u8| {
+        let message = Message::GetState { view: cluster.replicas[0].view(), from: OpNumber(4) };
+        let from = Peer::Replica(ReplicaId(member));
+        let (_, actions) = tell(cluster, 0, Event::Message { from, message });
+        actions.iter().any(|action| matches!(action, Action::ReadEntries(_)))
+    };
+    assert_eq!([2, 3, 4].map(|member| asks(&mut cluster, member)), [true, true, false]);
+    cluster.now.instant = cluster.now.instant.after(Duration::from_secs(4));
+    // They go on asking, and get snapshots.
+    assert_eq!([2, 3, 4].map(|member| asks(&mut cluster, member)), [false, false, true]);
+}
+
 /// One large entry behind the file, and the log before it counts as if it were of such entries.
 #[test]
 fn who_lacks_little_gets_no_terabyte() {
@@ -527,14 +545,12 @@ fn a_member_is_told_of_a_file_though_another_is_being_written() {
     let session = cluster.register();
     cluster.down.insert(2);
     cluster.cut.insert((0, 2));
-    cluster.stuck = false;
     for _ in 0..50 {
         // Log of ten times the length at which one is due.
         for _ in 0..100 {
             sequence += 1;
             let update =
                 cluster.request(session, sequence, cluster.now.wall.0, Path::Ordered, "uA-twenty-bytes-long");
-            let Message::Request { .. } = &update else { unreachable!() };
             let attach = Message::Attach { session, nonce: 1 };
             let mut queue = VecDeque::from([
                 (0, Event::Message { from: CLIENT, message: attach }),

@@ -313,6 +313,9 @@ fn has_what_it_takes(bug: PlantedBug, swarm: &Swarm) -> bool {
         PlantedBug::AnyNewcomerTaken | PlantedBug::FetchingCounted | PlantedBug::GrowthNotDeclared => {
             swarm.sizes.is_some()
         }
+        PlantedBug::ShrunkByThoseThatGo => {
+            swarm.sizes.is_some() && swarm.durability == Durability::Replicated
+        }
         PlantedBug::EvictedInPassing | PlantedBug::EvictedBeside => {
             swarm.eviction.policy.order().is_some() && swarm.disk_engine.is_none()
         }

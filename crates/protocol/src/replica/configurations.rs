@@ -341,6 +341,26 @@ impl Replica {
         self.next_configuration().filter(|next| next.roster.group().size() < size)
     }
 
+    /// The last entry that may be committed when the logs of members are durable so far: a majority has it. One by which the group
+    /// shrinks, a majority of those that stay must have, too. Those that go could otherwise decide it for a group that cannot go on:
+    /// its members may have lost their memory, which the larger group would bear.
+    pub(super) fn committable(&self, durable: &[OpNumber; Group::SIZE_MAX]) -> OpNumber {
+        let missing = usize::from(self.planted(PlantedBug::CommitTooEarly));
+        let of_majority =
+            |group: Group| reached_by(&durable[..group.size()], (group.majority() - missing).max(1));
+        let ours = self.config.configuration.group();
+        let candidate = of_majority(ours);
+        let smaller = self.backlog.reconfiguration.filter(|(number, next)| {
+            *number <= candidate
+                && next.epoch > self.config.configuration.id.epoch
+                && next.roster.group().size() < ours.size()
+                && !self.planted(PlantedBug::ShrunkByThoseThatGo)
+        });
+        smaller.map_or(candidate, |(number, next)| {
+            candidate.min(of_majority(next.roster.group()).max(OpNumber(number.0 - 1)))
+        })
+    }
+
     /// Leader: moves to the next configuration, if that is committed. It is the first to know: a follower that counts commits
     /// itself may be ahead of it, and stays in its view until it is told of another one.
     pub(super) fn begin_committed_configuration(&mut self) {
@@ -619,4 +639,13 @@ pub(super) fn is_resized(before: &Roster, after: &Roster) -> bool {
         && news()
             .all(|node| smaller.nodes().iter().all(Option::is_none) || node.as_ref().is_some_and(is_known))
         && news().flatten().count() == news().flatten().collect::<alloc::collections::BTreeSet<_>>().len()
+}
+
+/// The last entry up to which as many of these logs are durable.
+pub(super) fn reached_by(durable: &[OpNumber], members: usize) -> OpNumber {
+    let mut sorted = [OpNumber(0); Group::SIZE_MAX];
+    let sorted = &mut sorted[..durable.len()];
+    sorted.copy_from_slice(durable);
+    sorted.sort_unstable_by(|a, b| b.cmp(a));
+    sorted[members - 1]
 }

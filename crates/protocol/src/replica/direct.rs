@@ -79,13 +79,12 @@ impl Replica {
 
     /// Follower: commits what it knows a majority to have, itself among them or not.
     pub(super) fn count_commit(&mut self) {
-        let majority = self.config.configuration.majority();
         let (me, own) = (self.config.replica.index(), self.persistence.persisted_op());
-        let Role::Follower(follower) = &mut self.role else { return };
+        let Role::Follower(follower) = &self.role else { return };
         let mut durable = follower.commits.durable;
         durable[me] = own;
-        durable.sort_unstable_by(|a, b| b.cmp(a));
-        let counted = durable[majority - 1].min(self.log.op_number());
+        let counted = self.committable(&durable).min(self.log.op_number());
+        let Role::Follower(follower) = &mut self.role else { return };
         if counted > follower.commits.counted {
             follower.commits.counted = counted;
             self.commit = self.commit.max(counted);

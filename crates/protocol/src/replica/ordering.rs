@@ -4,6 +4,7 @@
 
 use super::api::Returned;
 use super::backlog::Backlog;
+use super::configurations::reached_by;
 use super::role::{Batch, IncompletePrepare, Leader, MissingBodies, Progress, Role};
 use super::timers::Timer;
 use super::{Action, COMMIT_DELAY, HandOverReason, PlantedBug, Replica, TraceEvent, ViewChangeCause};
@@ -600,7 +601,7 @@ impl Replica {
             return;
         }
         // Beyond what this disk has, those are all followers.
-        let number = leader.durable_at(faults, self.config.replica, persisted_op);
+        let number = reached_by(&leader.durable(self.config.replica, persisted_op), faults);
         if number > persisted_op {
             leader.overtaken = Some((number, self.now.instant));
         }
@@ -700,11 +701,9 @@ impl Replica {
 
     /// Leader: commits what a majority, counting durable copies only, has.
     pub(super) fn advance_commit(&mut self) {
-        let enough =
-            self.config.configuration.majority() - usize::from(self.planted(PlantedBug::CommitTooEarly));
-        let Role::Leader(leader) = &mut self.role else { return };
-        let persisted_op = self.persistence.persisted_op();
-        let candidate = leader.durable_at(enough.max(1), self.config.replica, persisted_op);
+        let Role::Leader(leader) = &self.role else { return };
+        let durable = leader.durable(self.config.replica, self.persistence.persisted_op());
+        let candidate = self.committable(&durable);
         if candidate <= self.commit {
             return;
         }

@@ -194,6 +194,7 @@ planted_bugs! {
     GoneClientWaits = "gone-client-waits": "A command that waits is begun for a client that has closed its connection.";
     SourceAskedAlone = "source-asked-alone": "A new leader asks nobody but the member whose log it goes by for what is committed, though that one does not answer.";
     FetchingCounted = "fetching-counted": "A leader that changes the members counts those that have yet to copy what the group holds.";
+    ShrunkByThoseThatGo = "shrunk-by-those-that-go": "A majority with those that go commits that the group shrinks, though most of those that stay have not heard of it.";
     GrowthNotDeclared = "growth-not-declared": "A node that the group has grown by is not told that, once a view with it has committed something.";
     LearnerCounted = "learner-counted": "A node that is no member yet asks for its place before it has copied what the group holds, and the leader takes it.";
     LearnerTakesAll = "learner-takes-all": "A node that is no member yet takes what it copies from a log for committed.";

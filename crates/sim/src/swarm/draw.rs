@@ -269,12 +269,8 @@ impl Swarm {
     /// In one world of five, the group grows and shrinks, but where something else is about which nodes there are. Rolled apart.
     pub(super) fn draw_sizes(&mut self) {
         let mut draw = Draw(Prng::new(self.seed ^ 0x5397_0a11_5eed_0055));
-        let is_about_nodes = self.nemesis.bootstrap > 0
-            || self.nemesis.ruin_at.is_some()
-            || self.formation.unformed.is_some()
-            || self.clocks.wrong.is_some()
-            || self.odd_lease.is_some()
-            || self.lease_change.is_some();
+        let is_about_nodes =
+            self.nemesis.bootstrap > 0 || self.nemesis.ruin_at.is_some() || self.formation.unformed.is_some();
         if is_about_nodes || self.nemesis.interval == 0 || !draw.one_in(5) {
             return;
         }

@@ -203,15 +203,14 @@ impl Leader {
         }
     }
 
-    /// The last entry that as many members have on disk, among them this leader, which has its log up to `own`.
-    pub(in crate::replica) fn durable_at(&self, members: usize, me: ReplicaId, own: OpNumber) -> OpNumber {
+    /// How far the logs of all members are durable, as far as this leader knows, which has its own up to `own`.
+    pub(in crate::replica) fn durable(&self, me: ReplicaId, own: OpNumber) -> [OpNumber; Group::SIZE_MAX] {
         let mut durable = [OpNumber(0); Group::SIZE_MAX];
         for (place, progress) in durable.iter_mut().zip(&self.progress) {
             *place = progress.op_number;
         }
         durable[me.index()] = own;
-        durable.sort_unstable_by(|a, b| b.cmp(a));
-        durable[members - 1]
+        durable
     }
 
     /// A read waits for this leader's answer.

@@ -181,7 +181,7 @@ fn the_readme_names_every_command() {
 
 #[test]
 fn the_protocol_names_every_message() {
-    let mut names = quoted("crates/protocol/src/message.rs", "=> \"");
+    let mut names = quoted("crates/protocol/src/message/mod.rs", "=> \"");
     names.retain(|name| name.starts_with(char::is_uppercase));
     assert!(names.len() > 30, "{} messages were found, which are too few", names.len());
     names.insert("NoSuchMessage".to_string());

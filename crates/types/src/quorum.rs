@@ -209,6 +209,12 @@ impl Group {
         if self.size as usize + 2 > Self::SIZE_MAX { None } else { Some(Self { size: self.size + 2 }) }
     }
 
+    /// True if this is a place that the group has when it has grown, and not before.
+    #[must_use]
+    pub fn grows_by(self, member: ReplicaId) -> bool {
+        !self.has(member) && self.larger().is_some_and(|larger| larger.has(member))
+    }
+
     /// The group with two members less; `None` if it has one.
     #[must_use]
     pub const fn smaller(self) -> Option<Self> {

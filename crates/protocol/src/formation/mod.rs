@@ -283,12 +283,6 @@ fn may_become(ours: &Roster, theirs: &Roster, before: Option<&Roster>) -> bool {
     known.peek().is_none() || known.any(is_there)
 }
 
-/// True if a group of these nodes would have this place if it grew.
-fn is_next_place(roster: &Roster, replica: ReplicaId) -> bool {
-    let group = roster.group();
-    !group.has(replica) && group.larger().is_some_and(|larger| larger.has(replica))
-}
-
 /// True if that place was another node's.
 fn is_of_other_node(before: Option<Roster>, replica: ReplicaId, node: NodeId) -> bool {
     before.is_some_and(|before| before.group().has(replica) && before.node(replica) != Some(node))
@@ -358,7 +352,7 @@ pub fn check(ours: &Declaration, roster: &Roster, theirs: &Declaration) -> Resul
         }
         // A member that had the place may be needed yet, and is connected there.
         Stage::Learning
-            if is_next_place(roster, replica) && !is_of_other_node(ours.before, replica, found) =>
+            if roster.group().grows_by(replica) && !is_of_other_node(ours.before, replica, found) =>
         {
             Ok(None)
         }
@@ -561,7 +555,7 @@ impl Formation {
             Stage::Acting(roster) if !self.replaces || self.is_voter_of(&roster, before.as_ref()) => {
                 self.end = Some(Ok(Reconfiguration { epoch, roster, before }));
             }
-            Stage::Acting(roster) if self.learns && is_next_place(&roster, self.me) => {
+            Stage::Acting(roster) if self.learns && roster.group().grows_by(self.me) => {
                 let is_newest = self.found.is_none_or(|found| found.epoch < epoch);
                 if is_newest {
                     self.found = Some(Reconfiguration { epoch, roster, before });

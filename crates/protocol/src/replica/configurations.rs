@@ -255,9 +255,8 @@ impl Replica {
         let now = self.config.configuration.group();
         let roster = self.roster_with(member, node);
         // Who asks for a place that there will not be is not remembered: it would be given one that it has not asked for.
-        let is_next = now.larger().is_some_and(|larger| larger.has(member))
-            || self.planted(PlantedBug::AnyNewcomerTaken);
-        if !now.has(member) && is_next {
+        let is_taken = !now.has(member) && self.planted(PlantedBug::AnyNewcomerTaken);
+        if now.grows_by(member) || is_taken {
             let asked_at = self.now.instant;
             self.remember_newcomer(Newcomer { member, node, asked_at, has_copied });
         }

@@ -14,6 +14,7 @@ mod advice;
 mod api;
 mod attachments;
 mod backlog;
+mod booting;
 mod clocks;
 mod config;
 mod configurations;

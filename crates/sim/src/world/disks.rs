@@ -304,9 +304,7 @@ impl World {
     /// True if the replica may be at the other end of a connection of a member, though it is none: it has the next place.
     pub(super) fn is_newcomer_to(&self, member: usize, replica: usize) -> bool {
         let group = self.newest_configuration(member).roster.group();
-        let id = ReplicaId(replica as u8);
-        let is_learner = self.replicas[replica].membership.learns;
-        is_learner && !group.has(id) && group.larger().is_some_and(|larger| larger.has(id))
+        self.replicas[replica].membership.learns && group.grows_by(ReplicaId(replica as u8))
     }
 
     /// The operator puts back the disk that was taken away, and starts the replica. False if there is none.

@@ -201,8 +201,7 @@ impl World {
         // A place that is gone can be had by growing again, but not be taken from whoever had it.
         let stage = slot.membership.forming.as_ref().map(|forming| forming.declaration().stage);
         let joins = matches!(stage, Some(Stage::Joining | Stage::Learning));
-        let is_possible =
-            size.has(member) || (joins && size.larger().is_some_and(|larger| larger.has(member)));
+        let is_possible = size.has(member) || (joins && size.grows_by(member));
         if is_possible || !slot.membership.is_forming() || slot.is_absent {
             return false;
         }

@@ -1,9 +1,14 @@
 //! Everything that travels between clients and replicas, and what an update and a log entry are.
 
+mod refusal;
+mod status;
+
+pub use refusal::Refusal;
+pub use status::{RoleName, StatusReport};
+
 use alloc::boxed::Box;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
-use core::fmt;
 use core::time::Duration;
 use syros_types::{
     Class, ConfigurationEpoch, Description, FastQuorum, FastRule, Footprint, Group, Instant, NodeId,
@@ -212,104 +217,6 @@ impl Advised {
     pub const ALL: [Self; 2] = [Self::Updates, Self::Reads];
 }
 
-/// Why a replica would not take an operation. It left no trace there.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Refusal {
-    /// The timestamp is further ahead of the replica's clock than allowed.
-    ClockSkew,
-    /// The session never existed or has expired.
-    UnknownSession,
-    /// The session has already been told the answer of this operation.
-    Stale,
-    /// The bytes are no operation, or of a class that does not belong on this path.
-    Malformed,
-    /// The log or durability log has reached its limit in memory.
-    LogFull,
-    /// Too much is waiting.
-    Overloaded,
-    /// The disk refused a write; the replica takes no updates.
-    DiskFailed,
-    /// The state would take more memory than it may ([`Description::growth`]). The replica takes no copy of it in this view.
-    OutOfMemory,
-    /// The disk is nearly full, and the operation would make the state grow. The replica takes no copy of it in this view.
-    DiskFull,
-    /// The replica takes part in no view at present, or has no such entry in its log: others may do.
-    NotNormal,
-    /// The replica is not active in its view ([`FastRule::active`]): it keeps no durability log.
-    NotActive,
-    /// The replica holds another operation under this id. One of the two is not what its client sent, or two clients use
-    /// one session.
-    OtherOperation,
-    /// The connection has not shown that the session is its own.
-    NotAttached,
-    /// The operation has been executed, and the replicas did not keep what it returned.
-    ReplyDropped,
-}
-
-impl Refusal {
-    /// Each, in the order of its declaration.
-    pub const ALL: [Self; 14] = [
-        Self::ClockSkew,
-        Self::UnknownSession,
-        Self::Stale,
-        Self::Malformed,
-        Self::LogFull,
-        Self::Overloaded,
-        Self::DiskFailed,
-        Self::OutOfMemory,
-        Self::DiskFull,
-        Self::NotNormal,
-        Self::NotActive,
-        Self::OtherOperation,
-        Self::NotAttached,
-        Self::ReplyDropped,
-    ];
-
-    /// Its name in metrics.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::ClockSkew => "clock-skew",
-            Self::UnknownSession => "unknown-session",
-            Self::Stale => "stale",
-            Self::Malformed => "malformed",
-            Self::LogFull => "log-full",
-            Self::Overloaded => "overloaded",
-            Self::DiskFailed => "disk-failed",
-            Self::OutOfMemory => "out-of-memory",
-            Self::DiskFull => "disk-full",
-            Self::NotNormal => "not-normal",
-            Self::NotActive => "not-active",
-            Self::OtherOperation => "other-operation",
-            Self::NotAttached => "not-attached",
-            Self::ReplyDropped => "reply-dropped",
-        }
-    }
-}
-
-impl fmt::Display for Refusal {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::ClockSkew => "the timestamp is too far ahead of the replica's clock",
-            Self::UnknownSession => "the session is unknown or has expired",
-            Self::Stale => "the session has already acknowledged this operation",
-            Self::Malformed => "the operation is malformed",
-            Self::LogFull => "the log has reached its memory limit",
-            Self::Overloaded => "overloaded, retry later",
-            Self::DiskFailed => "the disk of the replica failed",
-            Self::OutOfMemory => "the data has reached its memory limit, 'memory.maxmemory'",
-            Self::DiskFull => {
-                "the replica's disk is nearly full: less than 'disk.reserve' is free, or too few inodes, or the engine has no room for a merge of its files"
-            }
-            Self::NotNormal => "the replica takes part in no view at present, or lacks an entry",
-            Self::NotActive => "the replica keeps no durability log in this view",
-            Self::OtherOperation => "another operation has this id",
-            Self::NotAttached => "the connection has not shown that the session is its own",
-            Self::ReplyDropped => "the operation was executed, and its reply was not kept",
-        })
-    }
-}
-
 /// Who stands behind a StartViewChange.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum ViewChangeReason {
@@ -319,58 +226,6 @@ pub enum ViewChangeReason {
     Moved,
     /// The sender leads the receiver's view and gives it up: leases it was granted are void.
     Abdication,
-}
-
-/// What a replica tells of itself; the content of `syros status`.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
-pub struct StatusReport {
-    /// Position in the group.
-    pub replica: u8,
-    /// Members of the group.
-    pub replicas: u8,
-    /// `leader`, `follower`, `view-change` or `recovering`.
-    pub role: RoleName,
-    /// The fast quorum mode.
-    pub fast_quorum: FastQuorum,
-    /// Current view.
-    pub view: u64,
-    /// Last op number in the log.
-    pub op_number: u64,
-    /// Last committed op number.
-    pub commit: u64,
-    /// Last applied op number.
-    pub applied: u64,
-    /// Updates in the durability log.
-    pub dlog_length: u64,
-    /// Registered sessions.
-    pub sessions: u64,
-    /// Bytes held by log and durability log.
-    pub log_bytes: u64,
-    /// Updates accepted into the durability log and acknowledged in one round trip.
-    pub fast_updates: u64,
-    /// Updates answered with `Conflict`.
-    pub conflicts: u64,
-    /// Updates the leader ordered before it answered.
-    pub slow_updates: u64,
-    /// Reads answered at once.
-    pub fast_reads: u64,
-    /// Reads that waited for ordering or for leadership to be confirmed.
-    pub slow_reads: u64,
-    /// Operations refused, for whatever reason.
-    pub refused: u64,
-    /// View changes this replica entered since it started.
-    pub view_changes: u64,
-    /// Milliseconds since the replica last knew of a working majority that it is part of
-    /// ([`Replica::quorum_contact`](crate::replica::Replica::quorum_contact)).
-    pub silent_ms: u64,
-    /// It is longer than a leader that has a majority is ever silent: nobody leads, as far as this replica knows.
-    pub no_quorum: bool,
-    /// The disk is full or has failed: the replica takes no updates.
-    pub disk_failed: bool,
-    /// Segments of the log of which members had different digests while this replica led.
-    pub divergences: u64,
-    /// Its state is known not to be that of the majority. It answers no reads.
-    pub diverged: bool,
 }
 
 /// What a client asks of a replica with a read (IONIA 4.3, Syros 4.3).
@@ -399,31 +254,6 @@ pub struct Freshness {
     pub unordered: bool,
     /// The log time of the last entry in its log.
     pub time: WallTime,
-}
-
-/// The role a status report names.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub enum RoleName {
-    /// Normal, and leads the view.
-    Leader,
-    /// Normal, follows.
-    Follower,
-    /// Between views.
-    #[default]
-    ViewChange,
-    /// Lost its memory and waits for a new view.
-    Recovering,
-}
-
-impl fmt::Display for RoleName {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Leader => "leader",
-            Self::Follower => "follower",
-            Self::ViewChange => "view-change",
-            Self::Recovering => "recovering",
-        })
-    }
 }
 
 /// What a digest is of.

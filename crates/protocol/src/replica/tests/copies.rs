@@ -1,7 +1,6 @@
 //! Clients that copy snapshots, for backups.
 
 use super::*;
-use crate::record::SnapshotHead;
 
 const MORE: Peer = Peer::Client(8);
 
@@ -357,43 +356,6 @@ fn a_snapshot_that_cannot_be_read_is_offered_to_nobody() {
     cluster.event(1, Event::SnapshotUnreadable { op_number: applied });
     cluster.pass(1);
     assert_eq!(taken(&ask(&mut cluster, CLIENT, want)), Some(cluster.replicas[1].applied()));
-}
-
-/// A replica with an engine on disk had a file, and takes over a snapshot: older files go. It offered the file for ever to a
-/// member that lacked more than memory held (seeds 670000512 and 680000358, when members began to get the rest from disk).
-#[test]
-fn a_file_that_is_gone_is_offered_to_nobody() {
-    let mut cluster = Cluster::with(3, FastQuorum::Majority, |config| config.engine_is_durable = true);
-    let session = cluster.register();
-    cluster.update_times(session, 1..=5);
-    let applied = cluster.replicas[1].applied();
-    let want = Message::WantSnapshot { op_number: applied };
-    assert_eq!(taken(&ask(&mut cluster, CLIENT, want)), Some(applied));
-    finish(&mut cluster, applied);
-    assert!(
-        !cluster.replicas[1].is_snapshot_shorter(applied, usize::MAX)
-            && cluster.replicas[1].is_snapshot_shorter(OpNumber(0), usize::MAX)
-    );
-    let head = SnapshotHead {
-        op_number: OpNumber(applied.0 + 90),
-        view: cluster.replicas[1].view(),
-        time: WallTime(5),
-        sessions: Sessions::default(),
-        configuration: None,
-    };
-    // Behind what it holds, nothing has come.
-    let now = cluster.clock(1);
-    let replica = &mut cluster.replicas[1];
-    let leader = Peer::Replica(ReplicaId(0));
-    let offer = Message::SnapshotOffer { view: replica.view(), op_number: head.op_number, bytes: 10 };
-    replica.handle(now, Event::Message { from: leader, message: offer });
-    let part = Message::SnapshotPart { op_number: head.op_number, offset: 0, part: vec![0; 10].into() };
-    replica.handle(now, Event::Message { from: leader, message: part });
-    replica.handle(now, Event::SnapshotPartWritten { op_number: head.op_number, received: 10 });
-    replica.handle(now, Event::SnapshotLoaded { head: Box::new(head), bytes: 10 });
-    let keeps = |action: Action| matches!(action, Action::KeepFrom { op_number, .. } if op_number == OpNumber(applied.0 + 90));
-    assert!(core::iter::from_fn(|| replica.poll()).any(keeps));
-    assert!(!replica.is_snapshot_shorter(OpNumber(0), usize::MAX), "there is none any more");
 }
 
 #[test]

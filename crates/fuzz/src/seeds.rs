@@ -218,6 +218,45 @@ pub(crate) fn replies(prng: &mut Prng) -> Vec<Vec<u8>> {
     replies
 }
 
+/// Scripts, and libraries.
+pub(crate) fn scripts(_prng: &mut Prng) -> Vec<Vec<u8>> {
+    const SCRIPTS: [&str; 18] = [
+        "return redis.call('SET', KEYS[1], ARGV[1])",
+        "#!lua flags=no-writes,allow-stale\nreturn redis.pcall('GET', KEYS[1])",
+        "local t = {} for i = 1, 10 do t[i] = i * 2 end return t",
+        "return cjson.encode(cjson.decode('{\"a\":[1,2.5,null,true],\"b\":\"\\u00e9\"}'))",
+        "return cmsgpack.pack({1, 'a', {b = 2}}, -1, 1.5)",
+        "return {cmsgpack.unpack(ARGV[3])}",
+        "return struct.pack('<I4>h!4sf', 1, -2, 'ab', 0.5)",
+        "return struct.unpack('bBhHiIlLc2x', string.rep('a', 60))",
+        "return bit.bor(bit.lshift(1, 31), bit.tohex(255, 4))",
+        "redis.setresp(3) local r = redis.call('HGETALL', 'k') return r",
+        "return redis.error_reply('MY error')",
+        "error({err = 'ERR own', ignore = 1})",
+        "return string.format('%5.2f %q %s %d', 1/3, 'a', {}, 7)",
+        "for k, v in pairs({a = 1, b = 2, 3}) do redis.call('SET', k, v) end return math.random(10)",
+        "return table.concat({string.gsub('hello world', '(o)(.)', '%2%1')}, ',')",
+        "local f = coroutine and coroutine.wrap(function(a) return a end) return tostring(f) .. #ARGV",
+        "while true do redis.call('INCR', 'k') end",
+        "#!lua name=mine\nredis.register_function('f', function(keys, args) return {keys[1], args} end)\n\
+         redis.register_function{function_name='g', callback=function() return 1 end, flags={'no-writes'}}",
+    ];
+    SCRIPTS.iter().map(|text| text.as_bytes().to_vec()).collect()
+}
+
+/// Rules for a user, a line each.
+pub(crate) fn user_rules(_prng: &mut Prng) -> Vec<Vec<u8>> {
+    const RULES: [&str; 6] = [
+        "on\n>secret\n~a*\n%R~b\n&c*\n+@all\n-@dangerous\n+select|0",
+        "on\nnopass\n(+get ~a)\n(+@write\n%W~b)\nclearselectors\n(~* +@read -mget)",
+        "off\n#9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08\n+client|id\n-client\nallchannels",
+        "reset\nallkeys\nallcommands\nnocommands\nresetkeys\nresetchannels\nresetpass",
+        "+config|get\n-@admin\n+@pubsub\n%RW~x y\nskip-sanitize-payload\nsanitize-payload",
+        "+@all\n-config|set\n-@scripting\n+eval\n+function|list",
+    ];
+    RULES.iter().map(|rules| rules.as_bytes().to_vec()).collect()
+}
+
 /// Users that rules have made.
 pub(crate) fn users(_prng: &mut Prng) -> Vec<Vec<u8>> {
     let rules: [&[&[u8]]; 3] = [

@@ -3,7 +3,7 @@
 use crate::seeds::{self, describe};
 use core::time::Duration;
 use std::convert::Infallible;
-use syros_commands::acl::Users;
+use syros_commands::acl::{User, UserChange, Users, hide_passwords};
 use syros_commands::rdb::Format;
 use syros_commands::{ReplyRef, rdb};
 use syros_rdb::{FileWriter, Item, RdbError, commands, read_file};
@@ -11,6 +11,7 @@ use syros_resp::{
     Completion, Connection, Context, Identity, MessageAnswer, MessageRequest, ProcessAnswer, Protocol,
     PushedMessage, ServerInfo, ServerReport, SubscriptionChange, read_bulk_head, read_reply, write_reply,
 };
+use syros_scripts::{Host, Input, Limits, Reply as ScriptReply};
 use syros_storage::{Engine, MemoryEngine};
 use syros_types::{
     Class, ConfigurationEpoch, ConfigurationId, Description, Footprint, GroupId, OpNumber, Prng, ReplicaId,
@@ -32,14 +33,16 @@ pub struct Target {
 }
 
 /// Every target.
-pub const TARGETS: [Target; 14] = [
+pub const TARGETS: [Target; 16] = [
     Target { name: "encoded_reply", run: encoded_reply, seeds: seeds::replies },
     Target { name: "operation_body", run: operation_body, seeds: seeds::bodies },
     Target { name: "rdb_file", run: rdb_file, seeds: seeds::rdb_files },
     Target { name: "rdb_payload", run: rdb_payload, seeds: seeds::payloads },
     Target { name: "received_reply", run: received_reply, seeds: seeds::received_replies },
     Target { name: "resp_connection", run: resp_connection, seeds: seeds::requests },
+    Target { name: "script", run: script, seeds: seeds::scripts },
     Target { name: "stored_value", run: stored_value, seeds: seeds::values },
+    Target { name: "user_rules", run: user_rules, seeds: seeds::user_rules },
     Target { name: "users", run: users, seeds: seeds::users },
     Target { name: "wal_segment", run: wal_segment, seeds: seeds::segments },
     Target { name: "wire_front_end", run: wire_front_end, seeds: seeds::front_end_messages },
@@ -215,6 +218,88 @@ pub fn resp_connection(input: &[u8]) -> bool {
         connection.sent(written);
     }
     submissions > 0
+}
+
+/// Answers the commands of a script by what they are, and takes notes.
+#[derive(Default)]
+struct Notes {
+    called: Vec<Vec<u8>>,
+}
+
+impl Host for Notes {
+    fn call(&mut self, words: &[&[u8]], is_newer: bool) -> (ScriptReply, u64) {
+        let all = words.join(&b' ');
+        let bulk = |bytes: &[u8]| ScriptReply::Bulk(bytes.to_vec());
+        let reply = match all.len() % 9 {
+            0 => ScriptReply::Nil,
+            1 => ScriptReply::Integer(all.len() as i64),
+            2 => bulk(&all),
+            3 => ScriptReply::Status(b"OK".to_vec()),
+            4 => ScriptReply::Error(b"ERR no".to_vec()),
+            5 => ScriptReply::Array(words.iter().map(|word| bulk(word)).collect()),
+            6 => ScriptReply::Map(vec![(bulk(b"k"), ScriptReply::Double(-0.0))]),
+            7 => ScriptReply::Set(vec![bulk(b"b"), bulk(b"a")]),
+            _ => ScriptReply::Double(if is_newer { f64::INFINITY } else { 0.1 }),
+        };
+        self.called.push(all);
+        (reply, 10)
+    }
+
+    fn is_doomed(&self) -> bool {
+        false
+    }
+}
+
+/// Texts of scripts, and of libraries. What one does follows from its text alone: it ends alike each time and has called
+/// the same, whatever ran in between. Accepts what compiles.
+///
+/// # Panics
+/// If that is not so.
+#[must_use]
+pub fn script(text: &[u8]) -> bool {
+    const FUEL: u64 = 20_000;
+    let limits = Limits { fuel: FUEL, seed: 7, counts_script_alone: true };
+    let input = Input { keys: &[b"k", b"l"], arguments: &[b"-1", b"", b"\xff\0"] };
+    let run = || {
+        let mut host = Notes::default();
+        let outcome = syros_scripts::run(text, input, limits, &mut host);
+        // Numbers that are none differ from themselves.
+        (format!("{outcome:?}"), host.called)
+    };
+    let (first, library) = (run(), syros_scripts::library(text, limits));
+    if let Ok(functions) = &library {
+        let call = || {
+            let mut host = Notes::default();
+            let outcome = syros_scripts::call(text, &functions[0].name, input, limits, &mut host);
+            (format!("{outcome:?}"), host.called)
+        };
+        assert_eq!(call(), call());
+    }
+    assert_eq!(syros_scripts::library(text, limits), library);
+    assert_eq!(run(), first);
+    syros_scripts::check(text).is_ok() || library.is_ok()
+}
+
+/// Rules of ACL SETUSER, a line each. What the rules make of a user can be stored and is the same when it is read back: nodes
+/// could not start otherwise. What hides passwords leaves none.
+///
+/// # Panics
+/// If it is not so.
+#[must_use]
+pub fn user_rules(bytes: &[u8]) -> bool {
+    let rules: Vec<&[u8]> = bytes.split(|byte| *byte == b'\n').collect();
+    for (rule, shown) in rules.iter().zip(hide_passwords(&rules)) {
+        assert!(!(rule.starts_with(b">") && rule.len() > 1) || shown != *rule);
+    }
+    let mut users = Users::default();
+    let is_good = users.set(b"u", &rules, UserChange::Always).is_ok();
+    let again = Users::decode(&users.encode());
+    assert_eq!(again.as_ref(), Ok(&users));
+    for user in users.iter() {
+        assert_eq!(User::of_text(&user.user().describe()).as_ref(), Ok(user.user()));
+        let _ = user.user().check(&[b"mget", b"k", b"l"]);
+    }
+    is_good
 }
 
 /// Values as they are found in snapshots and on disk. What is accepted has been written in the only way that there is, and

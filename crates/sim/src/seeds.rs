@@ -310,9 +310,11 @@ fn has_what_it_takes(bug: PlantedBug, swarm: &Swarm) -> bool {
         | PlantedBug::PlaceNotKept
         | PlantedBug::DepartureForgotten => world.is_some_and(|world| world.waiters > 0),
         PlantedBug::PipelineForgotten | PlantedBug::CompletionToPlace => world.is_some(),
-        PlantedBug::AnyNewcomerTaken | PlantedBug::FetchingCounted | PlantedBug::GrowthNotDeclared => {
-            swarm.sizes.is_some()
-        }
+        PlantedBug::AnyNewcomerTaken
+        | PlantedBug::FetchingCounted
+        | PlantedBug::GrowthNotDeclared
+        | PlantedBug::FirstRuleOfNow
+        | PlantedBug::NewMembersNeverBegin => swarm.sizes.is_some(),
         PlantedBug::ShrunkByThoseThatGo => {
             swarm.sizes.is_some() && swarm.durability == Durability::Replicated
         }

@@ -190,11 +190,14 @@ impl Tally {
     }
 
     /// How often things have happened that are to be disturbed: snapshots begun, finished or taken over; ends of
-    /// sessions proposed; requests sent again late.
-    pub(crate) fn moments(&self) -> [u64; 3] {
+    /// sessions proposed; requests sent again late; configurations adopted.
+    pub(crate) fn moments(&self) -> [u64; 4] {
         let snapshots = [Occurrence::SnapshotBegun, Occurrence::SnapshotTaken, Occurrence::SnapshotInstalled];
         let snapshots = snapshots.into_iter().map(|kind| self.count(kind)).sum();
-        [snapshots, self.count(Occurrence::EndProposed), self.count(Occurrence::Resent)]
+        let [ending, resend, adoption] =
+            [Occurrence::EndProposed, Occurrence::Resent, Occurrence::Reconfigured]
+                .map(|kind| self.count(kind));
+        [snapshots, ending, resend, adoption]
     }
 
     /// All faults: whatever is not just an event.

@@ -195,6 +195,8 @@ planted_bugs! {
     SourceAskedAlone = "source-asked-alone": "A new leader asks nobody but the member whose log it goes by for what is committed, though that one does not answer.";
     FetchingCounted = "fetching-counted": "A leader that changes the members counts those that have yet to copy what the group holds.";
     ShrunkByThoseThatGo = "shrunk-by-those-that-go": "A majority with those that go commits that the group shrinks, though most of those that stay have not heard of it.";
+    FirstRuleOfNow = "first-rule-of-now": "A replica that is started again, and has never changed its view, takes the active members of that view for those of the configuration that it is in now.";
+    NewMembersNeverBegin = "new-members-never-begin": "A node that the group has grown by begins no first view of a configuration, though it may be the only one that all others hear.";
     GrowthNotDeclared = "growth-not-declared": "A node that the group has grown by is not told that, once a view with it has committed something.";
     LearnerCounted = "learner-counted": "A node that is no member yet asks for its place before it has copied what the group holds, and the leader takes it.";
     LearnerTakesAll = "learner-takes-all": "A node that is no member yet takes what it copies from a log for committed.";

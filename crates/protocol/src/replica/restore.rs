@@ -103,7 +103,7 @@ impl Restored {
             replayed: ReplayedLog::new(config.describe),
             view: View(0),
             last_normal: View(0),
-            rule: config.configuration.rule(),
+            rule: rule_of_first_view(config),
             configuration: config.configuration,
             records: 0,
             snapshots: snapshots.into_iter().collect(),
@@ -310,6 +310,15 @@ impl Restored {
         );
         Parts { view, last_normal, rule, commit, log, dlog, snapshot }
     }
+}
+
+/// The rule of view 0, which no record tells: that of the configuration of that view, whatever the size is now.
+fn rule_of_first_view(config: &Config) -> FastRule {
+    #[cfg(feature = "planted-bugs")]
+    if config.planted == Some(super::PlantedBug::FirstRuleOfNow) {
+        return config.configuration.rule();
+    }
+    config.configuration.of_epoch(ConfigurationEpoch::FIRST).rule()
 }
 
 /// True if the configuration is not the one that the group was made with.

@@ -551,7 +551,10 @@ impl Replica {
         voters.retain(|sender| before.group().has(*sender));
         voters.sort_by_key(|sender| *sender != me);
         voters.truncate(before.group().majority());
-        let suffice = voters.len() == before.group().majority() && voters[0] == me;
+        // One that the group has grown by has none of that itself.
+        let may_begin = !before.group().has(me) && !self.planted(PlantedBug::NewMembersNeverBegin);
+        let has_own = voters.first() == Some(&me) || may_begin;
+        let suffice = voters.len() == before.group().majority() && has_own;
         suffice.then_some((voters, senders))
     }
 

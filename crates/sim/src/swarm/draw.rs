@@ -281,6 +281,9 @@ impl Swarm {
         self.resize(Group::new(largest).expect("it is odd, and no more than nine"));
         self.sizes = Some(super::Sizes { smallest, first, older_builds: false });
         self.nemesis.resize = draw.of(&[6, 20, 60]);
+        // Rolled apart. The first view of a configuration is a short time after it has been adopted.
+        let mut draw = Draw(Prng::new(self.seed ^ 0x5397_0a11_5eed_005d));
+        self.nemesis.per_adoption_percent = draw.of(&[0, 0, 15, 50]);
     }
 
     /// In one world of four, bits flip on the network; in one of four, somebody tries to use the sessions of others. Rolled

@@ -101,6 +101,9 @@ pub struct NemesisSettings {
     /// Proposals to end sessions, of a hundred, that are followed by a crash before what is under way then can
     /// be ordered.
     pub per_ending_percent: u64,
+    /// Times of a hundred that a replica has adopted a configuration at which another one, or the same, crashes within a few
+    /// message delays, and is started again as soon.
+    pub per_adoption_percent: u64,
     /// Requests sent again after another one of the client's had been completed, of a hundred, that are
     /// followed by such a crash.
     pub per_resend_percent: u64,

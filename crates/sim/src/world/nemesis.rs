@@ -37,12 +37,14 @@ pub(crate) enum Fault {
     Bootstrap,
     ReplaceNode,
     Resize,
+    /// A crash when a configuration has just been adopted, after which the replica is soon there again.
+    BriefCrash,
 }
 
 impl Fault {
     const fn occurrence(self) -> Occurrence {
         match self {
-            Self::Crash => Occurrence::Crash,
+            Self::Crash | Self::BriefCrash => Occurrence::Crash,
             Self::LoseDisk => Occurrence::LoseDisk,
             Self::CrashAll => Occurrence::CrashAll,
             Self::Partition => Occurrence::Partition,
@@ -83,14 +85,18 @@ impl World {
 
     /// Perhaps schedules a fault for the time just after something happened that is to be disturbed: there had
     /// been as many such moments `before` this one.
-    pub(crate) fn strike_at_moments(&mut self, before: [u64; 3]) {
+    pub(crate) fn strike_at_moments(&mut self, before: [u64; 4]) {
         let settings = &self.swarm.nemesis;
-        let (snapshots, endings, resends) =
-            (settings.per_snapshot_percent, settings.per_ending_percent, settings.per_resend_percent);
+        let (snapshots, endings, resends, adoptions) = (
+            settings.per_snapshot_percent,
+            settings.per_ending_percent,
+            settings.per_resend_percent,
+            settings.per_adoption_percent,
+        );
         let order_delay = self.swarm.protocol.replica.order_delay.as_nanos() as u64;
-        let [snapshot, ending, resend] = {
+        let [snapshot, ending, resend, adoption] = {
             let now = self.tally.moments();
-            [0, 1, 2].map(|kind| before[kind] < now[kind])
+            [0, 1, 2, 3].map(|kind| before[kind] < now[kind])
         };
         if snapshot {
             self.strike_within(0, snapshots, None);
@@ -100,6 +106,10 @@ impl World {
         }
         if resend {
             self.strike_within(order_delay, resends, Some(Fault::Crash));
+        }
+        if adoption {
+            // In a few messages' time the first view of the configuration has begun.
+            self.strike_within(0, adoptions, Some(Fault::BriefCrash));
         }
     }
 
@@ -192,8 +202,9 @@ impl World {
         if again {
             self.schedule_strike();
         }
-        // One that was chosen is for the leader.
+        // One that was chosen is for the leader, unless it is for anybody.
         let (fault, victim) = match fault {
+            Some(Fault::BriefCrash) => (fault, Some(self.victim())),
             Some(fault) => (Some(fault), self.leader()),
             None => (self.draw_fault(), Some(self.victim())),
         };
@@ -215,6 +226,16 @@ impl World {
                 if possible {
                     let power = self.dice.nemesis.chance(1, 2);
                     self.crash_for_a_while(victim, power);
+                }
+                return possible;
+            }
+            Fault::BriefCrash => {
+                let possible = runs && self.may_crash();
+                if possible {
+                    let (_, message) = self.swarm.network.delay;
+                    let (power, down) =
+                        (self.dice.nemesis.chance(1, 2), self.dice.nemesis.below(4 * message + 1));
+                    self.crash_for(victim, power, down);
                 }
                 return possible;
             }
@@ -334,13 +355,17 @@ impl World {
 
     /// Crashes a replica and starts it again some time later.
     pub(crate) fn crash_for_a_while(&mut self, replica: usize, power: bool) {
-        if self.replicas[replica].process.is_none() {
-            return;
+        if self.replicas[replica].process.is_some() {
+            let down = self.fault_duration();
+            self.crash_for(replica, power, down);
         }
+    }
+
+    /// Crashes a replica and starts it again when so much time has passed.
+    fn crash_for(&mut self, replica: usize, power: bool, down: u64) {
         self.tally.record(if power { Occurrence::PowerFailed } else { Occurrence::Killed });
         self.crash(replica, power);
-        let at = self.now() + self.fault_duration();
-        let life = self.replicas[replica].life;
+        let (at, life) = (self.now() + down, self.replicas[replica].life);
         self.scheduler.schedule(at, SimEvent::Restart { replica, life });
     }
 

@@ -9,6 +9,7 @@ mod copies;
 mod direct;
 mod divergence;
 mod durability;
+mod first_views;
 mod hostile;
 mod lagging;
 mod learner;

@@ -122,10 +122,11 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 
 fn io_error(doing: &'static str, error: &io::Error) -> StoreError {
     match error.kind() {
-        // It looks for nothing that it has not written.
-        io::ErrorKind::NotFound | io::ErrorKind::UnexpectedEof | io::ErrorKind::InvalidData => {
-            StoreError::damaged(doing, error.to_string())
-        }
+        // It looks for nothing that it has not written, and at no place before the beginning of a file that is whole.
+        io::ErrorKind::NotFound
+        | io::ErrorKind::UnexpectedEof
+        | io::ErrorKind::InvalidData
+        | io::ErrorKind::InvalidInput => StoreError::damaged(doing, error.to_string()),
         _ => StoreError::io(doing, error),
     }
 }

@@ -3,8 +3,10 @@
 mod common;
 
 use std::path::Path;
+use std::sync::Arc;
 use syros_lsm::{LsmOptions, LsmStore};
-use syros_storage::StoreError;
+use syros_storage::{DiskEngine, Lane, Store, StoreCause, StoreError, conformance};
+use syros_types::{OpNumber, WallTime};
 
 fn open(path: &Path) -> Result<LsmStore, StoreError> {
     LsmStore::open(LsmOptions::new(path))
@@ -60,6 +62,64 @@ fn is_opened_once() {
 #[test]
 fn damage_is_noticed() {
     common::damage_is_noticed(open_small, |_| true);
+}
+
+/// What a merge finds to be damaged is damage as much as what a read finds: nobody else may ever look there. (The engine tried again
+/// for ever. With too many files that could not be merged, its node stopped reading clients.)
+#[test]
+fn damage_that_a_merge_finds_fails_the_engine() {
+    let home = common::directory();
+    let path = home.path().join("store");
+    {
+        let (engine, _) =
+            DiskEngine::open(open_small(&path).expect("an empty store")).expect("an empty store");
+        let shared = Arc::clone(engine.shared());
+        let mut lane = Lane::new(Arc::clone(&shared));
+        for round in 1..=6 {
+            lane.begin_entry(OpNumber(round));
+            for number in 0..100 {
+                let key = format!("key:{}", number * 6 + round).into_bytes();
+                let body = conformance::body_of(&[b"SET", &key, &[b'v'; 100]]);
+                lane.execute(WallTime(0), &body, &mut Vec::new());
+            }
+            lane.commit();
+            shared.seal(b"head").expect("a seal");
+            shared.flush().expect("a flush");
+        }
+    }
+    let mut tables = 0;
+    for table in std::fs::read_dir(path.join("tables")).expect("tables") {
+        let table = table.expect("a table").path();
+        let mut bytes = std::fs::read(&table).expect("a table");
+        // Among the records: what is needed to open it is behind them.
+        let middle = bytes.len() / 4;
+        bytes[middle] ^= 1;
+        std::fs::write(&table, bytes).expect("a table that changes");
+        tables += 1;
+    }
+    assert!(tables > 2);
+    let (engine, _) = DiskEngine::open(open_small(&path).expect("it opens")).expect("it opens");
+    let shared = engine.shared();
+    assert_eq!(shared.failure(), None);
+    let error = (0..100).find_map(|_| shared.compact().err()).expect("what is to be merged is damaged");
+    assert_eq!(error.cause, StoreCause::Damaged, "{error}");
+    assert_eq!(shared.failure(), Some(&error));
+}
+
+/// As a file system leaves a file whose contents were not written before power failed.
+#[test]
+fn a_table_without_a_byte_is_damage() {
+    let home = common::directory();
+    let store = open(home.path()).expect("an empty store");
+    common::put(&store, b"key", b"value");
+    store.seal().expect("a seal");
+    store.flush().expect("a flush");
+    drop(store);
+    let table = std::fs::read_dir(home.path().join("tables")).expect("tables").next().expect("a table");
+    std::fs::write(table.expect("a table").path(), b"").expect("a table that is emptied");
+    let error =
+        open(home.path()).and_then(|store| store.get(b"key").map(|_| ())).expect_err("it is not whole");
+    assert_eq!(error.cause, StoreCause::Damaged, "{error}");
 }
 
 /// What lies in the directory and is not its own is refused or left alone.

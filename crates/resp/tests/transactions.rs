@@ -147,9 +147,21 @@ fn each_element_is_written_in_the_protocol_of_its_place() {
 #[test]
 fn commands_that_are_refused_doom_the_transaction() {
     let doomed = "-EXECABORT Transaction discarded because of previous errors.\r\n";
-    for line in
-        ["NOSUCH", "GET", "SET k", "CLIENT NOSUCH", "CLIENT ID x", "READ leader GET k", "CLIENT REPLY OFF"]
-    {
+    for line in [
+        "NOSUCH",
+        "GET",
+        "SET k",
+        "CLIENT NOSUCH",
+        "CLIENT ID x",
+        "READ leader GET k",
+        "CLIENT REPLY OFF",
+        "XGROUP CREATECONSUMER s g",
+        "XINFO STREAM",
+        "OBJECT ENCODING",
+        "MEMORY USAGE",
+        "SCRIPT LOAD",
+        "FUNCTION DUMP x",
+    ] {
         let (mut connection, mut store) = (connection(1), TestStore::default());
         let lines = ["MULTI", "SET k 1", line, "SET k 2", "EXEC", "GET k"];
         let (replies, _) = serve(&mut connection, &mut store, &requests(&lines));

@@ -8,12 +8,12 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use mio::Waker;
 use syros_node::{DiskExecutor, LaneItem, LaneStep, LaneWorker, ReadWorker, Reading, Report};
 use syros_storage::execution::Item;
-use syros_storage::{Census, Shared, Store};
+use syros_storage::{Census, Shared, Store, StoreCause};
 use syros_types::OpNumber;
 
 /// Reads that a thread takes at a time: a few, so that one that waits for the disk does not hold up many.
@@ -162,7 +162,9 @@ impl<S: Store> DiskThreads<S> {
         let (engine, compaction) = (Arc::clone(&shared), compactor.clone());
         let work = Box::new(move || flush(&engine, &flushes, &reports, &compaction));
         handles.push(spawn("flush".to_owned(), work)?);
-        handles.push(spawn("compact".to_owned(), Box::new(move || compact(&shared, &compactions)))?);
+        let wakes = Arc::clone(&notifier);
+        let work = Box::new(move || compact(&shared, &compactions, &wakes));
+        handles.push(spawn("compact".to_owned(), work)?);
         Ok(Self {
             lanes,
             reads,
@@ -300,7 +302,7 @@ fn count<S: Store>(shared: &Arc<Shared<S>>, requests: &Receiver<u64>, reports: &
 }
 
 /// The thread that compacts.
-fn compact<S: Store>(shared: &Arc<Shared<S>>, requests: &Receiver<()>) {
+fn compact<S: Store>(shared: &Arc<Shared<S>>, requests: &Receiver<()>, notifier: &EventLoopNotifier) {
     loop {
         match requests.recv_timeout(COMPACTION_INTERVAL) {
             Ok(()) | Err(RecvTimeoutError::Timeout) => {}
@@ -310,17 +312,36 @@ fn compact<S: Store>(shared: &Arc<Shared<S>>, requests: &Receiver<()>) {
             match shared.compact() {
                 Ok(true) => {}
                 Ok(false) => break,
+                Err(error) if error.cause == StoreCause::Damaged => {
+                    tracing::error!(error = %error, "the engine cannot compact its files");
+                    // The event loop has to hear of it: there may be nothing to execute that would tell it.
+                    notifier.notify();
+                    return;
+                }
                 Err(error) => {
                     tracing::error!(error = %error, "the engine cannot compact its files; it tries again");
-                    thread::sleep(COMPACTION_PAUSE);
+                    if !is_wanted_after(requests, COMPACTION_PAUSE) {
+                        return;
+                    }
                     break;
                 }
             }
             // One step may take seconds; a process that ends should not wait for more than one.
-            while requests.try_recv().is_ok() {}
-            if let Err(std::sync::mpsc::TryRecvError::Disconnected) = requests.try_recv() {
+            if !is_wanted_after(requests, Duration::ZERO) {
                 return;
             }
+        }
+    }
+}
+
+/// Takes all requests of so long a time. False if nobody will ask for anything any more: then it ends at once.
+fn is_wanted_after(requests: &Receiver<()>, pause: Duration) -> bool {
+    let end = Instant::now() + pause;
+    loop {
+        match requests.recv_timeout(end.saturating_duration_since(Instant::now())) {
+            Ok(()) => {}
+            Err(RecvTimeoutError::Timeout) => return true,
+            Err(RecvTimeoutError::Disconnected) => return false,
         }
     }
 }

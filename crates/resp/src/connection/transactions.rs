@@ -437,7 +437,8 @@ fn refusal(
             parsed.as_ref().err().map(CommandError::text)
         }
         Err(error) if spec.is_none_or(|spec| !spec.accepts(words.len())) => Some(error.text()),
-        Err(_) => None,
+        // What else is wrong Redis says when the transaction is executed.
+        Err(_) => connection_commands::subcommand_error(spec?, words),
     }
 }
 

@@ -147,6 +147,16 @@ impl<S: Store> Shared<S> {
         let _ = self.failure.set(error);
     }
 
+    /// The outcome. What comes upon damage, whatever it was to do, has found that nothing on this disk can be relied on: if it was
+    /// only tried again, it would fail for ever, and what is merged or sent would not get done.
+    fn looked_for_damage<T>(&self, outcome: Result<T, StoreError>) -> Result<T, StoreError> {
+        outcome.inspect_err(|error| {
+            if error.cause == StoreCause::Damaged {
+                self.fail(error.clone());
+            }
+        })
+    }
+
     /// The outcome, unless it is a failure.
     fn succeeded<T>(&self, outcome: Result<T, StoreError>) -> Option<T> {
         outcome.map_err(|error| self.fail(error)).ok()
@@ -542,7 +552,7 @@ impl<S: Store> Shared<S> {
     /// What the disk says.
     pub fn flush(&self) -> Result<(), StoreError> {
         let durable = self.sealed_generations.each_ref().map(|sealed| sealed.load(Ordering::Acquire));
-        note_room(&self.lacks_room_to_flush, self.store.flush())?;
+        self.looked_for_damage(note_room(&self.lacks_room_to_flush, self.store.flush()))?;
         for (before, durable) in self.forget_before.iter().zip(durable) {
             before.fetch_max(durable, Ordering::AcqRel);
         }
@@ -554,7 +564,7 @@ impl<S: Store> Shared<S> {
     /// # Errors
     /// What the disk says.
     pub fn compact(&self) -> Result<bool, StoreError> {
-        note_room(&self.lacks_room_to_compact, self.compact_files())
+        self.looked_for_damage(note_room(&self.lacks_room_to_compact, self.compact_files()))
     }
 
     /// True if the disk had no room for what was flushed, or for files that were to be merged, when that was tried last. Other files
@@ -590,7 +600,9 @@ impl<S: Store> Shared<S> {
         from: &[u8],
         mut visit: impl FnMut(u64, &[u8], Stored<'_>, Stamp) -> ControlFlow<()>,
     ) -> Result<(), StoreError> {
-        self.store.walk(view, from, |key, record| visit_record(at, key, record, &mut visit))
+        self.looked_for_damage(
+            self.store.walk(view, from, |key, record| visit_record(at, key, record, &mut visit)),
+        )
     }
 }
 

@@ -229,7 +229,7 @@ pub enum Shown {
 }
 
 /// Planted bugs that no random world shows, because what they take is not drawn or too rare, with the tests that show them.
-const TESTED_ELSEWHERE: [(PlantedBug, &str); 33] = [
+const TESTED_ELSEWHERE: [(PlantedBug, &str); 36] = [
     (PlantedBug::DirectToStranger, "crates/protocol/src/replica/tests/direct.rs"),
     (PlantedBug::LogOfAnyView, "crates/protocol/src/replica/tests/direct.rs"),
     (PlantedBug::MixedEpochAnswers, "crates/protocol/src/client/tests/epochs.rs"),

@@ -60,7 +60,10 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
         ],
     ),
     ("model", &["types", "protocol", "node", "storage"]),
-    ("fuzz", &["types", "protocol", "wire", "values", "commands", "storage", "wal", "resp", "rdb"]),
+    (
+        "fuzz",
+        &["types", "protocol", "wire", "values", "commands", "storage", "wal", "resp", "rdb", "scripts"],
+    ),
     ("bench", &["types", "protocol", "wire", "net", "client", "commands", "regions", "relay", "experiment"]),
     ("cli", &["types", "protocol", "runtime", "tls", "regions", "settings"]),
     (

@@ -19,13 +19,13 @@ pub enum Refusal {
     Overloaded,
     /// The disk refused a write; the replica takes no updates.
     DiskFailed,
-    /// The state would take more memory than it may ([`Description::growth`]). The replica takes no copy of it in this view.
+    /// The state would take more memory than it may ([`Description::growth`](syros_types::Description::growth)). The replica takes no copy of it in this view.
     OutOfMemory,
     /// The disk is nearly full, and the operation would make the state grow. The replica takes no copy of it in this view.
     DiskFull,
     /// The replica takes part in no view at present, or has no such entry in its log: others may do.
     NotNormal,
-    /// The replica is not active in its view ([`FastRule::active`]): it keeps no durability log.
+    /// The replica is not active in its view ([`FastRule::active`](syros_types::FastRule::active)): it keeps no durability log.
     NotActive,
     /// The replica holds another operation under this id. One of the two is not what its client sent, or two clients use
     /// one session.

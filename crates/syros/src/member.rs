@@ -98,8 +98,9 @@ fn remove(cluster: &Cluster, gone: &[u8]) -> Result<(), String> {
             CHANGE_TIMEOUT.as_secs()
         ));
     };
+    let nodes = if smaller.size() == 1 { "node" } else { "nodes" };
     println!(
-        "the cluster has {} nodes from view {} on, after {} ms. The processes of replicas {} and {} end by themselves when they \
+        "the cluster has {} {nodes} from view {} on, after {} ms. The processes of replicas {} and {} end by themselves when they \
          hear of it; nobody needs their data directories",
         smaller.size(),
         View(view),

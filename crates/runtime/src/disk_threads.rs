@@ -219,7 +219,7 @@ impl<S: Store> DiskThreads<S> {
     /// Has compaction catch up.
     pub(crate) fn compact(&self) {
         if let Some(compactor) = &self.compactor {
-            // Fails only if the thread panicked; clients wait then.
+            // Fails only if the thread has found damage, which fails the engine, or panicked; clients wait then.
             let _ = compactor.send(());
         }
     }

@@ -221,20 +221,15 @@ impl World {
     fn inflict(&mut self, fault: Fault, victim: usize) -> bool {
         let runs = self.replicas[victim].process.is_some();
         match fault {
-            Fault::Crash => {
+            Fault::Crash | Fault::BriefCrash => {
                 let possible = runs && self.may_crash();
                 if possible {
                     let power = self.dice.nemesis.chance(1, 2);
-                    self.crash_for_a_while(victim, power);
-                }
-                return possible;
-            }
-            Fault::BriefCrash => {
-                let possible = runs && self.may_crash();
-                if possible {
                     let (_, message) = self.swarm.network.delay;
-                    let (power, down) =
-                        (self.dice.nemesis.chance(1, 2), self.dice.nemesis.below(4 * message + 1));
+                    let down = match fault {
+                        Fault::BriefCrash => self.dice.nemesis.below(4 * message + 1),
+                        _ => self.fault_duration(),
+                    };
                     self.crash_for(victim, power, down);
                 }
                 return possible;

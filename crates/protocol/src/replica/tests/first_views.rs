@@ -1,6 +1,6 @@
 //! The time between a configuration that is adopted and its first view: schedules of a reviewer.
 
-use super::sizes::{node, roster_of};
+use super::sizes::roster_of;
 use super::*;
 
 impl Cluster {
@@ -16,32 +16,6 @@ impl Cluster {
         self.wire.retain(|(from, to, _)| *from != replica && *to != replica);
         self.replicas[replica] = Replica::new(config, Boot::Restored(restored.into()), now);
         self.event(replica, Event::Tick);
-    }
-
-    /// Delivers one message after the other until something holds, or there is none any more. True if it holds.
-    fn deliver_until(&mut self, holds: impl Fn(&Self) -> bool) -> bool {
-        while !holds(self) {
-            let Some((from, to, message)) = self.wire.pop_front() else { return false };
-            if !self.down.contains(&from) && !self.cut.contains(&(from, to)) {
-                let from = Peer::Replica(ReplicaId(from as u8));
-                self.event(to, Event::Message { from, message });
-            }
-        }
-        true
-    }
-
-    /// The two nodes that the group is to grow by start, and copy what it holds.
-    fn begin_learners(&mut self) {
-        let known = *self.replicas[0].configuration();
-        for member in known.group().larger().unwrap().members().skip(self.replicas.len()) {
-            let mut config = self.replicas[0].config.clone();
-            (config.replica, config.configuration) = (member, known);
-            config.node = Some(node(u64::from(member.0) + 1));
-            self.ahead.push(0);
-            self.replicas.push(Replica::new(config, Boot::Fresh, self.clock(member.index())));
-            self.executed.push(Vec::new());
-            self.records.push(Vec::new());
-        }
     }
 }
 
@@ -116,16 +90,10 @@ fn a_new_member_leads_where_only_new_ones_reach_all() {
         cluster.down.insert(2);
         cluster.pass(4_000);
         assert_eq!(cluster.leader(), 0);
-        cluster.begin_learners();
+        cluster.start_learners();
         let has_grown = |cluster: &Cluster| cluster.replicas[0].configuration().size() == 5;
         for _ in 0..10_000 {
-            cluster.now.instant.0 += 1_000_000;
-            cluster.now.wall.0 += 1_000;
-            for replica in 0..cluster.replicas.len() {
-                if cluster.replicas[replica].deadline() <= cluster.now.instant {
-                    cluster.event(replica, Event::Tick);
-                }
-            }
+            cluster.pass_silently();
             if cluster.deliver_until(has_grown) {
                 break;
             }

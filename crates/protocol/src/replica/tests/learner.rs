@@ -19,7 +19,7 @@ impl Cluster {
     }
 
     /// The two nodes that the group is to grow by start.
-    fn start_learners(&mut self) {
+    pub(super) fn start_learners(&mut self) {
         let known = *self.replicas[0].configuration();
         for member in known.group().larger().unwrap().members().skip(self.replicas.len()) {
             let mut config = self.replicas[0].config.clone();

@@ -239,25 +239,37 @@ impl Cluster {
 
     /// Delivers everything, until silence.
     fn deliver_all(&mut self) {
-        while let Some((from, to, message)) = self.wire.pop_front() {
+        self.deliver_until(|_| false);
+    }
+
+    /// Delivers one message after the other until something holds, or there is none any more. True if it holds.
+    fn deliver_until(&mut self, holds: impl Fn(&Self) -> bool) -> bool {
+        while !holds(self) {
+            let Some((from, to, message)) = self.wire.pop_front() else { return false };
             if !self.down.contains(&from) && !self.cut.contains(&(from, to)) {
                 let from = Peer::Replica(ReplicaId(from as u8));
                 self.event(to, Event::Message { from, message });
             }
         }
+        true
     }
 
     /// Lets time pass, in steps of a millisecond.
     fn pass(&mut self, millis: u64) {
         for _ in 0..millis {
-            self.now.instant.0 += 1_000_000;
-            self.now.wall.0 += 1_000;
-            for replica in 0..self.replicas.len() {
-                if self.replicas[replica].deadline() <= self.now.instant {
-                    self.event(replica, Event::Tick);
-                }
-            }
+            self.pass_silently();
             self.deliver_all();
+        }
+    }
+
+    /// Lets a millisecond pass, of which nothing is delivered yet.
+    fn pass_silently(&mut self) {
+        self.now.instant.0 += 1_000_000;
+        self.now.wall.0 += 1_000;
+        for replica in 0..self.replicas.len() {
+            if self.replicas[replica].deadline() <= self.now.instant {
+                self.event(replica, Event::Tick);
+            }
         }
     }
 

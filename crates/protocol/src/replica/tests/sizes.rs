@@ -33,15 +33,6 @@ impl Cluster {
         self.propose_to(leader, &roster_of(n));
     }
 
-    /// Delivers what this member has sent before anything that comes of it.
-    fn deliver_from(&mut self, sender: usize) {
-        while self.wire.front().is_some_and(|(from, ..)| *from == sender) {
-            let Some((_, to, message)) = self.wire.pop_front() else { return };
-            let from = Peer::Replica(ReplicaId(sender as u8));
-            self.event(to, Event::Message { from, message });
-        }
-    }
-
     /// The nodes that the group grows by start, with the configuration that a member knows.
     fn start_newcomers(&mut self, known_to: usize) {
         let known = *self.replicas[known_to].configuration();
@@ -283,7 +274,7 @@ fn members_that_miss_their_leader_move_to_the_next_configuration_that_they_know(
         cluster.cut_between(member, other);
     }
     cluster.resize(3);
-    cluster.deliver_from(0);
+    cluster.deliver_until(|cluster| cluster.wire.front().is_none_or(|(from, ..)| *from != 0));
     cluster.cut.extend([(0, 1), (0, 2)]);
     cluster.deliver_all();
     cluster.pass(3);

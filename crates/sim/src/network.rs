@@ -2,9 +2,11 @@
 //!
 //! Every directed link has its own delay. Links lose, duplicate and reorder, hold single messages back
 //! for long enough to arrive views later, and can be cut one way or both. What is in flight when a
-//! link is cut arrives all the same unless the swarm says otherwise.
+//! link is cut arrives all the same unless the swarm says otherwise. A hold concerns one kind of message: all of
+//! that kind wait until it ends, and overtake nothing but each other: the schedules that a reviewer writes by hand.
 
 use crate::clock::VirtualTime;
+use std::collections::BTreeSet;
 use syros_regions::{Line, Traffic};
 use syros_types::Prng;
 
@@ -73,6 +75,27 @@ struct Link {
     traffic: Option<Traffic>,
 }
 
+/// Messages of one kind that do not arrive before it ends.
+#[derive(Clone, Debug)]
+pub struct Hold {
+    /// Who sends them, if only one does.
+    pub from: Option<NodeIndex>,
+    /// To whom, if only to one.
+    pub to: Option<NodeIndex>,
+    /// Which kind: the first byte of a message says.
+    pub kind: u8,
+    /// When it ends.
+    pub until: VirtualTime,
+    /// They are lost instead.
+    pub drops: bool,
+}
+
+impl Hold {
+    fn concerns(&self, from: NodeIndex, to: NodeIndex, kind: u8) -> bool {
+        self.kind == kind && self.from.is_none_or(|it| it == from) && self.to.is_none_or(|it| it == to)
+    }
+}
+
 /// When a message arrives: not at all, once, or twice.
 pub type Arrivals = [Option<VirtualTime>; 2];
 
@@ -108,6 +131,10 @@ pub struct Network {
     links: Vec<Link>,
     faults: NetworkFaults,
     prng: Prng,
+    /// No more than the nemesis strikes while the longest lasts.
+    holds: Vec<Hold>,
+    /// Kinds of messages that were sent.
+    kinds: BTreeSet<u8>,
 }
 
 impl Network {
@@ -127,11 +154,43 @@ impl Network {
                 Link { delay, loss_ppm, cut: false, busy_until: 0, traffic: None }
             })
             .collect();
-        Self { nodes, links, faults, prng }
+        Self { nodes, links, faults, prng, holds: Vec::new(), kinds: BTreeSet::new() }
     }
 
-    /// Decides what becomes of a message of so many bytes that is sent now.
-    pub fn send(&mut self, from: NodeIndex, to: NodeIndex, now: VirtualTime, bytes: usize) -> Fate {
+    /// Decides what becomes of a message that is sent now.
+    pub fn send(&mut self, from: NodeIndex, to: NodeIndex, now: VirtualTime, message: &[u8]) -> Fate {
+        let fate = self.send_anyhow(from, to, now, message.len());
+        let Some(kind) = message.first().copied() else { return fate };
+        self.kinds.insert(kind);
+        self.holds.retain(|hold| hold.until > now);
+        let concerning = self.holds.iter().filter(|hold| hold.concerns(from, to, kind));
+        let Some(hold) = concerning.max_by_key(|hold| (hold.drops, hold.until)) else { return fate };
+        if from < self.faults.spared || fate.arrivals[0].is_none() {
+            return fate;
+        }
+        if hold.drops {
+            return Fate::never(true);
+        }
+        let mut held_back = 0;
+        let arrivals = fate.arrivals.map(|arrival| {
+            held_back += u64::from(arrival.is_some_and(|at| at < hold.until));
+            arrival.map(|at| at.max(hold.until))
+        });
+        Fate { arrivals, held_back: fate.held_back + held_back, ..fate }
+    }
+
+    /// Holds one kind of message back, or loses it, from now on.
+    pub fn hold(&mut self, hold: Hold) {
+        self.holds.push(hold);
+    }
+
+    /// The kinds of messages that were sent until now.
+    #[must_use]
+    pub const fn kinds(&self) -> &BTreeSet<u8> {
+        &self.kinds
+    }
+
+    fn send_anyhow(&mut self, from: NodeIndex, to: NodeIndex, now: VirtualTime, bytes: usize) -> Fate {
         let faults = &self.faults;
         let link = &mut self.links[from * self.nodes + to];
         let prng = &mut self.prng;
@@ -213,9 +272,10 @@ impl Network {
         self.links.iter_mut().for_each(|link| link.cut = false);
     }
 
-    /// Ends loss, duplication and stragglers for good; delays and jitter stay.
+    /// Ends loss, duplication, stragglers and holds for good; delays and jitter stay.
     pub fn calm(&mut self) {
         self.heal();
+        self.holds.clear();
         self.links.iter_mut().for_each(|link| link.loss_ppm = 0);
         self.faults.duplicate_ppm = 0;
         self.faults.flip_ppm = 0;
@@ -232,13 +292,31 @@ mod tests {
         let mut network = Network::new(3, NetworkFaults::none(700), Prng::new(1));
         let once = |at| Fate { arrivals: [Some(at), None], lost: false, held_back: 0, flipped: None };
         for now in [0, 10, 1_000] {
-            assert_eq!(network.send(0, 2, now, 1), once(now + 700));
+            assert_eq!(network.send(0, 2, now, &[1]), once(now + 700));
         }
         network.set_cut(0, 2, true);
-        assert_eq!(network.send(0, 2, 0, 1), Fate::never(false));
-        assert_eq!(network.send(2, 0, 0, 1), once(700), "the other direction is another link");
+        assert_eq!(network.send(0, 2, 0, &[1]), Fate::never(false));
+        assert_eq!(network.send(2, 0, 0, &[1]), once(700), "the other direction is another link");
         network.heal();
         assert!(!network.is_cut(0, 2));
+    }
+
+    #[test]
+    fn a_hold_concerns_one_kind_until_it_ends() {
+        let mut network = Network::new(3, NetworkFaults::none(700), Prng::new(1));
+        let arrives = |network: &mut Network, to, now, kind| network.send(0, to, now, &[kind, 9]).arrivals[0];
+        network.hold(Hold { from: Some(0), to: None, kind: 7, until: 5_000, drops: false });
+        network.hold(Hold { from: None, to: Some(2), kind: 8, until: 5_000, drops: true });
+        assert_eq!(arrives(&mut network, 1, 0, 7), Some(5_000));
+        assert_eq!(arrives(&mut network, 1, 4_900, 7), Some(5_600), "it would have come later anyway");
+        assert_eq!(arrives(&mut network, 1, 4_900, 8), Some(5_600));
+        assert_eq!(arrives(&mut network, 2, 4_900, 8), None);
+        assert_eq!(arrives(&mut network, 2, 5_000, 8), Some(5_700));
+        assert_eq!(arrives(&mut network, 1, 5_000, 7), Some(5_700));
+        assert_eq!(network.kinds().iter().copied().collect::<Vec<_>>(), [7, 8]);
+        network.hold(Hold { from: None, to: None, kind: 7, until: 9_000, drops: true });
+        network.calm();
+        assert_eq!(arrives(&mut network, 1, 5_100, 7), Some(5_800));
     }
 
     #[test]
@@ -255,7 +333,7 @@ mod tests {
         let mut network = Network::new(2, faults, Prng::new(7));
         let (mut lost, mut doubled, mut late) = (0, 0, 0);
         for _ in 0..10_000 {
-            let fate = network.send(0, 1, 0, 1);
+            let fate = network.send(0, 1, 0, &[1]);
             lost += u64::from(fate.lost);
             doubled += u64::from(fate.duplicated());
             late += u64::from(fate.arrivals[0].is_some_and(|at| at > 200));

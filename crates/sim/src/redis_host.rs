@@ -767,20 +767,62 @@ fn is_stopping(reply: &Received) -> bool {
     matches!(reply, Received::Error(text) if text.starts_with(b"TRYAGAIN") && text.ends_with(b"this node is stopping"))
 }
 
-/// A body without its first operation, if that is the one with this encoding but for what the process has drawn, or a script
-/// with this among its arguments.
+/// A body without the operations that it begins with, if those are what is encoded here but for what the process has drawn,
+/// or a script with this among its arguments. `None` if nothing is encoded: an empty transaction is in no body.
 fn without<'b>(body: &'b [u8], encoding: &[u8], tag: Option<&[u8]>) -> Option<&'b [u8]> {
-    if let (None, Some(rest)) = (tag, body.strip_prefix(encoding)) {
-        return Some(rest);
-    }
     let mut rest = body;
-    let mut operation = Operation::decode(&mut rest).ok()?;
     if let Some(tag) = tag {
+        Operation::decode(&mut rest).ok()?;
         let first = &body[..body.len() - rest.len()];
         return first.windows(tag.len()).any(|window| window == tag).then_some(rest);
     }
-    *operation.seed_mut()? = 0;
     let mut undrawn = Vec::new();
-    operation.encode(&mut undrawn);
-    (undrawn == encoding).then_some(rest)
+    while undrawn.len() < encoding.len() {
+        let mut operation = Operation::decode(&mut rest).ok()?;
+        if let Some(seed) = operation.seed_mut() {
+            *seed = 0;
+        }
+        operation.encode(&mut undrawn);
+    }
+    (!encoding.is_empty() && undrawn == encoding).then_some(rest)
+}
+
+#[cfg(test)]
+mod tests {
+    use syros_commands::{Parsed, parse};
+
+    use super::without;
+
+    /// The body of these commands, of which what depends on chance has drawn this.
+    fn body(commands: &[&[&[u8]]], drawn: u64) -> Vec<u8> {
+        let mut body = Vec::new();
+        for words in commands {
+            let Ok(Parsed::Data(mut operation)) = parse(words) else { panic!("{words:?} is of data") };
+            if let Some(seed) = operation.seed_mut() {
+                *seed = drawn;
+            }
+            operation.encode(&mut body);
+        }
+        body
+    }
+
+    #[test]
+    fn what_the_process_draws_is_not_compared() {
+        let transaction: &[&[&[u8]]] = &[&[b"SPOP", b"a"], &[b"SET", b"b", b"1"], &[b"SPOP", b"c"]];
+        let next: &[&[&[u8]]] = &[&[b"SET", b"d", b"2"]];
+        let asked = body(transaction, 0);
+        let submitted = [body(transaction, 77), body(next, 0)].concat();
+        assert_eq!(without(&submitted, &asked, None), Some(&*body(next, 0)));
+        let other = body(&[&[b"SPOP", b"a"], &[b"SET", b"b", b"9"], &[b"SPOP", b"c"]], 77);
+        assert_eq!(
+            without(&other, &asked, None),
+            None,
+            "it is another transaction behind its first operation"
+        );
+    }
+
+    #[test]
+    fn an_empty_transaction_is_in_no_body() {
+        assert_eq!(without(&body(&[&[b"SET", b"d", b"2"]], 0), b"", None), None);
+    }
 }

@@ -69,6 +69,7 @@ occurrences! {
     ClientCrash = Strikes, "client crash": "A client dies.";
     Disconnect = Strikes, "broken connection": "A connection between a client and a replica breaks.";
     Slow = Strikes, "slow links": "All links of a replica become slow.";
+    HoldKind = Strikes, "one kind held back": "All messages of one kind are held back, or lost, for a while.";
     SlowDisk = Strikes, "slow disk": "The disk of a replica takes long to sync.";
     FillDisk = Strikes, "full disks": "Disks are full for a while.";
     HandOver = Strikes, "hand-over": "A replica is asked to let another lead.";

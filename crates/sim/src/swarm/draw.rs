@@ -106,6 +106,14 @@ impl Swarm {
         }
     }
 
+    /// In one world of four, one kind of message is held back for a while, again and again. Rolled apart.
+    pub(super) fn draw_holds(&mut self) {
+        let mut draw = Draw(Prng::new(self.seed ^ 0x5397_0a11_5eed_005e));
+        if self.nemesis.interval > 0 && draw.one_in(4) {
+            self.nemesis.hold_kind = draw.of(&[3, 9, 27]);
+        }
+    }
+
     /// What the world of this seed has wherever its engines are.
     pub(super) fn draw_wherever(seed: u64) -> Self {
         let mut draw = Draw(Prng::new(seed ^ 0x5397_0a11_5eed_0001));
@@ -193,6 +201,7 @@ impl Swarm {
         swarm.draw_copies_of_snapshots();
         swarm.draw_execution_time();
         swarm.draw_suspicion();
+        swarm.draw_holds();
         // Rolled apart, too.
         swarm.copies_log = Draw(Prng::new(seed ^ 0x5397_0a11_5eed_0057)).one_in(3);
         if swarm.copies_log {

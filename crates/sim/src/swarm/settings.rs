@@ -145,6 +145,8 @@ pub struct NemesisSettings {
     pub disconnect: u64,
     /// All links of one replica become slow for good.
     pub slow: u64,
+    /// All messages of one kind are held back, or lost, for a while.
+    pub hold_kind: u64,
     /// A replica is asked to let another one lead.
     pub hand_over: u64,
     /// A replica is asked to let the group go by another mode.

@@ -22,7 +22,7 @@ impl World {
             return self.scheduler.schedule(now, SimEvent::Arrival { from, to, in_flight });
         }
         let (sender, receiver) = (self.place_of(from), self.place_of(to));
-        let fate = self.network.send(sender, receiver, now, in_flight.bytes.len());
+        let fate = self.network.send(sender, receiver, now, &in_flight.bytes);
         let Fate { arrivals, lost, held_back, flipped } = fate;
         let [first, second] = arrivals;
         self.tally.record_times(Occurrence::Lost, u64::from(lost));

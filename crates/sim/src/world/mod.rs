@@ -233,6 +233,7 @@ pub(crate) struct Dice {
     pub(crate) formation: Prng,
     pub(crate) replacements: Prng,
     pub(crate) sizes: Prng,
+    pub(crate) holds: Prng,
     /// Of faults when views are noted.
     pub(crate) view: Prng,
     /// Of Redis clients.
@@ -356,6 +357,7 @@ impl World {
             formation: Prng::new(swarm.seed ^ 0x5397_0a11_5eed_0011),
             replacements: Prng::new(swarm.seed ^ 0x5397_0a11_5eed_0051),
             sizes: Prng::new(swarm.seed ^ 0x5397_0a11_5eed_0056),
+            holds: Prng::new(swarm.seed ^ 0x5397_0a11_5eed_005f),
             view: Prng::new(swarm.seed ^ 0x5397_0a11_5eed_0020),
             redis: Prng::new(swarm.seed ^ 0x5397_0a11_5eed_0031),
             asked: Prng::new(swarm.seed ^ 0x5397_0a11_5eed_0046),

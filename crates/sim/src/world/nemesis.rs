@@ -2,12 +2,12 @@
 
 use super::{InFlight, ReplicaSlot, SimEvent, World};
 use crate::adapter;
-use crate::network::NodeIndex;
+use crate::network::{Hold, NodeIndex};
 use crate::swarm::MILLI;
 use crate::tally::Occurrence;
 use syros_protocol::message::{Advice, Advised, Message, Peer};
 use syros_protocol::replica::{self, Durability};
-use syros_types::{FastQuorum, OpNumber, ReplicaId};
+use syros_types::{FastQuorum, OpNumber, ReplicaId, SessionId};
 
 /// The kinds of fault.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -25,6 +25,7 @@ pub(crate) enum Fault {
     ClientCrash,
     Disconnect,
     Slow,
+    HoldKind,
     HandOver,
     ChangeMode,
     CopySnapshot,
@@ -57,6 +58,7 @@ impl Fault {
             Self::ClientCrash => Occurrence::ClientCrash,
             Self::Disconnect => Occurrence::Disconnect,
             Self::Slow => Occurrence::Slow,
+            Self::HoldKind => Occurrence::HoldKind,
             Self::HandOver => Occurrence::HandOver,
             Self::ChangeMode => Occurrence::ChangeMode,
             Self::CopySnapshot => Occurrence::CopySnapshot,
@@ -169,6 +171,7 @@ impl World {
             (Fault::Bootstrap, settings.bootstrap),
             (Fault::ReplaceNode, settings.replace_node),
             (Fault::Resize, settings.resize),
+            (Fault::HoldKind, settings.hold_kind),
         ];
         let total: u64 = weights.iter().map(|(_, weight)| weight).sum();
         let mut at = self.dice.nemesis.below(total);
@@ -278,6 +281,7 @@ impl World {
                 return slot < self.clients.len() && self.break_connection(slot, victim);
             }
             Fault::Slow => self.slow_down(victim),
+            Fault::HoldKind => return self.hold_a_kind(victim),
             Fault::SlowDisk => {
                 // Long enough for a leader to notice, more often than not.
                 let delay = self.dice.nemesis.below(3_000 * MILLI) / u64::from(self.swarm.protocol.speed);
@@ -443,6 +447,35 @@ impl World {
                 }
             }
         }
+    }
+
+    /// Holds one kind of message back for a while, or loses all of it: what a replica sends or is sent, or everybody. Each
+    /// kind that there has been is as likely as any other, however rare it is. False if there has been none.
+    fn hold_a_kind(&mut self, replica: usize) -> bool {
+        // A client shows whose session it is on the connection on which its request follows: it has it sent again for every
+        // refusal until that arrives, which TCP sees to, and copies of refusals would multiply.
+        let shows = Message::Attach { session: SessionId(0), nonce: 0 };
+        let excluded = adapter::encode_message(&shows).first().copied();
+        let kinds: Vec<u8> =
+            self.network.kinds().iter().copied().filter(|kind| Some(*kind) != excluded).collect();
+        let dice = &mut self.dice.holds;
+        let Some(kind) = kinds.get(dice.below(kinds.len().max(1) as u64) as usize).copied() else {
+            return false;
+        };
+        let other = dice.below(self.replicas.len() as u64) as usize;
+        let (from, to) = match dice.below(4) {
+            0 => (None, None),
+            1 => (Some(replica), None),
+            2 => (None, Some(replica)),
+            _ => (Some(replica), Some(other)),
+        };
+        let drops = dice.chance(1, 4);
+        let until = self.now() + self.fault_duration();
+        let now = self.now();
+        self.trace
+            .line(now, format_args!("kind {kind} from {from:?} to {to:?}, lost: {drops}, until {until}"));
+        self.network.hold(Hold { from, to, kind, until, drops });
+        true
     }
 
     /// Cuts a replica off from the others one after the other, and mends everything later.

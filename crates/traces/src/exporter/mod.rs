@@ -218,6 +218,7 @@ impl Exporter {
             ending: Arc::clone(&ending),
             agent: agent(patience.request),
             complained: None,
+            _tells_end: TellsEnd(Arc::clone(&ending)),
         };
         thread::Builder::new().name("traces".to_owned()).spawn(move || worker.run())?;
         Ok(Self { sink, ending })
@@ -265,13 +266,17 @@ struct Worker {
     agent: Agent,
     /// When the collector was complained about last.
     complained: Option<Instant>,
+    /// The last to be dropped: whoever hears of the end finds that nobody receives spans any more.
+    _tells_end: TellsEnd,
 }
 
-impl Drop for Worker {
+/// Tells that the thread is over when it is dropped, also if it panicked.
+struct TellsEnd(Arc<Ending>);
+
+impl Drop for TellsEnd {
     fn drop(&mut self) {
-        // Also if it panicked.
-        self.ending.state().is_over = true;
-        self.ending.changed.notify_all();
+        self.0.state().is_over = true;
+        self.0.changed.notify_all();
     }
 }
 

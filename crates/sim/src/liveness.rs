@@ -309,7 +309,10 @@ impl World {
     /// How the replicas differ; `None` if all are equal and have nothing left to do.
     fn difference(&self) -> Option<String> {
         let mut states: Vec<(OpNumber, u64)> = Vec::new();
-        for slot in self.replicas.iter().filter(|slot| !slot.stays_dead && !slot.is_absent) {
+        for (replica, slot) in self.replicas.iter().enumerate() {
+            if slot.stays_dead || slot.is_absent || self.waits_for_dead(replica) {
+                continue;
+            }
             let Some(process) = &slot.process else { return Some(self.statuses()) };
             let status = process.core().status();
             let busy =

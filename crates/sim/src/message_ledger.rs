@@ -35,7 +35,35 @@ struct Publication {
     is_quiet: bool,
     /// Its publisher has been told how many get it.
     is_answered: bool,
+    /// Its publisher has been told that nobody knows what has become of it: it may come at any time.
+    is_unknown: bool,
+    /// Its publisher has been told that it was refused: nobody is to hear it.
+    is_refused: bool,
+    /// Somebody has heard it.
+    is_heard: bool,
+    /// Somebody has heard it behind a later one of its publisher.
+    is_late: bool,
     at: VirtualTime,
+}
+
+impl Publication {
+    /// Whether it may have been heard as it was. A script of which nobody knows what has become may be executed at any time, and
+    /// its client may be told so after others have heard it.
+    fn judge(&self, number: usize) -> Result<(), String> {
+        let Self { publisher, channel, .. } = self;
+        if self.is_refused && self.is_heard {
+            return Err(format!(
+                "message {number} of {publisher:?} in channel {channel} was refused, and heard"
+            ));
+        }
+        let is_in_doubt = publisher.1 && !self.is_answered;
+        if self.is_late && !is_in_doubt {
+            return Err(format!(
+                "message {number} of {publisher:?} in channel {channel} was heard after a later one"
+            ));
+        }
+        Ok(())
+    }
 }
 
 /// What is known of one connection.
@@ -88,6 +116,10 @@ impl MessageLedger {
             channel,
             is_quiet: self.is_quiet,
             is_answered: false,
+            is_unknown: false,
+            is_refused: false,
+            is_heard: false,
+            is_late: false,
             at,
         });
         self.listeners.entry(publisher.0).or_default().awaited.push_back(Awaited::Published(number));
@@ -144,9 +176,16 @@ impl MessageLedger {
         match (listener.awaited.pop_front(), what) {
             (Some(Awaited::Published(number)), Received::Integer(_)) => {
                 self.published[number].is_answered = true;
-                Ok(())
+                self.published[number].judge(number)
             }
-            // A process that is about to end, or has no room, may refuse.
+            (Some(Awaited::Published(number)), Received::Error(text)) => {
+                let publication = &mut self.published[number];
+                publication.is_unknown = text.starts_with(b"UNKNOWN");
+                // A process that is about to end, or has no room, may refuse.
+                publication.is_refused = !publication.is_unknown;
+                publication.judge(number)
+            }
+            // The same of what is no message.
             (Some(_), Received::Error(_)) => Ok(()),
             _ => Err(wrong(what)),
         }
@@ -170,12 +209,14 @@ impl MessageLedger {
         if !listener.heard.insert(number) {
             return Err(format!("{who:?} hears message {number} of channel {channel} twice"));
         }
-        let last = listener.last.insert((publication.publisher, channel), number);
-        if last.is_some_and(|last| last > number) {
-            return Err(format!("{who:?} hears message {number} of channel {channel} after {last:?}"));
-        }
+        let last = listener.last.entry((publication.publisher, channel)).or_insert(number);
+        let is_late = *last > number;
+        *last = number.max(*last);
         self.delivered += 1;
-        Ok(())
+        let publication = &mut self.published[number];
+        publication.is_heard = true;
+        publication.is_late |= is_late;
+        publication.judge(number)
     }
 
     /// Whether all messages that were published when nothing broke have been heard by all that had subscribed. Those of scripts
@@ -258,5 +299,29 @@ mod tests {
         assert_eq!(ended.hear(HERE, &told("unsubscribe", Received::Integer(0)), 31), Ok(()));
         assert!(ended.hear(HERE, &message(1), 32).is_err());
         assert_eq!(ended.judge(true), Ok(()));
+    }
+
+    #[test]
+    fn a_script_in_doubt_may_come_late_and_a_refused_one_never() {
+        for (answer, may_come) in [
+            (Received::Error(b"UNKNOWN the update may or may not".to_vec()), true),
+            (Received::Error(b"OOM command not allowed".to_vec()), false),
+            (Received::Integer(1), false),
+        ] {
+            for is_answered_first in [true, false] {
+                let mut ledger = MessageLedger::default();
+                ledger.subscribe(HERE, 1);
+                assert_eq!(ledger.hear(HERE, &told("subscribe", Received::Integer(1)), 10), Ok(()));
+                (0..2).for_each(|_| _ = ledger.publish((THERE, true), 1, 20));
+                assert_eq!(ledger.hear(HERE, &message(1), 30), Ok(()));
+                let mut steps = [(THERE, answer.clone()), (HERE, message(0))];
+                if !is_answered_first {
+                    steps.reverse();
+                }
+                let [first, second] = steps.map(|(who, what)| ledger.hear(who, &what, 31));
+                assert_eq!(first, Ok(()));
+                assert_eq!(second.is_ok(), may_come, "{answer:?}, {is_answered_first}: {second:?}");
+            }
+        }
     }
 }

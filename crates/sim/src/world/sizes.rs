@@ -191,6 +191,21 @@ impl World {
         slot.is_absent = true;
     }
 
+    /// True if a node wants to come into the group together with another one that stays dead: the group grows by both or by
+    /// neither.
+    pub(crate) fn waits_for_dead(&self, replica: usize) -> bool {
+        let Some(leader) = self.leader().filter(|_| self.replicas[replica].membership.is_forming()) else {
+            return false;
+        };
+        let size = self.newest_configuration(leader).roster.group();
+        let would_come = |replica: usize| {
+            let member = ReplicaId(replica as u8);
+            !size.has(member) && size.larger().is_some_and(|larger| larger.has(member))
+        };
+        let mut slots = self.replicas.iter().enumerate();
+        would_come(replica) && slots.any(|(other, slot)| slot.stays_dead && would_come(other))
+    }
+
     /// A node that wants to be a member cannot be one, because the group has another size by now; its operator gives up.
     pub(crate) fn give_up_joining(&mut self, replica: usize) -> bool {
         let Some(leader) = self.leader().and_then(|leader| self.replicas[leader].process.as_ref()) else {

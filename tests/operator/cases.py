@@ -628,7 +628,7 @@ def a10_lock(context):
             node.start(wait=False)
             time.sleep(1)
         node.wait_for_port(5)
-        answer = node.ask("GET", "ready") if node.is_alive() else "it has ended"
+        answer = node.ask_when_loaded("GET", "ready") if node.is_alive() else "it has ended"
         return answer == "1", f"with the lock held for another second: {answer!r}"
 
 

@@ -114,6 +114,7 @@ class Node:
             )
         if wait:
             self.wait_for_port()
+            self.ask_when_loaded("PING", seconds=20)
         return self
 
     def wait_for_port(self, seconds=20):
@@ -171,6 +172,15 @@ class Node:
                 return redis.call(*words)
         except (OSError, Closed) as error:
             return Error(f"{type(error).__name__}: {error}")
+
+    def ask_when_loaded(self, *words, seconds=5):
+        """One command, again while the node says that it is starting, for so long."""
+        end = time.time() + seconds
+        while True:
+            answer = self.ask(*words)
+            if not str(answer).startswith("LOADING") or time.time() > end:
+                return answer
+            time.sleep(0.05)
 
 
 class Cluster:

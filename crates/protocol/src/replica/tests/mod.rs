@@ -15,6 +15,7 @@ mod lagging;
 mod learner;
 mod liveness;
 mod reads;
+mod schedules;
 mod sessions;
 mod sizes;
 mod trimming;

@@ -452,7 +452,11 @@ impl World {
                 core.next_configuration().or(core.backlog.reconfiguration.map(|(_, next)| next))
             });
             let faults = next.map_or(MOST, |next| next.roster.group().faults());
-            faults.min(place.config.configuration.faults())
+            // Until a view of its own has committed something, a configuration needs the one before.
+            let is_unproven = core.is_some_and(|core| !core.is_established());
+            let before = place.config.configuration.before.filter(|_| is_unproven);
+            let of_before = before.map_or(MOST, |before| before.group().faults());
+            faults.min(of_before).min(place.config.configuration.faults())
         };
         let members = self.places.iter().filter(|place| !place.is_gone && !place.learns);
         let least = members.map(faults).min().unwrap_or(0);
@@ -1231,7 +1235,8 @@ fn schedules_get_somewhere() {
 #[cfg(feature = "planted-bugs")]
 #[test]
 fn planted_bugs_are_found() {
-    const USUAL: &str = "commit-too-early,quorum-skips-dlog,recovery-threshold-too-high";
+    const USUAL: &str = "commit-too-early,quorum-skips-dlog,recovery-threshold-too-high,old-quorum-skipped,\
+        established-early,shrunk-by-those-that-go";
     let names = std::env::var("SYROS_PLANTED").unwrap_or_else(|_| USUAL.into());
     let count = number("SYROS_SCHEDULES", 300);
     std::panic::set_hook(Box::new(|_| {}));

@@ -35,8 +35,6 @@ struct Publication {
     is_quiet: bool,
     /// Its publisher has been told how many get it.
     is_answered: bool,
-    /// Its publisher has been told that nobody knows what has become of it: it may come at any time.
-    is_unknown: bool,
     /// Its publisher has been told that it was refused: nobody is to hear it.
     is_refused: bool,
     /// Somebody has heard it.
@@ -116,7 +114,6 @@ impl MessageLedger {
             channel,
             is_quiet: self.is_quiet,
             is_answered: false,
-            is_unknown: false,
             is_refused: false,
             is_heard: false,
             is_late: false,
@@ -180,9 +177,8 @@ impl MessageLedger {
             }
             (Some(Awaited::Published(number)), Received::Error(text)) => {
                 let publication = &mut self.published[number];
-                publication.is_unknown = text.starts_with(b"UNKNOWN");
                 // A process that is about to end, or has no room, may refuse.
-                publication.is_refused = !publication.is_unknown;
+                publication.is_refused = !text.starts_with(b"UNKNOWN");
                 publication.judge(number)
             }
             // The same of what is no message.

@@ -3,7 +3,7 @@
 //! Every directed link has its own delay. Links lose, duplicate and reorder, hold single messages back
 //! for long enough to arrive views later, and can be cut one way or both. What is in flight when a
 //! link is cut arrives all the same unless the swarm says otherwise. A hold concerns one kind of message: all of
-//! that kind wait until it ends, and overtake nothing but each other: the schedules that a reviewer writes by hand.
+//! that kind wait until it ends, and all others overtake them: the schedules that a reviewer writes by hand.
 
 use crate::clock::VirtualTime;
 use std::collections::BTreeSet;

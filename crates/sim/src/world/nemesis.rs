@@ -470,8 +470,8 @@ impl World {
             _ => (Some(replica), Some(other)),
         };
         let drops = dice.chance(1, 4);
-        let until = self.now() + self.fault_duration();
         let now = self.now();
+        let until = now + self.fault_duration();
         self.trace
             .line(now, format_args!("kind {kind} from {from:?} to {to:?}, lost: {drops}, until {until}"));
         self.network.hold(Hold { from, to, kind, until, drops });

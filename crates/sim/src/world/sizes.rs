@@ -198,10 +198,7 @@ impl World {
             return false;
         };
         let size = self.newest_configuration(leader).roster.group();
-        let would_come = |replica: usize| {
-            let member = ReplicaId(replica as u8);
-            !size.has(member) && size.larger().is_some_and(|larger| larger.has(member))
-        };
+        let would_come = |replica: usize| size.grows_by(ReplicaId(replica as u8));
         let mut slots = self.replicas.iter().enumerate();
         would_come(replica) && slots.any(|(other, slot)| slot.stays_dead && would_come(other))
     }

@@ -6,9 +6,10 @@ use super::config::Config;
 use super::later_views::{LaterViews, WantedView};
 use super::learner::FRESH_RESENDS;
 use super::role::{
-    Contact, Follower, Leader, MissingBodies, Progress, Recovering, Role, ViewChange, ViewClients,
-    WaitingRead,
+    Attempt, Contact, Follower, Leader, MissingBodies, Progress, Recovering, Role, ViewChange,
+    ViewChangeTime, ViewClients, WaitingRead,
 };
+use super::view_change::longest_measured;
 use crate::fingerprint::{Clock, Moments};
 use crate::message::Update;
 use alloc::vec::Vec;
@@ -52,6 +53,7 @@ impl Replica {
             promised_until,
             clocks: _,
             later_views,
+            last_view_change,
             snapshots,
             traced: _,
             counters: _,
@@ -71,7 +73,7 @@ impl Replica {
                 leader.fingerprint(config, clock, hasher);
             }
             Role::Follower(follower) => follower.fingerprint(config, clock, hasher),
-            Role::ViewChange(change) => change.fingerprint(clock, hasher),
+            Role::ViewChange(change) => change.fingerprint(config, clock, hasher),
             Role::Recovering(recovering) => recovering.fingerprint(config, clock, hasher),
         }
         timers.fingerprint(clock, hasher);
@@ -84,6 +86,9 @@ impl Replica {
         self.group_clock().is_some().hash(hasher);
         clock.deadline(*promised_until, hasher);
         later_views.fingerprint(config, clock, hasher);
+        if let Some(last) = last_view_change {
+            last.fingerprint(config, clock, hasher);
+        }
         active.fingerprint(rule.mode, config, clock, hasher);
     }
 
@@ -249,12 +254,24 @@ impl LaterViews {
     }
 }
 
+impl ViewChangeTime {
+    /// It matters while it is recent, if the time-out that follows from it is longer than the usual one.
+    fn fingerprint(&self, config: &Config, clock: Clock, hasher: &mut impl Hasher) {
+        let Self { took, ended_at: _ } = self;
+        let matters = *took * 2 > config.settings.view_change_timeout && clock.now < self.recent_until();
+        matters.then_some(took).hash(hasher);
+        if matters {
+            clock.deadline(self.recent_until(), hasher);
+        }
+    }
+}
+
 impl ViewChange {
-    fn fingerprint(&self, clock: Clock, hasher: &mut impl Hasher) {
+    fn fingerprint(&self, config: &Config, clock: Clock, hasher: &mut impl Hasher) {
         let Self {
             resend_change_at,
             carrying,
-            timeout,
+            attempt,
             changes,
             chosen,
             awaits_others,
@@ -263,7 +280,9 @@ impl ViewChange {
             transfer,
         } = self;
         clock.deadline(*resend_change_at, hasher);
-        (carrying, timeout, changes, chosen, awaits_others, senders, source, transfer).hash(hasher);
+        let Attempt { failed, timeout, began_at } = attempt;
+        clock.past(*began_at, longest_measured(config.settings.view_change_timeout), hasher);
+        (carrying, failed, timeout, changes, chosen, awaits_others, senders, source, transfer).hash(hasher);
     }
 }
 

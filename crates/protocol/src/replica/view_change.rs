@@ -7,7 +7,7 @@
 //!   a new view itself and stays leader.
 
 use super::later_views::WantedView;
-use super::role::{Follower, Leader, Role, Transfer, ViewChange};
+use super::role::{Attempt, Follower, Leader, Role, Transfer, ViewChange, ViewChangeTime};
 use super::timers::{Timer, Timers};
 use super::{HandOverReason, PlantedBug, Replica, TraceEvent, ViewChangeCause};
 use crate::message::{
@@ -28,6 +28,11 @@ use syros_types::{
 /// Longest time between attempts, in first ones: a group that cannot form a quorum must notice soon when it
 /// can.
 const BACK_OFF_MAX: u32 = 8;
+
+/// What is told apart of the time that a view change takes.
+pub(super) fn longest_measured(view_change_timeout: Duration) -> Duration {
+    view_change_timeout * BACK_OFF_MAX / 2
+}
 
 /// Bytes that a link between members is taken to carry in a millisecond: 256 Mbit/s. Messages of a view change hold logs and
 /// durability logs whole, and time-outs grow by what these take. If links are slower, the attempts that double help.
@@ -130,27 +135,51 @@ impl Replica {
         self.move_to(highest.max(View(self.view.0 + 1)), ViewChangeReason::Moved, cause);
     }
 
-    /// Gives up its view, and its role in it, for `view`, which is to begin within `timeout`.
-    fn leave_for(&mut self, view: View, timeout: Duration) {
+    /// Gives up its view, and its role in it, for `view`.
+    fn leave_for(&mut self, view: View, attempt: Attempt) {
         // What is in the log must be on disk before a record that builds upon it.
         self.emit_batch();
         self.later_views.on_left();
         self.adopt_configuration_of(view);
         self.view = view;
-        self.begin_view_change(timeout);
+        self.begin_view_change(attempt);
+    }
+
+    /// The attempt that this replica makes at a view for which it leaves another. Where the last view change ended a moment
+    /// ago and took long, so may this one: a group whose views end as soon as they have begun, for whatever reason, would go
+    /// through all the attempts that double each time.
+    pub(super) fn first_attempt(&self) -> Attempt {
+        let (now, usual) = (self.now.instant, self.config.settings.view_change_timeout);
+        let recent = self.last_view_change.filter(|last| now < last.recent_until());
+        let timeout = match recent {
+            Some(last) if !self.planted(PlantedBug::ViewChangeTimeForgotten) => usual.max(last.took * 2),
+            _ => usual,
+        };
+        Attempt { failed: 0, timeout, began_at: now }
+    }
+
+    /// The attempt that follows the one that this replica makes, if it makes one.
+    fn next_attempt(&self) -> Attempt {
+        let Role::ViewChange(change) = &self.role else { return self.first_attempt() };
+        let attempt = change.attempt;
+        let timeout = (attempt.timeout * 2).min(self.config.settings.view_change_timeout * BACK_OFF_MAX);
+        Attempt { failed: attempt.failed + 1, timeout, began_at: self.now.instant }
+    }
+
+    /// A view has begun after this attempt.
+    fn measure_view_change(&mut self, attempt: Attempt) {
+        let ended_at = self.now.instant;
+        // The time-out that follows from it is no longer than any other.
+        let took =
+            ended_at.since(attempt.began_at).min(longest_measured(self.config.settings.view_change_timeout));
+        self.last_view_change = Some(ViewChangeTime { took, ended_at });
     }
 
     /// Moves to `view`, which begins when `f` others have moved too.
     pub(super) fn move_to(&mut self, view: View, reason: ViewChangeReason, cause: ViewChangeCause) {
         assert!(view > self.view, "views only grow");
         self.trace_left(view, cause);
-        let timeout = match &self.role {
-            Role::ViewChange(change) => {
-                (change.timeout * 2).min(self.config.settings.view_change_timeout * BACK_OFF_MAX)
-            }
-            _ => self.config.settings.view_change_timeout,
-        };
-        self.leave_for(view, timeout);
+        self.leave_for(view, self.next_attempt());
         self.persist_view();
         if !self.is_departing() {
             self.tell_voters(&Message::StartViewChange { view, reason });
@@ -164,18 +193,19 @@ impl Replica {
         core::mem::replace(&mut self.role, role)
     }
 
-    /// Gives up its role for a view change that is to end within `timeout`. Those who wait for answers are not told of the
+    /// Gives up its role for an attempt at a view. Those who wait for answers are not told of the
     /// next view before it has begun: it may never, and a client that believed in it would be lost to the view that goes on.
-    pub(super) fn begin_view_change(&mut self, timeout: Duration) {
+    pub(super) fn begin_view_change(&mut self, attempt: Attempt) {
+        let timeout = attempt.timeout;
         let jitter = Duration::from_nanos(self.prng.below((timeout / 4).as_nanos() as u64));
-        let attempts =
-            (timeout.as_nanos() / self.config.settings.view_change_timeout.as_nanos().max(1)) as u32;
-        // What members hold goes to the new leader, and comes back as the log of the view.
-        let carrying = carrying_time(self.dlog.bytes() + self.backlog.uncommitted_bytes) * 2 * attempts;
+        // What members hold goes to the new leader, and comes back as the log of the view. Links may be slower than they are
+        // taken to be.
+        let carrying =
+            carrying_time(self.dlog.bytes() + self.backlog.uncommitted_bytes) * (2 << attempt.failed);
         let role = Role::ViewChange(Box::new(ViewChange {
             resend_change_at: self.now.instant.after(self.config.settings.resend.max(carrying)),
             carrying,
-            timeout,
+            attempt,
             changes: BTreeMap::new(),
             chosen: Vec::new(),
             awaits_others: false,
@@ -218,7 +248,8 @@ impl Replica {
         let leader = self.leader();
         // To lead, one that holds nothing has to fetch everything first. Others lead sooner, unless they have tried for long: it may
         // be the only one that a majority can hear.
-        let is_last_resort = matches!(&self.role, Role::ViewChange(change) if change.timeout >= self.config.settings.view_change_timeout * BACK_OFF_MAX);
+        let is_last_resort =
+            matches!(&self.role, Role::ViewChange(change) if change.attempt.failed >= BACK_OFF_MAX.ilog2());
         let cannot_lead = self.holds_nothing() && leader == self.config.replica && !is_last_resort;
         // One that is departing waits for the view that it is asked for: there is none of number 0.
         if cannot_lead || (self.is_departing() && self.view.number() == 0) {
@@ -241,8 +272,7 @@ impl Replica {
         let Role::ViewChange(change) = &mut self.role else { return };
         if self.timers.is_due(Timer::AwaitClocks, now) {
             // In the first attempt only: those that wait for the view must not lose patience with each.
-            let is_first = change.timeout <= self.config.settings.view_change_timeout;
-            let may_wait = is_first && !change.awaits_others;
+            let may_wait = change.attempt.failed == 0 && !change.awaits_others;
             if may_wait && !self.clocks_suffice() && self.lacks_clock_of_others() {
                 return self.await_others();
             }
@@ -256,7 +286,7 @@ impl Replica {
             let is_due = now >= change.resend_change_at;
             if is_due {
                 // The link may be slower than it is taken to be.
-                change.carrying = (change.carrying * 2).min(change.timeout * BACK_OFF_MAX);
+                change.carrying = (change.carrying * 2).min(change.attempt.timeout * BACK_OFF_MAX);
                 change.resend_change_at = now.after(self.config.settings.resend.max(change.carrying));
             }
             let view = self.view;
@@ -801,6 +831,9 @@ impl Replica {
     /// Takes part in its view, as it has since `entered_at`; `None` if it starts with it.
     pub(super) fn take_part(&mut self, entered_at: Option<Instant>) {
         let now = self.now.instant;
+        if let Role::ViewChange(change) = &self.role {
+            self.measure_view_change(change.attempt);
+        }
         let suspect_at = self.next_suspicion();
         if self.leader() == self.config.replica {
             let leader = Leader::new(self.config.configuration.size(), now, entered_at, self.log.op_number());
@@ -905,7 +938,7 @@ impl Replica {
             // The group has moved on: this replica stops acting in its view before it takes over
             // entries of later ones.
             self.trace_left(view, ViewChangeCause::Followed(from));
-            self.leave_for(view, self.config.settings.view_change_timeout);
+            self.leave_for(view, self.first_attempt());
             self.persist_view();
         }
         if matches!(self.role, Role::Recovering(_)) && !self.planted(PlantedBug::AmnesiacGoesBack) {
@@ -929,8 +962,12 @@ impl Replica {
         if self.is_normal() {
             self.trace_left(view, ViewChangeCause::Followed(self.leader_of(view)));
         }
+        let attempt = match &self.role {
+            Role::ViewChange(change) if view == self.view => change.attempt,
+            _ => self.first_attempt(),
+        };
         // Not normal while the log changes hands.
-        self.leave_for(view, self.config.settings.view_change_timeout);
+        self.leave_for(view, attempt);
         let end = OpNumber(base.0 + suffix.len() as u64);
         let (unchanged, _) = self.reconcile(base, suffix);
         // A transfer may have brought entries that were committed after this StartView was sent.

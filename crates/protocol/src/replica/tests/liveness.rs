@@ -26,6 +26,23 @@ impl Cluster {
         }
     }
 
+    /// Lets time pass until something holds, for so long at most. Every message is on its way for so long.
+    fn pass_on_slow_links(&mut self, millis: u64, on_its_way: u64, holds: impl Fn(&Self) -> bool) {
+        let mut sent: VecDeque<(u64, (usize, usize, Message))> = VecDeque::new();
+        for passed in 0..millis {
+            if holds(self) {
+                break;
+            }
+            self.pass_silently();
+            while let Some((_, (from, to, message))) = sent.pop_front_if(|(at, _)| *at + on_its_way <= passed)
+            {
+                self.deliver(from, to, message);
+            }
+            sent.extend(self.wire.drain(..).map(|message| (passed, message)));
+        }
+        self.wire.extend(sent.into_iter().map(|(_, message)| message));
+    }
+
     /// A member asks the leader of view 0 for its log from this entry on.
     fn fetch(&mut self, member: u8, first: u64) {
         let message = Message::GetState { view: View(0), from: OpNumber(first) };
@@ -355,4 +372,37 @@ fn a_copy_that_comes_after_many_other_refusals() {
     cluster.send(&[0], &second);
     cluster.pass(50);
     assert!(cluster.executed[0].is_empty(), "executed though all refused it: {:?}", cluster.executed[0]);
+}
+
+/// Messages are on their way for so long that the first view that a group tries has begun at its leader, and its follower has
+/// lost patience. The leader gives the second one the time that its own took.
+#[test]
+fn a_view_gets_the_time_that_the_last_one_took_to_begin() {
+    for bug in [None, Some(PlantedBug::ViewChangeTimeForgotten)] {
+        let mut cluster = Cluster::with(3, FastQuorum::Majority, planted(bug));
+        cluster.down.insert(0);
+        let settled = |cluster: &Cluster| {
+            let [_, one, other] = &cluster.replicas[..] else { return false };
+            one.is_normal() && other.is_normal() && one.view() == other.view() && one.view() > View(0)
+        };
+        cluster.pass_on_slow_links(5_000, 200, settled);
+        assert!(settled(&cluster));
+        let expected = if bug.is_some() && cfg!(feature = "planted-bugs") { View(4) } else { View(2) };
+        assert_eq!(cluster.replicas[1].view(), expected, "with {bug:?}");
+    }
+}
+
+/// A view that has lasted says nothing about the next: the usual time has to do again, so that a dead leader is replaced soon.
+#[test]
+fn what_a_view_change_took_long_ago_does_not_count() {
+    let mut cluster = Cluster::new(3, FastQuorum::Majority);
+    let usual = cluster.replicas[2].config.settings.view_change_timeout;
+    cluster.down.insert(0);
+    cluster.pass_on_slow_links(5_000, 200, |cluster| cluster.replicas[2].is_leader());
+    let Some(last) = cluster.replicas[2].last_view_change else { panic!("the view has begun") };
+    assert_eq!(cluster.replicas[2].first_attempt().timeout, last.took * 2);
+    assert!(last.took * 2 > usual);
+    cluster.pass(last.took.as_millis() as u64 * 10);
+    assert_eq!(cluster.replicas[2].view(), View(2), "it leads still");
+    assert_eq!(cluster.replicas[2].first_attempt().timeout, usual);
 }

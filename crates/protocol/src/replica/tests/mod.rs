@@ -247,12 +247,16 @@ impl Cluster {
     fn deliver_until(&mut self, holds: impl Fn(&Self) -> bool) -> bool {
         while !holds(self) {
             let Some((from, to, message)) = self.wire.pop_front() else { return false };
-            if !self.down.contains(&from) && !self.cut.contains(&(from, to)) {
-                let from = Peer::Replica(ReplicaId(from as u8));
-                self.event(to, Event::Message { from, message });
-            }
+            self.deliver(from, to, message);
         }
         true
+    }
+
+    fn deliver(&mut self, from: usize, to: usize, message: Message) {
+        if !self.down.contains(&from) && !self.cut.contains(&(from, to)) {
+            let from = Peer::Replica(ReplicaId(from as u8));
+            self.event(to, Event::Message { from, message });
+        }
     }
 
     /// Lets time pass, in steps of a millisecond.

@@ -680,7 +680,8 @@ impl RedisHost {
             return;
         }
         let charged = |(address, socket): (&u64, &Socket)| (*address, socket.charged);
-        while let Some((address, _)) = self.memory.evict(self.sockets.iter().map(charged)) {
+        let mut evictable = self.memory.evictable(self.sockets.iter().map(charged));
+        while let Some((address, _)) = self.memory.evict(&mut evictable) {
             if let Some(socket) = self.sockets.get_mut(&address) {
                 self.memory.charge(&mut socket.charged, 0);
             }

@@ -159,16 +159,27 @@ impl ClientMemory {
         self.spared.filter(|spared| spared.bytes > 0).map_or(Instant::NEVER, |spared| spared.deadline)
     }
 
-    /// Whose connection has to go next, and what it takes: of `clients`, which are the addresses of all clients' connections
-    /// and what each takes, the one that takes most and is not spared. The caller closes it, and asks again. `None` when half
-    /// of the budget is free, or nobody is left who takes anything.
-    pub fn evict(&mut self, clients: impl Iterator<Item = (u64, usize)>) -> Option<(u64, usize)> {
+    /// Whose connections go if somebody has to: of `clients`, which are the addresses of all clients' connections and what each
+    /// takes, those that take anything and are not spared, with the one that takes most at the end. Nobody if half of the budget
+    /// is free.
+    pub fn evictable(&self, clients: impl Iterator<Item = (u64, usize)>) -> Vec<(u64, usize)> {
+        if self.is_relieved() {
+            return Vec::new();
+        }
+        let spared = self.spared();
+        let mut evictable: Vec<_> =
+            clients.filter(|(address, charged)| *charged > 0 && spared != Some(*address)).collect();
+        evictable.sort_by_key(|(_, charged)| *charged);
+        evictable
+    }
+
+    /// Whose connection has to go next of those that [may have to](Self::evictable), and what it takes. The caller closes it, and
+    /// asks again. `None` when half of the budget is free, or nobody is left.
+    pub fn evict(&mut self, evictable: &mut Vec<(u64, usize)>) -> Option<(u64, usize)> {
         if self.is_relieved() {
             return None;
         }
-        let spared = self.spared();
-        let may_go = clients.filter(|(address, charged)| *charged > 0 && spared != Some(*address));
-        let largest = may_go.max_by_key(|(_, charged)| *charged)?;
+        let largest = evictable.pop()?;
         self.evicted += 1;
         Some(largest)
     }
@@ -233,7 +244,8 @@ mod tests {
         memory.spare(Instant(7), 2, charged[2], 80 << 20);
         assert!(memory.is_exceeded() && memory.spared() == Some(2));
         let mut gone = Vec::new();
-        while let Some((address, bytes)) = memory.evict((0..).zip(charged)) {
+        let mut evictable = memory.evictable((0..).zip(charged));
+        while let Some((address, bytes)) = memory.evict(&mut evictable) {
             memory.charge(&mut charged[address as usize], 0);
             gone.push((address, bytes));
         }
@@ -241,8 +253,9 @@ mod tests {
         assert_eq!(memory.evicted(), 2);
 
         memory.spare_nobody();
-        assert_eq!(memory.evict((0..).zip(charged)), Some((2, 90 << 20)));
-        assert_eq!(memory.evict([(0, 0)].into_iter()), None, "nobody takes anything");
+        let mut evictable = memory.evictable((0..).zip(charged));
+        assert_eq!(memory.evict(&mut evictable), Some((2, 90 << 20)));
+        assert!(memory.evictable([(0, 0)].into_iter()).is_empty(), "nobody takes anything");
         assert_eq!(memory.evicted(), 3);
     }
 

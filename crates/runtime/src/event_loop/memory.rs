@@ -72,7 +72,8 @@ impl EventLoop {
 
     /// Closes the connections that hold most, until half of the budget is free.
     pub(super) fn evict(&mut self, why: &str) {
-        while let Some((address, bytes)) = self.memory.evict(self.table.clients())
+        let mut evictable = self.memory.evictable(self.table.clients());
+        while let Some((address, bytes)) = self.memory.evict(&mut evictable)
             && let Some(index) = self.table.find(address)
         {
             let (used, limit) = (self.memory.used(), self.memory.limit());

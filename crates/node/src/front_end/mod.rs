@@ -897,7 +897,7 @@ impl RedisFrontEnd {
         }
         self.note_age_of_users(now);
         self.messages.tick(now.instant);
-        self.answer_confirmed();
+        self.answer_confirmed(now);
         let members = self.group.client.members();
         let (reachable, connected) = (self.group.client.reachable(), self.group.client.connected());
         let reachable = self.waits.with_late(now.instant, reachable, connected);

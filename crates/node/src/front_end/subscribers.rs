@@ -145,13 +145,15 @@ impl RedisFrontEnd {
         }
     }
 
-    /// Answers each SUBSCRIBE of which all peers know now.
-    pub(super) fn answer_confirmed(&mut self) {
-        while let Some((address, answer)) = self.messages.next_confirmed() {
-            if let Some(connection) = self.connections.get_mut(address) {
-                connection.redis.answer_messages(&[answer]);
-                self.mark_answered(address);
-            }
+    /// Answers each SUBSCRIBE of which all peers know now, and hands it what has been published meanwhile.
+    pub(super) fn answer_confirmed(&mut self, now: Now) {
+        while let Some((address, answer, early)) = self.messages.next_confirmed() {
+            let Some(connection) = self.connections.get_mut(address) else { continue };
+            connection.redis.answer_messages(&[answer]);
+            self.mark_answered(address);
+            let Self { connections, answered, overrun, .. } = self;
+            let mut pusher = Pusher { connections, answered, overrun, now: now.instant };
+            early.iter().for_each(|message| pusher.push(address, &message.pushed()));
         }
     }
 
@@ -159,13 +161,13 @@ impl RedisFrontEnd {
     /// message.
     pub fn on_peer_connected(&mut self, now: Now, peer: MessagePeer) {
         self.messages.on_connected(now.instant, peer);
-        self.answer_confirmed();
+        self.answer_confirmed(now);
     }
 
     /// The connection to another front end, if it was one, is gone.
     pub fn on_peer_lost(&mut self, now: Now, peer: MessagePeer) {
         self.messages.on_lost(now.instant, peer);
-        self.answer_confirmed();
+        self.answer_confirmed(now);
     }
 
     /// Takes a message of another front end.
@@ -174,7 +176,7 @@ impl RedisFrontEnd {
         messages.set_key_events(shared.keyspace_events());
         let mut pusher = Pusher { connections, answered, overrun, now: now.instant };
         messages.on_message(now.instant, from, message, &mut |to, message| pusher.push(to, message));
-        self.answer_confirmed();
+        self.answer_confirmed(now);
     }
 
     /// Tells what executes the log in this process whether anybody listens to events of keys, and tells clients of those that

@@ -12,7 +12,8 @@
 //! connection has been made anew, the peer is told everything anew.
 //!
 //! **A SUBSCRIBE is answered** when all peers have answered that they know of it, those of a gateway's home included; no
-//! later than [`SETTLE_MAX`]. So a message that is published anywhere after the answer is not missed.
+//! later than [`SETTLE_MAX`]. So a message that is published anywhere after the answer is not missed. Who subscribes is
+//! counted before that, and gets what is published meanwhile behind the answer.
 //!
 //! **Twice.** A message carries the number of its origin and its own. What is not newer than the last one of its origin is
 //! dropped: so a gateway that has changed its home gets nothing twice.
@@ -31,7 +32,7 @@ use std::time::Duration;
 pub use registry::{SUBSCRIPTION_BYTES_MAX, SUBSCRIPTIONS_MAX, SUBSCRIPTIONS_PER_CONNECTION_MAX};
 
 use peer::{Heard, Peer};
-use registry::Registry;
+use registry::{EarlyMessage, Registry};
 use syros_commands::glob_matches;
 use syros_protocol::message::Body;
 #[cfg(feature = "planted-bugs")]
@@ -112,7 +113,7 @@ pub(super) struct Messages {
     /// The number of the last message of each origin, and when it came.
     heard: BTreeMap<u64, (u64, Instant)>,
     confirmations: Vec<Confirmation>,
-    confirmed: VecDeque<(u64, MessageAnswer)>,
+    confirmed: VecDeque<(u64, MessageAnswer, Vec<EarlyMessage>)>,
     outbox: VecDeque<(MessagePeer, FrontEndMessage)>,
     /// Which events of keys clients are told of.
     key_events: KeyspaceEvents,
@@ -241,8 +242,9 @@ impl Messages {
         let awaiter = Awaiter::Connection { address, changes, names };
         self.await_peers(now, awaiter, None);
         match self.confirmed.back() {
-            Some((confirmed, _)) if *confirmed == address => {
-                self.confirmed.pop_back().map_or(Asked::Later, |(_, answer)| Asked::Now(answer))
+            // At once, so nothing has been published since.
+            Some((confirmed, ..)) if *confirmed == address => {
+                self.confirmed.pop_back().map_or(Asked::Later, |(_, answer, _)| Asked::Now(answer))
             }
             _ => Asked::Later,
         }
@@ -263,8 +265,8 @@ impl Messages {
         );
     }
 
-    /// The next SUBSCRIBE that is answered now: the connection, and the answer.
-    pub(super) fn next_confirmed(&mut self) -> Option<(u64, MessageAnswer)> {
+    /// The next SUBSCRIBE that is answered now: the connection, the answer, and the messages that follow it.
+    pub(super) fn next_confirmed(&mut self) -> Option<(u64, MessageAnswer, Vec<EarlyMessage>)> {
         self.confirmed.pop_front()
     }
 
@@ -508,9 +510,9 @@ impl Messages {
     fn confirm(&mut self, awaiter: Awaiter) {
         match awaiter {
             Awaiter::Connection { address, changes, names } => {
-                self.registry.confirm(address, &names);
+                let early = self.registry.confirm(address, &names);
                 let held = self.registry.held(address);
-                self.confirmed.push_back((address, MessageAnswer::Subscriptions { changes, held }));
+                self.confirmed.push_back((address, MessageAnswer::Subscriptions { changes, held }, early));
             }
             Awaiter::Peer { peer, number } => {
                 self.outbox.push_back((peer, FrontEndMessage::InterestKnown { number }));

@@ -17,6 +17,65 @@ pub const SUBSCRIPTIONS_MAX: usize = 1 << 20;
 /// See [`SUBSCRIPTIONS_MAX`].
 pub const SUBSCRIPTION_BYTES_MAX: usize = 128 * 1024 * 1024;
 
+/// Bytes of messages that all connections of a process together may have [early](EarlyMessages): what one subscriber may leave
+/// untaken. What comes beyond it is lost, as it is for a subscriber that is too slow.
+pub(super) const EARLY_BYTES_MAX: usize = 32 * 1024 * 1024;
+
+/// What a message that came early takes besides its texts.
+const EARLY_MESSAGE_BYTES: usize = 128;
+
+/// A message that came early, for one subscription.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(in crate::front_end) struct EarlyMessage {
+    kind: SubscriptionKind,
+    pattern: Option<Body>,
+    channel: Body,
+    payload: Body,
+}
+
+impl EarlyMessage {
+    fn new(message: &PushedMessage<'_>) -> Self {
+        let PushedMessage { kind, pattern, channel, payload } = *message;
+        Self { kind, pattern: pattern.map(Body::from), channel: channel.into(), payload: payload.into() }
+    }
+
+    /// What the subscriber is to get.
+    pub(in crate::front_end) fn pushed(&self) -> PushedMessage<'_> {
+        let Self { kind, pattern, channel, payload } = self;
+        PushedMessage { kind: *kind, pattern: pattern.as_deref(), channel, payload }
+    }
+
+    fn bytes(&self) -> usize {
+        let pattern = self.pattern.as_ref().map_or(0, |pattern| pattern.len());
+        EARLY_MESSAGE_BYTES + pattern + self.channel.len() + self.payload.len()
+    }
+}
+
+/// The messages for connections whose SUBSCRIBE is not answered yet: they count as subscribers already, so they get them, behind
+/// that answer. Once a connection has one, all others that come for it wait behind it, so that none overtakes another.
+#[derive(Debug, Default)]
+struct EarlyMessages {
+    of: BTreeMap<u64, Vec<EarlyMessage>>,
+    bytes: usize,
+}
+
+impl EarlyMessages {
+    fn keep(&mut self, address: u64, message: &PushedMessage<'_>) {
+        let message = EarlyMessage::new(message);
+        let messages = self.of.entry(address).or_default();
+        if self.bytes + message.bytes() <= EARLY_BYTES_MAX {
+            self.bytes += message.bytes();
+            messages.push(message);
+        }
+    }
+
+    fn take(&mut self, address: u64) -> Vec<EarlyMessage> {
+        let messages = self.of.remove(&address).unwrap_or_default();
+        self.bytes -= messages.iter().map(EarlyMessage::bytes).sum::<usize>();
+        messages
+    }
+}
+
 /// The subscribers of one name: addresses of connections, and whether their clients have been told that they subscribe.
 type Subscribers = BTreeMap<u64, bool>;
 
@@ -25,6 +84,7 @@ type Subscribers = BTreeMap<u64, bool>;
 pub(super) struct Registry {
     subscribers: [BTreeMap<Body, Subscribers>; 3],
     held: BTreeMap<u64, [BTreeSet<Body>; 3]>,
+    early: EarlyMessages,
     subscriptions: usize,
     /// Bytes that the names of each kind take.
     bytes: [usize; 3],
@@ -42,7 +102,7 @@ fn counted(held: &[BTreeSet<Body>; 3], kind: SubscriptionKind) -> usize {
 }
 
 impl Registry {
-    /// Begins subscriptions, which count at once and get messages when they are [confirmed](Self::confirm). What the client
+    /// Begins subscriptions, which count at once and get what is published from now on when they are [confirmed](Self::confirm). What the client
     /// is to be told, and the names that it had not subscribed to.
     ///
     /// # Errors
@@ -97,14 +157,15 @@ impl Registry {
         Ok(())
     }
 
-    /// From now on the connection gets the messages of all that it has subscribed to.
-    pub(super) fn confirm(&mut self, address: u64, names: &[(SubscriptionKind, Body)]) {
+    /// From now on the connection gets the messages of all that it has subscribed to. Those that have come early.
+    pub(super) fn confirm(&mut self, address: u64, names: &[(SubscriptionKind, Body)]) -> Vec<EarlyMessage> {
         for (kind, name) in names {
             let subscribers = self.subscribers[kind.index()].get_mut(name);
             if let Some(is_confirmed) = subscribers.and_then(|subscribers| subscribers.get_mut(&address)) {
                 *is_confirmed = true;
             }
         }
+        self.early.take(address)
     }
 
     /// Ends subscriptions to these names, or to all of this kind if there are none. What the client is to be told, and the
@@ -165,6 +226,7 @@ impl Registry {
             }
         }
         self.held.remove(&address);
+        self.early.take(address);
         ended
     }
 
@@ -202,20 +264,26 @@ impl Registry {
         self.bytes[SubscriptionKind::Pattern.index()]
     }
 
-    /// Hands a message to `push` for each of its subscribers, who are named by their addresses; how many there were. As in
-    /// Redis, one that subscribes to the channel and to patterns gets it more than once.
+    /// Hands a message to `push` for each of its subscribers, who are named by their addresses, or keeps it for one whose
+    /// SUBSCRIBE is not answered yet; how many there were. As in Redis, one that subscribes to the channel and to patterns gets
+    /// it more than once.
     pub(super) fn deliver(
-        &self,
+        &mut self,
         kind: SubscriptionKind,
         channel: &[u8],
         payload: &[u8],
         push: &mut dyn FnMut(u64, &PushedMessage<'_>),
     ) -> u64 {
         let mut receivers = 0;
+        let early = &mut self.early;
         let mut push_to = |subscribers: &Subscribers, pattern| {
             let message = PushedMessage { kind, pattern, channel, payload };
-            for (address, _) in subscribers.iter().filter(|(_, is_confirmed)| **is_confirmed) {
-                push(*address, &message);
+            for (address, is_confirmed) in subscribers {
+                if *is_confirmed && !early.of.contains_key(address) {
+                    push(*address, &message);
+                } else {
+                    early.keep(*address, &message);
+                }
                 receivers += 1;
             }
         };

@@ -166,7 +166,8 @@ fn a_subscribe_is_answered_when_all_know_of_it() {
         assert!(matches!(net.subscribe(process, SubscriptionKind::Channel, "a"), Asked::Later));
         assert!(net.processes[process].next_confirmed().is_none());
         net.pump();
-        let (address, answer) = net.processes[process].next_confirmed().unwrap();
+        let (address, answer, early) = net.processes[process].next_confirmed().unwrap();
+        assert_eq!(early, []);
         let change = SubscriptionChange { name: Some(b"a".to_vec()), left: 1 };
         let expected = MessageAnswer::Subscriptions { changes: vec![change], held: [1, 0, 0] };
         assert_eq!((address, answer), (CLIENT, expected));
@@ -175,6 +176,57 @@ fn a_subscribe_is_answered_when_all_know_of_it() {
     let mut alone = Messages::new(1, false);
     let request = MessageRequest::Subscribe { kind: SubscriptionKind::Shard, names: vec![b"a".to_vec()] };
     assert!(matches!(alone.ask(START, CLIENT, request, &mut |_, _| {}), Asked::Now(_)));
+}
+
+#[test]
+fn who_is_counted_hears_what_is_published_before_the_answer_behind_it() {
+    let mut net = Net::new();
+    net.subscribe(0, SubscriptionKind::Channel, "known");
+    net.pump();
+    assert!(net.processes[0].next_confirmed().is_some());
+    net.cut = Some(2);
+    assert!(matches!(net.subscribe(0, SubscriptionKind::Channel, "a"), Asked::Later));
+    net.pump();
+    assert_eq!(net.publish(0, "known", "first"), 1);
+    assert_eq!(net.heard(), of("known", "first", &[0]), "nothing is to come before it");
+    assert_eq!(net.publish(0, "a", "second"), 1);
+    assert_eq!(net.publish(1, "a", "third"), 1);
+    assert_eq!(net.publish(1, "known", "fourth"), 1);
+    assert_eq!(net.heard(), [], "the SUBSCRIBE is not answered");
+    net.pass(SETTLE_MAX);
+    let (address, _, early) = net.processes[0].next_confirmed().unwrap();
+    let early: Vec<_> = early
+        .iter()
+        .map(|message| (text(message.pushed().channel), text(message.pushed().payload)))
+        .collect();
+    let expected = [("a", "second"), ("a", "third"), ("known", "fourth")];
+    assert_eq!(
+        (address, early),
+        (CLIENT, expected.map(|(channel, payload)| (channel.into(), payload.into())).to_vec())
+    );
+    assert_eq!(net.publish(1, "a", "fifth"), 1);
+    assert_eq!(net.heard(), of("a", "fifth", &[0]));
+}
+
+#[test]
+fn what_comes_early_is_bounded() {
+    let mut net = Net::new();
+    let large = "x".repeat(registry::EARLY_BYTES_MAX / 2);
+    for turn in 0..2 {
+        net.cut = Some(2);
+        net.subscribe(0, SubscriptionKind::Pattern, &format!("{turn}*"));
+        net.pump();
+        for payload in [&large, &large, &"small".to_owned()] {
+            net.publish(0, &format!("{turn}"), payload);
+        }
+        if turn == 0 {
+            // It has not been told that one is silent.
+            net.pass(SETTLE_MAX);
+        }
+        let (_, _, early) = net.processes[0].next_confirmed().unwrap();
+        let lengths: Vec<usize> = early.iter().map(|message| message.pushed().payload.len()).collect();
+        assert_eq!(lengths, if turn == 0 { vec![large.len(), 5] } else { vec![] }, "turn {turn}");
+    }
 }
 
 #[test]

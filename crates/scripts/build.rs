@@ -14,6 +14,8 @@ fn main() {
         // Processors that fuse a multiplication and an addition would round once where others round twice.
         .flag("-ffp-contract=off")
         .flag("-fsigned-char")
+        // Lua looks for sums that have overflowed after it has built them. The compiler is not to take that for impossible.
+        .flag("-fwrapv")
         .std("gnu99")
         .opt_level(2)
         .warnings(false)

@@ -9,7 +9,7 @@ pub mod signals;
 pub mod tls;
 
 pub use arguments::{DurabilityName, EngineName, check_address, parse_group};
-pub use output::end_when_nobody_reads;
+pub use output::{end_when_nobody_reads, unwritten, write_to_stderr, write_to_stdout};
 pub use syros_settings::{BytesText, parse_bytes, parse_duration};
 
 /// The commit that the programs are built from, or "unknown": it is part of every report of a measurement.

@@ -25,6 +25,7 @@
 #include "lmem.h"  /* syros */
 #include "lstring.h"  /* syros */
 #include "lzio.h"  /* syros */
+#include <limits.h>  /* syros */
 
 
 
@@ -182,19 +183,20 @@ static int luaB_assert (lua_State *L) {
 
 
 static int luaB_unpack (lua_State *L) {
-  int i, e, n;
+  int i, e;
+  unsigned int n;  /* syros: of Lua 5.3, whose differences cannot overflow */
   luaL_checktype(L, 1, LUA_TTABLE);
   i = luaL_optint(L, 2, 1);
   e = luaL_opt(L, luaL_checkint, 3, luaL_getn(L, 1));
   if (i > e) return 0;  /* empty range */
-  n = e - i + 1;  /* number of elements */
-  if (n <= 0 || !lua_checkstack(L, n))  /* n <= 0 means arith. overflow */
+  n = (unsigned int)e - (unsigned int)i;  /* number of elements minus 1 */
+  if (n >= (unsigned int)INT_MAX || !lua_checkstack(L, (int)(++n)))
     return luaL_error(L, "too many results to unpack");
   syros_charge(L, (size_t)n);  /* syros */
   lua_rawgeti(L, 1, i);  /* push arg[i] (avoiding overflow problems) */
   while (i++ < e)  /* push arg[i + 1...e] */
     lua_rawgeti(L, 1, i);
-  return n;
+  return (int)n;
 }
 
 

@@ -210,20 +210,10 @@ static int l_strcmp (lua_State *L, const TString *ls, const TString *rs) {
   const char *r = getstr(rs);
   size_t lr = rs->tsv.len;
   G(L)->fuel -= (long long)((ll < lr ? ll : lr) / SYROS_BYTES_EACH);  /* syros */
-  for (;;) {
-    int temp = strcmp(l, r);  /* syros: whatever the locale */
-    if (temp != 0) return temp;
-    else {  /* strings are equal up to a `\0' */
-      size_t len = strlen(l);  /* index of first `\0' in both strings */
-      if (len == lr)  /* r is finished? */
-        return (len == ll) ? 0 : 1;
-      else if (len == ll)  /* l is finished? */
-        return -1;  /* l is smaller than r (because r is not finished) */
-      /* both strings longer than `len'; go on comparing (after the `\0') */
-      len++;
-      l += len; ll -= len; r += len; lr -= len;
-    }
-  }
+  /* syros: whatever the locale, and as fast if there are many `\0' */
+  int temp = memcmp(l, r, ll < lr ? ll : lr);
+  if (temp != 0) return temp;
+  return ll == lr ? 0 : ll < lr ? -1 : 1;
 }
 
 

@@ -79,6 +79,30 @@ fn scripts_answer_as_in_redis() {
 }
 
 #[test]
+fn more_results_than_there_can_be_are_refused() {
+    for bounds in ["-2^31, 2^31-1", "1, 2^31-1", "-2^31, -1", "-2^31+1, 2^31-1", "0, 2^31-1", "1, 10000"] {
+        let text = format!("local ok, text = pcall(unpack, {{}}, {bounds}) return tostring(ok) .. text");
+        assert_eq!(show(&text), "falsetoo many results to unpack", "{bounds}");
+    }
+    assert_eq!(show("return {unpack({7, 8, 9}, 2, 3)}"), "8 9");
+    assert_eq!(show("return select('#', unpack({}, 2^31-2, 2^31-1))"), "2");
+    assert_eq!(show("return select('#', unpack({}, -2^31, -2^31))"), "1");
+    assert_eq!(show("return select('#', unpack({}, 3, 2))"), "0");
+    assert_eq!(show("return select('#', string.byte('abc', -2^31, 2^31-1))"), "3");
+}
+
+#[test]
+fn strings_with_zeros_have_an_order() {
+    let ordered = ["", "\\0", "\\0\\0", "\\0a", "a", "a\\0", "a\\0\\0", "a\\0b", "a\\1", "b", "\\255"];
+    for (at, one) in ordered.iter().enumerate() {
+        for (other_at, other) in ordered.iter().enumerate() {
+            let expected = if at < other_at { "1" } else { "0" };
+            assert_eq!(show(&format!("return ('{one}' < '{other}') and 1 or 0")), expected, "{one:?} {other:?}");
+        }
+    }
+}
+
+#[test]
 fn errors_have_the_words_of_redis() {
     for (text, expected) in [
         ("return redis.call('fail')", "-ERR failed script:"),

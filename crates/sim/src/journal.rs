@@ -84,6 +84,10 @@ pub struct Disk {
     rotten: bool,
     /// So has the file of the view, and not the rest.
     is_view_rotten: bool,
+    /// How often it has rotted.
+    times_rotten: u64,
+    /// The files of the log and of the snapshots, as somebody has copied them while no process ran.
+    copied: Vec<(String, Vec<u8>)>,
 }
 
 /// Sizes of a log's files.
@@ -122,7 +126,8 @@ impl Disk {
     #[must_use]
     pub fn new(sizes: Sizes) -> Self {
         let (disk, stores) = (MemoryDisk::new(), SimStores::default());
-        Self { disk, stores, sizes, used: false, rotten: false, is_view_rotten: false }
+        let (times_rotten, copied) = (0, Vec::new());
+        Self { disk, stores, sizes, used: false, rotten: false, is_view_rotten: false, times_rotten, copied }
     }
 
     /// The sizes of its log's files.
@@ -173,9 +178,27 @@ impl Disk {
         if is_view || self.is_view_rotten {
             return self.rot_view(prng);
         }
+        self.times_rotten += 1;
+        if self.times_rotten.is_multiple_of(2) {
+            return self.put_back();
+        }
+        self.copied = files(&mut self.data()).ok()?;
         let done = rot::damage(&mut self.data(), other, prng);
         self.rotten |= done.is_some();
         done
+    }
+
+    /// Somebody puts back the log and the snapshots as they were at another time, and leaves the view.
+    fn put_back(&mut self) -> Option<rot::Done> {
+        let mut data = self.data();
+        for (name, _) in files(&mut data).ok()? {
+            data.remove(&name).ok()?;
+        }
+        data.sync_directory().ok()?;
+        self.copied.iter().for_each(|(name, bytes)| data.replace(name, bytes));
+        self.rotten = true;
+        let what = "log and snapshots are an old copy of them".to_owned();
+        Some(rot::Done { occurrence: Occurrence::PutBack, what })
     }
 
     /// Has the file of the view rot, or go.
@@ -271,6 +294,12 @@ impl ReplicaFiles for Disk {
             OpenNotice::TornTail(_) | OpenNotice::Loaded { .. } => {}
         }
     }
+}
+
+/// All files of a directory.
+fn files(disk: &mut MemoryDisk) -> Result<Vec<(String, Vec<u8>)>, DiskError> {
+    let names = disk.list()?.into_iter();
+    Ok(names.filter_map(|name| Some((name.clone(), disk.contents(&name)?))).collect())
 }
 
 /// The write-ahead log of one life of a process.

@@ -107,6 +107,7 @@ occurrences! {
     BytesWiped = Breakdowns, "rot: bytes wiped": "Some bytes of a file are zero.";
     FileShortened = Breakdowns, "rot: file shortened": "The end of a file is missing.";
     FileGone = Breakdowns, "rot: file gone": "A file is missing.";
+    PutBack = Breakdowns, "rot: old copy": "Log and snapshots are an old copy of them.";
     FileSwapped = Breakdowns, "rot: file of another": "A segment of the log is another replica's.";
     StoreRotten = Breakdowns, "rot: store of an engine": "The store of an engine is not what was written.";
     Lost = Breakdowns, "message lost": "A message vanished.";

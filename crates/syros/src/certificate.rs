@@ -116,7 +116,7 @@ pub(crate) fn run(options: &Options) -> Result<ExitCode, String> {
     let (role, holder) = match &options.command {
         Command::Authority { directory, name, days } => {
             make_authority(directory, name, ValidityDays(*days))?;
-            println!(
+            syros_cli::tell!(
                 "{}: an authority, for {days} days. Keep authority.key away from the nodes",
                 directory.display()
             );
@@ -136,7 +136,7 @@ pub(crate) fn run(options: &Options) -> Result<ExitCode, String> {
     };
     let identity = Identity { cluster: holder.cluster, role };
     issue(&holder.authority, identity, &holder.host, ValidityDays(holder.days), &holder.to)?;
-    println!("{}: a certificate for {identity}, for {} days", holder.to.display(), holder.days);
+    syros_cli::tell!("{}: a certificate for {identity}, for {} days", holder.to.display(), holder.days);
     Ok(ExitCode::SUCCESS)
 }
 

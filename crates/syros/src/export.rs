@@ -134,17 +134,17 @@ pub(crate) fn run(options: &Options) -> Result<ExitCode, String> {
         let _ = fs::remove_file(&temporary);
     })?;
     let bytes = fs::metadata(&options.file).map_or(0, |metadata| metadata.len());
-    println!(
+    syros_cli::tell!(
         "{name} holds {} keys, {} libraries of functions, {}",
         export.count(),
         export.libraries,
         mebibytes(bytes)
     );
     for (database, keys) in &export.keys {
-        println!("  {keys} keys in database {database}");
+        syros_cli::tell!("  {keys} keys in database {database}");
     }
     if export.refused > 0 {
-        println!("  {} keys were left out, whose fields expire:{}", export.refused, export.lines());
+        syros_cli::tell!("  {} keys were left out, whose fields expire:{}", export.refused, export.lines());
     }
     Ok(ExitCode::SUCCESS)
 }

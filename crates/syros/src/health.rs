@@ -36,7 +36,7 @@ pub(crate) fn run(options: &Options) -> Result<ExitCode, String> {
     let answer = ask(options.address, path).map_err(|error| format!("{}: {error}", options.address))?;
     let (status, text) = read_answer(&answer)
         .ok_or_else(|| format!("{}: what answers there is no Syros process", options.address))?;
-    println!("{}", text.trim_end());
+    syros_cli::tell!("{}", text.trim_end());
     Ok(if status == 200 { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 

@@ -1,7 +1,6 @@
 //! `syros inspect`: what a data directory holds, and what is wrong with it.
 
 use std::fmt::{Display, Write as _};
-use std::io::Write as _;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -42,14 +41,13 @@ pub(crate) fn run(options: &Options) -> ExitCode {
         Err(error) => Some(error.to_string()),
     };
     if let Some(reason) = wrong {
-        let _ = writeln!(std::io::stderr(), "syros: cannot inspect {name}: {reason}");
+        syros_cli::say!("syros: cannot inspect {name}: {reason}");
         return ExitCode::from(2);
     }
     let found = syros_runtime::inspect(&options.directory);
     let problems = problems(&found);
     let text = if options.json { json(&name, &found, &problems) } else { plain(&name, &found, &problems) };
-    // Whoever reads it may have seen enough; the exit status is still right.
-    let _ = std::io::stdout().write_all(text.as_bytes());
+    syros_cli::tell!("{}", text.trim_end());
     if problems.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 

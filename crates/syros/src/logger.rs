@@ -42,7 +42,7 @@ pub(crate) fn fail(problem: &str) -> ExitCode {
         syros_logging::flush();
     } else {
         syros_logging::flush();
-        eprintln!("syros: {problem}");
+        syros_cli::say!("syros: {problem}");
     }
     ExitCode::FAILURE
 }

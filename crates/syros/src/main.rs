@@ -102,7 +102,7 @@ fn main() -> ExitCode {
         Err(error) => match elsewhere(&error) {
             // The status of all mistakes on the command line.
             Some(problem) => {
-                eprintln!("syros: {problem}");
+                syros_cli::say!("syros: {problem}");
                 return ExitCode::from(2);
             }
             None => error.exit(),
@@ -132,6 +132,10 @@ fn main() -> ExitCode {
         Subcommands::Inspect(options) => Ok(inspect::run(&options)),
     };
     let status = result.unwrap_or_else(|problem| logger::fail(&problem));
+    let status = match syros_cli::unwritten().filter(|_| !is_node) {
+        Some(problem) => logger::fail(&problem),
+        None => status,
+    };
     syros_logging::flush();
     status
 }

@@ -57,9 +57,9 @@ fn list(cluster: &Cluster) {
         let address = if address.is_empty() { "(unknown)" } else { address };
         match query(address, cluster.access()) {
             Ok(StatusReport { role, view, replicas, .. }) => {
-                println!("replica {id}  {address}  {role}  view {}  of {replicas}", View(view));
+                syros_cli::tell!("replica {id}  {address}  {role}  view {}  of {replicas}", View(view));
             }
-            Err(problem) => println!("replica {id}  {address}  down: {problem}"),
+            Err(problem) => syros_cli::tell!("replica {id}  {address}  down: {problem}"),
         }
     }
 }
@@ -99,7 +99,7 @@ fn remove(cluster: &Cluster, gone: &[u8]) -> Result<(), String> {
         ));
     };
     let nodes = if smaller.size() == 1 { "node" } else { "nodes" };
-    println!(
+    syros_cli::tell!(
         "the cluster has {} {nodes} from view {} on, after {} ms. The processes of replicas {} and {} end by themselves when they \
          hear of it; nobody needs their data directories",
         smaller.size(),
@@ -109,7 +109,7 @@ fn remove(cluster: &Cluster, gone: &[u8]) -> Result<(), String> {
         last[1]
     );
     if smaller.faults() == 0 {
-        println!("It does not survive the loss of a node any more.");
+        syros_cli::tell!("It does not survive the loss of a node any more.");
     }
     Ok(())
 }

@@ -55,11 +55,11 @@ pub(crate) fn run(options: &Options) -> Result<ExitCode, String> {
     let (leader, report) = cluster.leader()?;
     let present = report.fast_quorum;
     let Some(mode) = options.mode.map(FastQuorum::from) else {
-        println!("{present}");
+        syros_cli::tell!("{present}");
         return Ok(ExitCode::SUCCESS);
     };
     if present == mode {
-        println!("the cluster goes by {mode} already");
+        syros_cli::tell!("the cluster goes by {mode} already");
         return Ok(ExitCode::SUCCESS);
     }
     if !present.may_become(mode) {
@@ -82,7 +82,7 @@ pub(crate) fn run(options: &Options) -> Result<ExitCode, String> {
             CHANGE_TIMEOUT.as_secs()
         ));
     };
-    println!("the cluster goes by {mode} from view {} on", View(view));
+    syros_cli::tell!("the cluster goes by {mode} from view {} on", View(view));
     Ok(ExitCode::SUCCESS)
 }
 
@@ -101,7 +101,7 @@ fn refuse_old_builds(cluster: &Cluster) -> Result<(), String> {
                     "replica {id} at {replica}: {error}; it could not take part any more. Upgrade it first"
                 ));
             }
-            Err(problem) => eprintln!(
+            Err(problem) => syros_cli::say!(
                 "syros: replica {id} at {replica} is down ({problem}); if its build is older than that of the others, \
                  upgrade it before you start it again"
             ),

@@ -66,6 +66,6 @@ pub(crate) fn is_bucket(target: &Path) -> bool {
 /// Tells what a store cannot do.
 pub(crate) fn warn(place: &Place) {
     if let Some(warning) = place.warning() {
-        eprintln!("syros: {warning}");
+        syros_cli::say!("syros: {warning}");
     }
 }

@@ -27,7 +27,7 @@ impl Progress {
         }
         self.told = Instant::now();
         let per_second = (done as f64 / self.began.elapsed().as_secs_f64()) as u64;
-        eprintln!(
+        syros_cli::say!(
             "syros: {} {} of {}, {} a second",
             self.what,
             mebibytes(done),

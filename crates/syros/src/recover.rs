@@ -43,7 +43,7 @@ pub(crate) fn run(options: &Options) -> Result<ExitCode, String> {
     let plan = RecoveryPlan::make(&options.directories).map_err(|error| error.to_string())?;
     tell(&plan);
     let Some(target) = options.to.as_deref().filter(|_| options.force) else {
-        println!("nothing was written: with --to TARGET --force this becomes a backup");
+        syros_cli::tell!("nothing was written: with --to TARGET --force this becomes a backup");
         return Ok(ExitCode::SUCCESS);
     };
     let stamp =
@@ -52,7 +52,7 @@ pub(crate) fn run(options: &Options) -> Result<ExitCode, String> {
     let manifest = plan.write(target, stamp).map_err(|error| format!("{error}; there is no backup"))?;
     warn(target);
     backup::print_summary(target, "was made of what is left", &manifest);
-    println!("syros restore makes the nodes of a new cluster of it");
+    syros_cli::tell!("syros restore makes the nodes of a new cluster of it");
     Ok(ExitCode::SUCCESS)
 }
 
@@ -61,10 +61,10 @@ fn tell(plan: &RecoveryPlan) {
     for (at, survivor) in plan.survivors.iter().enumerate() {
         let (path, replica) = (survivor.path.display(), survivor.identity.replica);
         let Some(remains) = &survivor.remains else {
-            println!("{path}: {replica}, which had lost its memory: it knows nothing");
+            syros_cli::tell!("{path}: {replica}, which had lost its memory: it knows nothing");
             continue;
         };
-        println!(
+        syros_cli::tell!(
             "{path}: {replica}, normal in view {}, log up to entry {} of {}, committed up to {}, {} updates in its durability \
              log{}",
             remains.last_normal,
@@ -77,15 +77,15 @@ fn tell(plan: &RecoveryPlan) {
     }
     for left_out in &plan.left_out {
         let (path, replica) = (left_out.path.display(), left_out.identity.replica);
-        println!(
+        syros_cli::tell!(
             "{path}: {replica}, which was replaced or removed before: the cluster has gone on without it, and it is left out"
         );
     }
     let RecoveryPlan { certain, last, kept, obsolete, .. } = plan;
     let lost: Vec<String> = plan.lost.iter().map(|ReplicaId(replica)| replica.to_string()).collect();
-    println!("replicas without a directory: {}", lost.join(", "));
-    println!("certain      everything up to entry {}: the cluster had agreed on it", certain.0);
-    println!(
+    syros_cli::tell!("replicas without a directory: {}", lost.join(", "));
+    syros_cli::tell!("certain      everything up to entry {}: the cluster had agreed on it", certain.0);
+    syros_cli::tell!(
         "kept         {} entries behind it, up to {}, and up to {} updates of durability logs: they may have been acknowledged, \
          and the lost replicas may have ordered them otherwise",
         last.op_number.0 - certain.0,
@@ -93,11 +93,11 @@ fn tell(plan: &RecoveryPlan) {
         kept.len()
     );
     if *obsolete > 0 {
-        println!(
+        syros_cli::tell!(
             "left out     {obsolete} updates of durability logs of earlier views: the view that is taken had dealt with them"
         );
     }
-    println!(
+    syros_cli::tell!(
         "may be lost  every other update: those that were acknowledged and that only the lost replicas had. Entry {} has the time {}, \
          and entry {}, the last one that is left, {}: look at what was written from shortly before the first of them on",
         certain.0,

@@ -71,13 +71,13 @@ pub(crate) fn run(options: &Options) -> Result<ExitCode, String> {
     let Restored { identity, last, keys, digest } = restored.map_err(|error| {
         format!("cannot restore {} into {}: {error}", name(&options.backup), name(&place))
     })?;
-    println!(
+    syros_cli::tell!(
         "{} holds entry {} of {} with {keys} keys, digest {digest:016x}, for {identity}",
         name(&place),
         last.op_number.0,
         rfc3339(last.time),
     );
-    println!(
+    syros_cli::tell!(
         "when all nodes have been restored from this backup, write cluster = {} into their configuration files, and start all of \
          them with --bootstrap",
         identity.cluster

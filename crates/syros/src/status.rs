@@ -98,7 +98,7 @@ pub(crate) fn run(options: &Options) -> Result<ExitCode, String> {
         }
         problems.extend(problem_of(&report).map(|problem| format!("{address}: {problem}")));
         let line = if options.json { json_line(address, &report) } else { text_line(address, &report) };
-        println!("{line}");
+        syros_cli::tell!("{line}");
     }
     if without_memory >= majority {
         problems.push(memory_gone(without_memory));
@@ -111,7 +111,7 @@ pub(crate) fn run(options: &Options) -> Result<ExitCode, String> {
         problems.push(problem.to_owned());
     }
     for problem in &problems {
-        eprintln!("{problem}");
+        syros_cli::say!("{problem}");
     }
     Ok(if problems.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }

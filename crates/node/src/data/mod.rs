@@ -4,15 +4,20 @@
 //! What is damaged is set aside as a whole, never used in part: the replica then starts without its memory and gets
 //! everything from the others.
 
+mod starts;
 #[cfg(test)]
 mod tests;
 mod view_file;
 
+pub use starts::STARTS_FILE;
 pub use view_file::{Owner, VIEW_FILE, ViewFile, read_view};
 
 use std::error::Error;
 
+use starts::Starts;
 use syros_protocol::record::Record;
+#[cfg(feature = "planted-bugs")]
+use syros_protocol::replica::PlantedBug;
 use syros_protocol::replica::{Boot, Config, Durability, Restored};
 use syros_snapshot::{States, Stored, StoredError};
 use syros_types::{ConfigurationId, OpNumber, View};
@@ -96,9 +101,9 @@ pub enum DataError<E> {
     Files(E),
     /// Log and snapshots cannot be used.
     Stored(StoredError),
-    /// The view cannot be read.
+    /// The view, or the number of starts, cannot be read.
     View(ReadError),
-    /// The view cannot be written.
+    /// The view, or the number of starts, cannot be written.
     NoteView(WriteError),
     /// Everything is damaged, the view too: the replica cannot come back under its identity.
     Hopeless {
@@ -156,9 +161,20 @@ impl<D: Disk, E> Data<D, E> {
         if is_new && view.view() > View(0) {
             return Err(DataError::NotNewView(view.view()));
         }
-        let (wal, stored, states) = match read_back(config, options, place, states()) {
-            Err(DataError::Stored(error)) if error.is_damage() && !is_new => {
-                let damage = error.to_string();
+        let starts = Starts::read(
+            &mut place.view().map_err(DataError::Files)?,
+            &mut place.log().map_err(DataError::Files)?,
+        )
+        .map_err(DataError::View)?;
+        let read = match starts.damage() {
+            Some(damage) if !is_planted(config) => Err(damage),
+            _ => match read_back(config, options, place, states()) {
+                Err(DataError::Stored(error)) if error.is_damage() && !is_new => Err(error.to_string()),
+                read => Ok(read?),
+            },
+        };
+        let (wal, stored, states) = match read {
+            Err(damage) => {
                 if config.configuration.size() == 1 {
                     return Err(DataError::Alone { damage });
                 }
@@ -170,12 +186,12 @@ impl<D: Disk, E> Data<D, E> {
                     }
                     Err(problem) => return Err(DataError::Hopeless { damage, view: problem.clone() }),
                 };
-                write_new_log(options, config.configuration.id.of_group(), place, reached)?;
+                write_new_log(options, config.configuration.id.of_group(), place, (reached, starts))?;
                 let kept_in = place.set_aside().map_err(DataError::Files)?;
                 place.on_notice(&OpenNotice::SetAside { damage: &damage, kept_in: &kept_in });
                 read_back(config, options, place, states())?
             }
-            read => read?,
+            Ok(read) => read,
         };
         match view.found() {
             Err(problem) => place.on_notice(&OpenNotice::ViewDamaged(problem)),
@@ -185,8 +201,22 @@ impl<D: Disk, E> Data<D, E> {
         // One that was damaged can be had from an intact log.
         let reached = stored.restored.view().max(view.view());
         view.record(reached).map_err(DataError::NoteView)?;
+        starts
+            .count(&mut place.view().map_err(DataError::Files)?, &mut place.log().map_err(DataError::Files)?)
+            .map_err(DataError::NoteView)?;
         Ok((Self { wal, stored, view }, states))
     }
+}
+
+/// True if a log that was put back is not to be recognized.
+#[cfg(feature = "planted-bugs")]
+fn is_planted(config: &Config) -> bool {
+    config.planted == Some(PlantedBug::OldLogTrusted)
+}
+
+#[cfg(not(feature = "planted-bugs"))]
+const fn is_planted(_: &Config) -> bool {
+    false
 }
 
 /// Opens the log of a replica whose process has kept its memory while the disk took no writes, and makes sure that the view
@@ -229,10 +259,11 @@ fn write_new_log<P: ReplicaFiles>(
     options: &Options,
     configuration: ConfigurationId,
     place: &mut P,
-    view: View,
+    (view, starts): (View, Starts),
 ) -> Result<(), DataError<P::Error>> {
     let options = Options { may_create: true, ..options.clone() };
-    let fresh = place.new_log().map_err(DataError::Files)?;
+    let mut fresh = place.new_log().map_err(DataError::Files)?;
+    starts.tell(&mut fresh).map_err(DataError::NoteView)?;
     let (mut wal, _) = Wal::open(fresh, options, |_, _| Ok(()))
         .map_err(|error| DataError::Stored(StoredError::Log(error)))?;
     // A record of a few bytes is refused by nothing but a disk.

@@ -156,3 +156,83 @@ fn a_view_that_could_not_be_renewed_is_still_known() {
     lose_log(&directory);
     assert_eq!(open(&mut directory, 3).expect("it comes back without memory"), (true, View(3)));
 }
+
+/// The files of a directory.
+fn copied(directory: &Directory, name: &str) -> Vec<(String, Vec<u8>)> {
+    let mut disk = directory.disk.directory(name);
+    let names = disk.list().expect("it can be listed");
+    names.into_iter().map(|name| (name.clone(), disk.contents(&name).expect("it is there"))).collect()
+}
+
+fn put_back(directory: &Directory, name: &str, files: &[(String, Vec<u8>)]) {
+    directory.disk.remove_directory(name).expect("it can be removed");
+    directory.disk.clone().sync_directory().expect("it syncs");
+    files.iter().for_each(|(file, bytes)| directory.disk.directory(name).replace(file, bytes));
+}
+
+/// The view stays, as it does where an operator moves only the log out of the way.
+#[test]
+fn an_old_log_that_is_put_back_is_set_aside() {
+    let mut directory = in_view_3(3);
+    let old = copied(&directory, "wal");
+    assert_eq!(open(&mut directory, 3).expect("it starts again"), (false, View(3)));
+    put_back(&directory, "wal", &old);
+    assert_eq!(open(&mut directory, 3).expect("it starts without its memory"), (true, View(3)));
+    let notices = directory.notices.take();
+    let text = "is that of start 1 of this replica, which has started 2 times";
+    assert!(notices.iter().any(|notice| notice.contains(text)), "{notices:?}");
+
+    // What was set aside is put back.
+    put_back(&directory, "wal", &copied(&directory, "damaged"));
+    assert_eq!(open(&mut directory, 3).expect("it is set aside once more"), (true, View(3)));
+    assert!(directory.notices.take().iter().any(|notice| notice.starts_with("SetAside")));
+    assert_eq!(open(&mut directory, 3).expect("what it has is its own"), (true, View(3)));
+    assert_eq!(directory.notices.take(), [""; 0]);
+
+    let mut alone = in_view_3(1);
+    let old = copied(&alone, "wal");
+    open(&mut alone, 1).expect("it starts again");
+    put_back(&alone, "wal", &old);
+    assert!(matches!(open(&mut alone, 1), Err(DataError::Alone { .. })));
+}
+
+#[test]
+fn a_log_of_a_build_that_counted_no_starts_is_taken() {
+    let mut directory = in_view_3(3);
+    let uncounted = |files: Vec<(String, Vec<u8>)>| -> Vec<_> {
+        files.into_iter().filter(|(name, _)| name != STARTS_FILE).collect()
+    };
+    for name in ["wal", "view"] {
+        let files = uncounted(copied(&directory, name));
+        put_back(&directory, name, &files);
+    }
+    for _ in 0..2 {
+        assert_eq!(open(&mut directory, 3).expect("it starts"), (false, View(3)));
+    }
+    // Its copy, put back now, is an old one.
+    let files = uncounted(copied(&directory, "wal"));
+    put_back(&directory, "wal", &files);
+    assert_eq!(open(&mut directory, 3).expect("it starts without its memory"), (true, View(3)));
+}
+
+/// What a start has not finished to count has acknowledged nothing.
+#[test]
+fn a_start_counts_wherever_the_machine_stops() {
+    for operation in 1..40 {
+        for seed in 0..20 {
+            let mut directory = in_view_3(3);
+            let old = copied(&directory, "wal");
+            directory.disk.stop_at(directory.disk.operations() + operation);
+            let has_started = open(&mut directory, 3).is_ok();
+            directory.disk.crash(&mut Prng::new(seed));
+            assert_eq!(
+                open(&mut directory, 3).expect("it starts"),
+                (false, View(3)),
+                "stopped at {operation}"
+            );
+            put_back(&directory, "wal", &old);
+            let (is_amnesiac, _) = open(&mut directory, 3).expect("it starts");
+            assert!(is_amnesiac, "stopped at {operation}, seed {seed}, {has_started}");
+        }
+    }
+}

@@ -113,6 +113,7 @@ planted_bugs! {
     AttachmentKept = "attachment-kept": "A client takes its session for shown to a replica that has entered the view since.";
     AcknowledgedInLogRecovered = "acknowledged-in-log-recovered": "Recovery takes updates that entries of the log acknowledge.";
     ViewChangeTimeForgotten = "view-change-time-forgotten": "A replica gives a view the shortest time to begin, however long the last one took a moment ago.";
+    OldLogTrusted = "old-log-trusted": "A replica takes a log for its own that is an old copy of it.";
     PatienceByAverages = "patience-by-averages": "A client waits for a silent leader by the longest average of anything it has done.";
     ClockOfAnybody = "clock-of-anybody": "A client's timestamps follow whichever replica's clock is ahead, in one session.";
     PeersNotValidated = "peers-not-validated": "What other members say is taken for possible.";

@@ -244,14 +244,14 @@ impl Tail {
                     if gone + unfit >= self.members.len() {
                         return Err(problem);
                     }
-                    eprintln!("syros: {problem}; trying another");
+                    syros_cli::say!("syros: {problem}; trying another");
                     self.current = (self.current + 1) % self.members.len();
                 }
                 Answer::Trouble(problem) => {
                     if began.elapsed() > RETURN_TIMEOUT {
                         return Err(problem);
                     }
-                    eprintln!("syros: {problem}; trying another");
+                    syros_cli::say!("syros: {problem}; trying another");
                     self.current = (self.current + 1) % self.members.len();
                     (gone, unfit) = (0, 0);
                     if self.current == 0 {
@@ -394,7 +394,7 @@ impl Tail {
         self.writer.hold().map_err(|error| error.to_string())?;
         let (sender, ended) = channel();
         syros_cli::signals::forward(sender)?;
-        eprintln!(
+        syros_cli::say!(
             "syros: following the log from entry {} on, {} s behind at most; Ctrl-C ends it, and leaves a whole backup",
             self.op_number().0,
             self.interval.as_secs_f64()
@@ -403,7 +403,7 @@ impl Tail {
         // What has come is kept, whatever ends it.
         self.finish_file()?;
         let backup = Backup::open(target).map_err(|error| error.to_string())?;
-        println!("the backup in {target} was continued by {} entries", self.entries);
+        syros_cli::tell!("the backup in {target} was continued by {} entries", self.entries);
         print_range(&backup);
         followed?;
         self.check_end(&backup)?;
@@ -429,7 +429,7 @@ impl Tail {
             }
             if told.elapsed() >= TOLD_INTERVAL {
                 told = Instant::now();
-                eprintln!(
+                syros_cli::say!(
                     "syros: copied {} entries with {}, up to entry {}",
                     self.entries,
                     mebibytes(self.bytes),
@@ -458,7 +458,7 @@ pub(super) fn go_on(
     tail.finish_file()?;
     copied?;
     let backup = Backup::open(target).map_err(|error| error.to_string())?;
-    println!(
+    syros_cli::tell!(
         "the backup in {target} was continued by {} entries with {}, in {:.1} s",
         tail.entries,
         mebibytes(tail.bytes),

@@ -35,7 +35,7 @@ pub(super) fn make(
             let mut meanwhile = || tail.as_mut().map_or(Ok(()), Tail::catch_up);
             let found = source.find(copy, &replicas, (first, least.max(first)), &mut meanwhile)?;
             let (_, file) = &found;
-            eprintln!(
+            syros_cli::say!(
                 "syros: replica at {} has a snapshot of entry {} with {}, {:.1} s after it was asked",
                 source.address,
                 file.op_number.0,

@@ -188,27 +188,30 @@ pub(crate) fn print_range(backup: &Backup) {
     let (base, end) = (backup.manifest().origin.last, backup.end());
     let files = backup.log_files();
     let stored: u64 = files.iter().map(|file| file.stored_bytes).sum();
-    println!(
+    syros_cli::tell!(
         "  covers      entry {} of {} to entry {} of {}",
         base.op_number.0,
         rfc3339(base.time),
         end.op_number.0,
         rfc3339(end.time)
     );
-    println!("  log         {} in {} files", mebibytes(stored), files.len());
+    syros_cli::tell!("  log         {} in {} files", mebibytes(stored), files.len());
 }
 
 /// What there is to say of a backup.
 pub(crate) fn print_summary(target: &Place, what: &str, manifest: &Manifest) {
     let Manifest { origin, keys, digest, .. } = manifest;
-    println!("the backup in {target} {what}");
-    println!("  cluster     {:016x}, engine {}", origin.cluster, manifest.engine());
-    println!("  last entry  {}, of {}", origin.last.op_number.0, utc(origin.last.time.0 / 1_000_000));
-    println!("  keys        {keys}, digest {digest:016x}");
+    syros_cli::tell!("the backup in {target} {what}");
+    syros_cli::tell!("  cluster     {:016x}, engine {}", origin.cluster, manifest.engine());
+    syros_cli::tell!("  last entry  {}, of {}", origin.last.op_number.0, utc(origin.last.time.0 / 1_000_000));
+    syros_cli::tell!("  keys        {keys}, digest {digest:016x}");
     if origin.record_bytes > 0 {
-        println!("  records     {} behind that, which new nodes execute", mebibytes(origin.record_bytes));
+        syros_cli::tell!(
+            "  records     {} behind that, which new nodes execute",
+            mebibytes(origin.record_bytes)
+        );
     }
-    println!(
+    syros_cli::tell!(
         "  size        {} of data in {} stored",
         mebibytes(manifest.data_bytes()),
         mebibytes(manifest.stored_bytes())

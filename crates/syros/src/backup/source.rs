@@ -198,7 +198,7 @@ impl Source {
                 let bytes = mebibytes(offset);
                 return Err(format!("{}, after {bytes} were copied", self.gives_none(&error)));
             }
-            eprintln!("syros: {}; trying again", self.failed(&error));
+            syros_cli::say!("syros: {}; trying again", self.failed(&error));
             std::thread::sleep(RETURN_PAUSE);
             // If that fails, the next part fails at once.
             if let Ok(again) = self.connect() {

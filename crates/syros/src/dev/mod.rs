@@ -235,9 +235,9 @@ pub(crate) fn run(options: &Options) -> Result<ExitCode, String> {
         None => {
             print_how_to_connect(&layout, &cluster, &children, leader, places.as_ref());
             options.tls.into_iter().for_each(|port| print_how_to_connect_by_tls(&layout, port));
-            println!("Ctrl-C stops all nodes.");
+            syros_cli::tell!("Ctrl-C stops all nodes.");
             let signal = watch(&mut children, !options.no_restart, &ended_by, || None)?;
-            eprintln!("syros dev: stopping the nodes");
+            syros_cli::say!("syros dev: stopping the nodes");
             drop(children);
             match signal {
                 Watched::Signal(signal) => Ok(exit_by_signal(signal)),
@@ -394,7 +394,7 @@ fn print_how_to_connect(
     leader: usize,
     places: Option<&Places>,
 ) {
-    println!(
+    syros_cli::tell!(
         "Syros is ready: {} replicas, fast quorum {}, durability {}, engine {}",
         cluster.group.size(),
         cluster.fast_quorum,
@@ -405,25 +405,25 @@ fn print_how_to_connect(
         let pid = children.pid(node).map_or_else(|| "-".to_owned(), |pid| pid.to_string());
         let role = if node == leader { "  leader" } else { "" };
         let place = places.map(|places| format!("  in {}", places.of_node(node))).unwrap_or_default();
-        println!(
+        syros_cli::tell!(
             "  node {node}  redis 127.0.0.1:{}  replica {address}  pid {pid}{place}{role}",
             redis_port(cluster, node)
         );
     }
     for (region, addresses) in places.iter().flat_map(|places| places.of_clients()) {
-        println!("  native clients in {region}  --cluster {addresses}");
+        syros_cli::tell!("  native clients in {region}  --cluster {addresses}");
     }
-    println!("  data     {}", layout.path.display());
-    println!("  connect  redis-cli -p {}", cluster.redis_port);
-    println!("  status   syros status --addr 127.0.0.1:{}", cluster.redis_port);
-    println!("  secret   {} (for syros lead --secret-file)", layout.secret().display());
+    syros_cli::tell!("  data     {}", layout.path.display());
+    syros_cli::tell!("  connect  redis-cli -p {}", cluster.redis_port);
+    syros_cli::tell!("  status   syros status --addr 127.0.0.1:{}", cluster.redis_port);
+    syros_cli::tell!("  secret   {} (for syros lead --secret-file)", layout.secret().display());
 }
 
 /// How to connect where nodes speak TLS.
 fn print_how_to_connect_by_tls(layout: &Layout, port: u16) {
     let (authority, administrator) = (layout.authority(), layout.administrator());
-    println!("  TLS      redis-cli --tls --cacert {} -p {port}", authority.display());
-    println!(
+    syros_cli::tell!("  TLS      redis-cli --tls --cacert {} -p {port}", authority.display());
+    syros_cli::tell!(
         "           syros status --tls {}; native clients and gateways: {}",
         administrator.display(),
         layout.client().display()
@@ -456,11 +456,11 @@ fn watch(
             let words = if status.code().is_some() { last_lines.last().map(String::as_str) } else { None };
             let words = words.map(|words| format!(": {words}")).unwrap_or_default();
             let then = if restart { "it is started again" } else { "it stays down (--no-restart)" };
-            eprintln!("syros dev: node {node} (pid {pid}) ended by itself, {status}{words}; {then}");
+            syros_cli::say!("syros dev: node {node} (pid {pid}) ended by itself, {status}{words}; {then}");
         }
         for node in children.restart_due()? {
             if let Some(pid) = children.pid(node) {
-                eprintln!("syros dev: node {node} started again, pid {pid}");
+                syros_cli::say!("syros dev: node {node} started again, pid {pid}");
             }
         }
     }

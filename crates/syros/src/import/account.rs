@@ -74,8 +74,11 @@ impl Account {
 
     /// Says what was imported.
     pub(super) fn print(&self, seconds: f64) {
-        print!("{}", self.text("imported"));
-        println!("  in {seconds:.1} s, {:.0} keys a second", self.count() as f64 / seconds.max(0.001));
+        syros_cli::tell!("{}", self.text("imported").trim_end());
+        syros_cli::tell!(
+            "  in {seconds:.1} s, {:.0} keys a second",
+            self.count() as f64 / seconds.max(0.001)
+        );
     }
 
     /// What there is to say, a line for each thing.
@@ -124,7 +127,7 @@ impl KeyProgress {
             return;
         }
         let per_second = (keys - self.told_keys) as f64 / since.as_secs_f64();
-        eprintln!("syros: {} {keys} keys, {per_second:.0} a second", self.what);
+        syros_cli::say!("syros: {} {keys} keys, {per_second:.0} a second", self.what);
         (self.told, self.told_keys) = (Instant::now(), keys);
     }
 

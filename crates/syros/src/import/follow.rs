@@ -70,7 +70,7 @@ pub(super) fn import(
         told: Instant::now(),
     };
     let updates = follower.run(&ended, &server.address)?;
-    println!("followed {updates} updates; the cluster has all that had come when this was ended");
+    syros_cli::tell!("followed {updates} updates; the cluster has all that had come when this was ended");
     Ok(ExitCode::SUCCESS)
 }
 
@@ -88,7 +88,7 @@ fn watch(sender: Sender<i32>, spool: PathBuf) -> Result<Arc<AtomicBool>, String>
             return;
         }
         let _ = std::fs::remove_dir_all(&spool);
-        eprintln!(
+        syros_cli::say!(
             "syros: ended before the cluster had everything: run the command again, with --replace or an empty cluster"
         );
         std::process::exit(ENDED_BY_SIGNAL + signal);
@@ -121,7 +121,7 @@ impl Follower {
         loop {
             if end.is_none() && ended.try_recv().is_ok() {
                 end = Some(self.input.get_ref().taken());
-                eprintln!("syros: repeating what has come until now");
+                syros_cli::say!("syros: repeating what has come until now");
             }
             if end.is_some_and(|end| self.read_up_to() >= end) {
                 self.settle()?;
@@ -159,7 +159,7 @@ impl Follower {
         }
         if !self.was_in_step {
             self.was_in_step = true;
-            eprintln!(
+            syros_cli::say!(
                 "syros: the cluster is in step with {address}. To change over: stop what writes there, press Ctrl-C here when nothing \
                  more comes, and start it with the cluster's address"
             );
@@ -176,7 +176,7 @@ impl Follower {
         if self.told.elapsed() >= INTERVAL {
             self.told = Instant::now();
             let behind = self.input.get_ref().taken() - self.read_up_to();
-            eprintln!("syros: followed {} updates of {address}, {behind} bytes behind", self.updates);
+            syros_cli::say!("syros: followed {} updates of {address}, {behind} bytes behind", self.updates);
         }
     }
 

@@ -49,7 +49,10 @@ pub(super) fn import(options: &Options, path: &Path) -> Result<ExitCode, String>
     if options.dry_run {
         let checked = CheckedFile::check(options, path)?;
         options.target()?;
-        print!("{}", checked.survey.account.text("nothing was written; to be imported:"));
+        syros_cli::tell!(
+            "{}",
+            checked.survey.account.text("nothing was written; to be imported:").trim_end()
+        );
         return Ok(ExitCode::SUCCESS);
     }
     // A cluster that refuses says so before the file is read, which may take long; and a file that is not there, before that.
@@ -104,12 +107,12 @@ impl<'a> CheckedFile<'a> {
 /// Says what the file is, and what of it is not imported.
 fn tell(path: &Path, summary: &FileSummary, survey: &Survey) {
     let server = summary.server.as_deref().map_or_else(String::new, |server| format!(", of server {server}"));
-    eprintln!("syros: {} is intact: format {}{server}", path.display(), summary.version);
+    syros_cli::say!("syros: {} is intact: format {}{server}", path.display(), summary.version);
     if !summary.is_checked {
-        eprintln!("syros: it has no checksum (rdbchecksum no): damage may have gone unnoticed");
+        syros_cli::say!("syros: it has no checksum (rdbchecksum no): damage may have gone unnoticed");
     }
     for module in &survey.modules {
-        eprintln!("syros: what module type {module} has kept besides keys is left out");
+        syros_cli::say!("syros: what module type {module} has kept besides keys is left out");
     }
 }
 

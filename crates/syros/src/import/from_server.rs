@@ -59,11 +59,11 @@ pub(super) fn import(
         .collect();
     let total: u64 = databases.iter().map(|(_, keys)| keys).sum();
     source.warn_of_cluster()?;
-    eprintln!("syros: {} has {total} keys in {} databases", server.address, databases.len());
+    syros_cli::say!("syros: {} has {total} keys in {} databases", server.address, databases.len());
     let mut target = options.target()?;
     source.refuse_itself(&mut target)?;
     if options.dry_run {
-        println!("nothing was written; to be imported: about {total} keys");
+        syros_cli::tell!("nothing was written; to be imported: about {total} keys");
         return Ok(ExitCode::SUCCESS);
     }
     let mut loader = loader(options, target);
@@ -133,7 +133,7 @@ impl Source {
         if let ReceivedReply::Bulk(text) = self.ask(&[b"INFO", b"cluster"])?
             && String::from_utf8_lossy(&text).contains("cluster_enabled:1")
         {
-            eprintln!(
+            syros_cli::say!(
                 "syros: {} is one of a Redis cluster, and has a part of its keys: import from each of its primaries, from the \
                  second on with --merge",
                 self.address

@@ -114,7 +114,7 @@ impl Replication {
         let (mut file, updates) = (spool.create_file("dump.rdb")?, spool.create_file("updates")?);
         let length = length_of_file(&mut connection).map_err(failed)?;
         copy(&mut connection, length, &mut file).map_err(failed)?;
-        eprintln!("syros: {address} has sent a file of {}", mebibytes(length));
+        syros_cli::say!("syros: {address} has sent a file of {}", mebibytes(length));
         let shared = Arc::new(Shared::default());
         let writer = updates.try_clone().map_err(failed)?;
         let taker = Taker { connection, file: writer, shared: Arc::clone(&shared), offset };

@@ -146,7 +146,9 @@ impl Target {
         let mut presence = Connection::open(&self.addresses[self.next], &self.login)?;
         let failed = |error: Error| format!("the cluster was lost: {error}");
         if let ReceivedReply::Error(error) = presence.ask(&[b"SUBSCRIBE", FOLLOWERS]).map_err(failed)? {
-            eprintln!("syros: nobody can tell whether another server is followed into this cluster: {error}");
+            syros_cli::say!(
+                "syros: nobody can tell whether another server is followed into this cluster: {error}"
+            );
             return Ok(None);
         }
         match self.ask(0, &[b"PUBSUB", b"NUMSUB", FOLLOWERS])? {
@@ -344,7 +346,7 @@ impl Target {
 
     /// The connection was lost: another one, to the next address.
     fn lost(&mut self, error: &Error) -> Result<(), String> {
-        eprintln!("syros: {}: {error}; trying again", self.addresses[self.next]);
+        syros_cli::say!("syros: {}: {error}; trying again", self.addresses[self.next]);
         self.connection = None;
         self.next = (self.next + 1) % self.addresses.len();
         self.wait(&error.to_string())

@@ -36,7 +36,7 @@ pub(super) fn run(options: &Options) -> Result<ExitCode, String> {
     let mut say = |line: String| {
         // What goes on is said once.
         if line != said {
-            println!("{line}");
+            syros_cli::tell!("{line}");
             said = line;
         }
     };

@@ -98,7 +98,7 @@ fn parse_rate(text: &str) -> Result<f64, String> {
 /// Has a replica take over, and waits until it has; or watches the cluster.
 pub(crate) fn run(options: &Options) -> Result<ExitCode, String> {
     let Some(id) = options.id else { return auto::run(options) };
-    println!("{}", move_to(&options.cluster.open()?, id)?);
+    syros_cli::tell!("{}", move_to(&options.cluster.open()?, id)?);
     Ok(ExitCode::SUCCESS)
 }
 

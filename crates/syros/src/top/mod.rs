@@ -115,7 +115,7 @@ pub(crate) fn run(options: &Options) -> Result<ExitCode, String> {
         let before = Moment::new(Instant::now(), asking.ask());
         thread::sleep(INTERVAL);
         let now = Moment::new(Instant::now(), asking.ask());
-        print!("{}", picture(Some(&before), &now).join("\n") + "\n");
+        syros_cli::tell!("{}", picture(Some(&before), &now).join("\n"));
         return Ok(if problems(&now).is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE });
     }
     let (events, received) = channel();

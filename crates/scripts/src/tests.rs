@@ -97,7 +97,11 @@ fn strings_with_zeros_have_an_order() {
     for (at, one) in ordered.iter().enumerate() {
         for (other_at, other) in ordered.iter().enumerate() {
             let expected = if at < other_at { "1" } else { "0" };
-            assert_eq!(show(&format!("return ('{one}' < '{other}') and 1 or 0")), expected, "{one:?} {other:?}");
+            assert_eq!(
+                show(&format!("return ('{one}' < '{other}') and 1 or 0")),
+                expected,
+                "{one:?} {other:?}"
+            );
         }
     }
 }

@@ -229,7 +229,7 @@ pub enum Shown {
 }
 
 /// Planted bugs that no random world shows, because what they take is not drawn or too rare, with the tests that show them.
-const TESTED_ELSEWHERE: [(PlantedBug, &str); 37] = [
+const TESTED_ELSEWHERE: [(PlantedBug, &str); 38] = [
     (PlantedBug::DirectToStranger, "crates/protocol/src/replica/tests/direct.rs"),
     (PlantedBug::LogOfAnyView, "crates/protocol/src/replica/tests/direct.rs"),
     (PlantedBug::MixedEpochAnswers, "crates/protocol/src/client/tests/epochs.rs"),
@@ -243,6 +243,7 @@ const TESTED_ELSEWHERE: [(PlantedBug, &str); 37] = [
     (PlantedBug::RefusalOutlivesProcess, "crates/protocol/src/client/tests/refusals.rs"),
     (PlantedBug::CrowdedOutForGood, "crates/protocol/src/replica/tests/sessions.rs"),
     (PlantedBug::RefusedUnheard, "crates/protocol/src/replica/tests/sessions.rs"),
+    (PlantedBug::WindowOfExecuted, "crates/protocol/src/replica/tests/sessions.rs"),
     (PlantedBug::LeftOnce, "crates/node/src/front_end/waits/tests.rs"),
     (PlantedBug::FormationByQuorum, "crates/protocol/src/formation/tests/mod.rs"),
     (PlantedBug::HandshakeTellsEnough, "crates/protocol/src/formation/tests/handshakes.rs"),

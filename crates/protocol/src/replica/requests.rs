@@ -247,7 +247,7 @@ impl Replica {
     /// Answers an operation this replica knows already, or cannot know. True if it is dealt with.
     fn answer_duplicate(&mut self, from: Peer, sent: (Path, ReplicaSet), update: &Update) -> bool {
         let id = update.request.id;
-        if self.answer_from_sessions(from, id, sent) {
+        if self.answer_from_sessions(from, (id, update.request.acked_below), sent) {
             return true;
         }
         if self.planted(PlantedBug::NoDeduplication) && !self.dlog.contains(id) {
@@ -274,14 +274,27 @@ impl Replica {
         })
     }
 
+    /// What is known of an operation of a request that acknowledges this.
+    fn status_of(&self, id: OperationId, acked_below: u64) -> OperationStatus {
+        if self.planted(PlantedBug::WindowOfExecuted) {
+            return self.sessions.lookup(id);
+        }
+        self.sessions.lookup_acknowledging(id, acked_below)
+    }
+
     /// Answers an operation that has been executed, or whose session does not let it be. `sent` says on which path and to
     /// whom its client has sent it. True if it is dealt with.
-    fn answer_from_sessions(&mut self, from: Peer, id: OperationId, sent: (Path, ReplicaSet)) -> bool {
+    fn answer_from_sessions(
+        &mut self,
+        from: Peer,
+        (id, acked_below): (OperationId, u64),
+        sent: (Path, ReplicaSet),
+    ) -> bool {
         let (view, clock) = (self.view, self.now.wall);
         let known = if self.planted(PlantedBug::NoDeduplication) {
             OperationStatus::New
         } else {
-            self.sessions.lookup(id)
+            self.status_of(id, acked_below)
         };
         match known {
             OperationStatus::New => {}
@@ -311,7 +324,7 @@ impl Replica {
                 self.refuse(from, id, Refusal::Stale);
                 return true;
             }
-            // The window moves on as the client hears answers.
+            // Its client has far more in flight than it may.
             OperationStatus::BeyondWindow => {
                 self.refuse_without_room(from, id, sent, Refusal::Overloaded);
                 return true;
@@ -617,7 +630,8 @@ impl Replica {
         // Otherwise it belongs to a view that has ended, and its client asks again.
         if self.is_normal() && self.is_leader() {
             self.order_all();
-            if !self.answer_from_sessions(to, id, (Path::Durability, ReplicaSet::ALL)) {
+            let acked_below = self.find_pending(id).map_or(0, |update| update.request.acked_below);
+            if !self.answer_from_sessions(to, (id, acked_below), (Path::Durability, ReplicaSet::ALL)) {
                 self.answer_pending(to, Path::Ordered, id);
             }
         }
@@ -677,7 +691,7 @@ impl Replica {
             let refusals = self.role.in_view().map(|in_view| &in_view.refusals);
             let is_remembered = self.planted(PlantedBug::RefusalIsForGood)
                 && refusals.is_some_and(|refusals| refusals.get(id).is_some());
-            let new = self.sessions.lookup(id) == OperationStatus::New
+            let new = self.status_of(id, update.request.acked_below) == OperationStatus::New
                 && !self.dlog.contains(id)
                 && !self.backlog.ordered.contains_key(&id)
                 && !is_remembered

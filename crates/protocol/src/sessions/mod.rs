@@ -11,7 +11,7 @@ use alloc::vec::Vec;
 use core::time::Duration;
 use syros_types::{OperationId, SessionId, WallTime, micros};
 
-/// How far an operation's sequence number may be ahead of its session's `acked_below`: bounds the
+/// How far an operation's sequence number may be ahead of what its client has acknowledged with it: bounds the
 /// completion records a session keeps. Above the client's limit of operations in flight.
 pub const SESSION_WINDOW_MAX: u64 = 1 << 17;
 
@@ -194,6 +194,21 @@ impl Sessions {
             Some(Completion::Nilext) => OperationStatus::Executed(None),
             Some(Completion::Reply(body)) => OperationStatus::Executed(Some(body.clone())),
             Some(Completion::Dropped) => OperationStatus::ReplyDropped,
+        }
+    }
+
+    /// What is known of an operation with which its client acknowledges all answers of operations before `acked_below`. The
+    /// session may not have heard of that yet: operations that are refused are in no log, so it hears of none of them.
+    #[must_use]
+    pub fn lookup_acknowledging(&self, id: OperationId, acked_below: u64) -> OperationStatus {
+        match self.lookup(id) {
+            // A client never acknowledges what it has just issued.
+            OperationStatus::BeyondWindow
+                if id.sequence - acked_below.min(id.sequence) < SESSION_WINDOW_MAX =>
+            {
+                OperationStatus::New
+            }
+            status => status,
         }
     }
 

@@ -119,14 +119,14 @@ impl MemoryEngine {
         if !body.is_empty() && looks_at_little(body) {
             return None;
         }
+        if let Some((database, _)) = keys_pattern(body) {
+            let keys = self.databases.database(database);
+            return (keys.len() > Self::LISTED_AT_ONCE).then_some(LongRead::InSteps);
+        }
         let mut work = 0;
         for operation in operations(body) {
             // It is answered with an error.
             let operation = operation.ok()?;
-            if let Command::Keys(Keys { .. }) = operation.command {
-                let keys = self.databases.database(operation.database);
-                return (keys.len() > Self::LISTED_AT_ONCE).then_some(LongRead::InSteps);
-            }
             // It may look at any key, and a read apart has those that are named.
             if operation.concerns_all_keys() {
                 return None;

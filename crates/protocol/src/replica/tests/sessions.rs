@@ -269,3 +269,42 @@ fn a_full_session_table_refuses_for_good_what_went_to_the_leader_alone() {
     assert_eq!(cluster.answers(), [(0, "refused")]);
     assert!(cluster.executed.iter().all(|executed| executed == &["oA1"]));
 }
+
+/// What is refused is in no log, so a session hears nothing of what its client has acknowledged since: after as many refusals in a
+/// row as a window has operations, it would take no update any more.
+#[test]
+fn the_window_of_a_session_goes_by_what_its_client_has_acknowledged() {
+    let far = 2 * crate::sessions::SESSION_WINDOW_MAX;
+    let last = |bug| -> Vec<(usize, &str)> {
+        let mut cluster = Cluster::with(3, FastQuorum::Majority, planted(bug));
+        let session = cluster.register();
+        let mut send = |sequence, acked_below| {
+            let Message::Request { view, request, .. } =
+                cluster.request(session, sequence, sequence, Path::Durability, "oA1")
+            else {
+                unreachable!()
+            };
+            let request = Request { acked_below, ..request };
+            let recipients = ReplicaSet::ALL;
+            cluster.send(&[0, 1, 2], &Message::Request { view, path: Path::Durability, recipients, request });
+            let answers = cluster.answers();
+            cluster.pass(50);
+            answers
+        };
+        let ok = [(0, "ok"), (1, "ok"), (2, "ok")];
+        assert_eq!(send(1, 1), ok);
+        let refused = [(0, "refused"), (1, "refused"), (2, "refused")];
+        assert_eq!(send(far, 1), refused, "it has far too many in flight");
+        let answers = send(far, far);
+        if answers == ok {
+            assert_eq!(send(far + 1, far + 1), ok);
+            assert!(cluster.executed.iter().all(|executed| executed.len() == 3), "{:?}", cluster.executed);
+        }
+        answers
+    };
+    assert_eq!(last(None), [(0, "ok"), (1, "ok"), (2, "ok")]);
+    if cfg!(feature = "planted-bugs") {
+        let refused = [(0, "refused"), (1, "refused"), (2, "refused")];
+        assert_eq!(last(Some(PlantedBug::WindowOfExecuted)), refused);
+    }
+}

@@ -343,6 +343,7 @@ fn scan_all<E: Engine>(
             other => panic!("SCAN: {other:?}"),
         }));
         cursor = String::from_utf8_lossy(next).parse().expect("a cursor is a number");
+        assert!(cursor < 1 << 53, "clients keep cursors in floating point numbers: {cursor}");
         if cursor == 0 {
             return found;
         }

@@ -154,9 +154,22 @@ fn name(key: &[u8]) -> Cow<'_, [u8]> {
     Cow::Owned(name)
 }
 
-/// Where a key is in the order of keys. Less than 2^63: clients take cursors for signed numbers.
+/// Where a key is in the order of keys. Less than 2^63.
 pub(super) fn position(key: &[u8]) -> u64 {
     key_hash(key) >> 1
+}
+
+/// Bits of positions that are in no cursor: clients keep cursors in floating point numbers, which have 53.
+const CURSOR_SHIFT: u32 = 10;
+
+/// The cursor of a position, and of those near it.
+pub(super) const fn cursor_of(position: u64) -> u64 {
+    position >> CURSOR_SHIFT
+}
+
+/// The first position of a cursor. That of an older build, whose cursors had 63 bits, is a position.
+pub(super) const fn position_of(cursor: u64) -> u64 {
+    if cursor < 1 << 53 { cursor << CURSOR_SHIFT } else { cursor }
 }
 
 /// The key of a record.

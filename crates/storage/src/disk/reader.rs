@@ -1,7 +1,8 @@
 //! Reads of what has been executed, from any thread.
 
 use super::layout::{
-    Changes, Parsed, Space, Stored, data_begin, data_from, data_key, is_long, parse_record, position,
+    Changes, Parsed, Space, Stored, cursor_of, data_begin, data_from, data_key, is_long, parse_record,
+    position, position_of,
 };
 use super::pages::{Place, paged, reply_unless_lost};
 use super::{Shared, overlay, visit_record};
@@ -320,8 +321,9 @@ pub(super) fn scan<S: Store>(
     mut visit: impl FnMut(&[u8], Kind) -> ControlFlow<()>,
 ) -> u64 {
     let (mut visited, mut last, mut enough, mut next) = (0, None, count == 0, 0);
-    place.walk(shared, &data_from(place.space, cursor), |at, key, value, _| {
-        // Keys with one position cannot be told apart by a cursor. 0 would be the end.
+    place.walk(shared, &data_from(place.space, position_of(cursor)), |at, key, value, _| {
+        // Keys with one cursor cannot be told apart by it. 0 would be the end.
+        let at = cursor_of(at);
         if enough && last != Some(at) && at != 0 {
             next = at;
             return ControlFlow::Break(());

@@ -522,6 +522,36 @@ mod tests {
         assert!(changed > 200, "{changed} of 300: something has changed meanwhile");
     }
 
+    /// However many keys there are: only a KEYS that stands alone is executed in steps.
+    #[test]
+    fn keys_among_other_reads_is_executed_with_them() {
+        use syros_commands::Reply;
+        use syros_commands::families::Get;
+        let mut engine = MemoryEngine::new();
+        for number in 0..=MemoryEngine::LISTED_AT_ONCE {
+            let key = format!("k{number}");
+            let stamp = Stamp { expiry: None, entry: 0 };
+            engine.databases.database_mut(Database::FIRST).append(key.as_bytes(), Value::String(vec![1]), stamp);
+        }
+        let (get, keys) = (Operation::new(Get { key: b"k7" }), Operation::new(Keys { pattern: b"k7" }));
+        for (operations, expected) in [(vec![&keys], Some(LongRead::InSteps)), (vec![&get], None)] {
+            let mut body = Vec::new();
+            operations.iter().for_each(|operation| _ = operation.encode(&mut body));
+            assert_eq!(engine.long_read(&body), expected);
+        }
+        for first in [&get, &keys] {
+            let (mut body, mut reply) = (Vec::new(), Vec::new());
+            first.encode(&mut body);
+            keys.encode(&mut body);
+            assert_eq!(engine.long_read(&body), None);
+            engine.read(WallTime(0), &body, &mut reply);
+            let replies = Reply::decode_all(&reply).expect("whole replies");
+            let names = Reply::Array(vec![Reply::Bulk(b"k7".to_vec())]);
+            let expected = if first.concerns_all_keys() { names.clone() } else { Reply::Bulk(vec![1]) };
+            assert_eq!(replies, [expected, names]);
+        }
+    }
+
     #[test]
     fn touching_changes_nothing() {
         let mut generator = Generator::new(7, 1..400, 1..2_000_000);

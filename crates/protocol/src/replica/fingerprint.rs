@@ -89,6 +89,12 @@ impl Replica {
         if let Some(last) = last_view_change {
             last.fingerprint(config, clock, hasher);
         }
+        // An attempt that is under way tells of itself.
+        if !matches!(role, Role::ViewChange(_))
+            && let Some(Attempt { failed, timeout, began_at: _ }) = self.failed_attempt()
+        {
+            (failed, timeout).hash(hasher);
+        }
         active.fingerprint(rule.mode, config, clock, hasher);
     }
 
@@ -257,7 +263,8 @@ impl LaterViews {
 impl ViewChangeTime {
     /// It matters while it is recent, if the time-out that follows from it is longer than the usual one.
     fn fingerprint(&self, config: &Config, clock: Clock, hasher: &mut impl Hasher) {
-        let Self { took, ended_at: _ } = self;
+        // Which attempt it was matters to a leader that is unanswered.
+        let Self { view: _, attempt: _, took, ended_at: _ } = self;
         let matters = *took * 2 > config.settings.view_change_timeout && clock.now < self.recent_until();
         matters.then_some(took).hash(hasher);
         if matters {

@@ -115,6 +115,7 @@ planted_bugs! {
     ViewChangeTimeForgotten = "view-change-time-forgotten": "A replica gives a view the shortest time to begin, however long the last one took a moment ago.";
     OldLogTrusted = "old-log-trusted": "A replica takes a log for its own that is an old copy of it.";
     WindowOfExecuted = "window-of-executed": "The window of a session moves on only with what is executed.";
+    UnansweredViewBegan = "unanswered-view-began": "A leader whom f followers have never answered takes its view for one that has begun.";
     PatienceByAverages = "patience-by-averages": "A client waits for a silent leader by the longest average of anything it has done.";
     ClockOfAnybody = "clock-of-anybody": "A client's timestamps follow whichever replica's clock is ahead, in one session.";
     PeersNotValidated = "peers-not-validated": "What other members say is taken for possible.";

@@ -160,10 +160,25 @@ impl Replica {
 
     /// The attempt that follows the one that this replica makes, if it makes one.
     fn next_attempt(&self) -> Attempt {
-        let Role::ViewChange(change) = &self.role else { return self.first_attempt() };
-        let attempt = change.attempt;
+        let Some(attempt) = self.failed_attempt() else { return self.first_attempt() };
         let timeout = (attempt.timeout * 2).min(self.config.settings.view_change_timeout * BACK_OFF_MAX);
-        Attempt { failed: attempt.failed + 1, timeout, began_at: self.now.instant }
+        let failed = (attempt.failed + 1).min(BACK_OFF_MAX.ilog2());
+        Attempt { failed, timeout, began_at: self.now.instant }
+    }
+
+    /// The attempt that has failed if this replica goes on to another view now.
+    pub(super) fn failed_attempt(&self) -> Option<Attempt> {
+        match &self.role {
+            Role::ViewChange(change) => Some(change.attempt),
+            // A view that `f` followers have never answered has not begun: they may hear nothing of it.
+            Role::Leader(leader)
+                if self.config.configuration.faults() > 0 && leader.contact.is_unanswered() =>
+            {
+                let last = self.last_view_change.filter(|last| last.view == self.view);
+                last.filter(|_| !self.planted(PlantedBug::UnansweredViewBegan)).map(|last| last.attempt)
+            }
+            _ => None,
+        }
     }
 
     /// A view has begun after this attempt.
@@ -172,7 +187,7 @@ impl Replica {
         // The time-out that follows from it is no longer than any other.
         let took =
             ended_at.since(attempt.began_at).min(longest_measured(self.config.settings.view_change_timeout));
-        self.last_view_change = Some(ViewChangeTime { took, ended_at });
+        self.last_view_change = Some(ViewChangeTime { view: self.view, attempt, took, ended_at });
     }
 
     /// Moves to `view`, which begins when `f` others have moved too.

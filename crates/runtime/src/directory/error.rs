@@ -180,8 +180,8 @@ impl fmt::Display for DirectoryError {
             Self::Damaged { path, problem } => {
                 write!(
                     f,
-                    "identity file {} is damaged: {problem}. It is a short text that hardly ever changes: put it \
-                     back from a copy",
+                    "identity file {} is damaged: {problem}. It changes with each start of the node: put it back from a copy \
+                     that was made since the last one, or start the node with an empty directory and --replace",
                     path.display()
                 )
             }

@@ -531,7 +531,11 @@ mod tests {
         for number in 0..=MemoryEngine::LISTED_AT_ONCE {
             let key = format!("k{number}");
             let stamp = Stamp { expiry: None, entry: 0 };
-            engine.databases.database_mut(Database::FIRST).append(key.as_bytes(), Value::String(vec![1]), stamp);
+            engine.databases.database_mut(Database::FIRST).append(
+                key.as_bytes(),
+                Value::String(vec![1]),
+                stamp,
+            );
         }
         let (get, keys) = (Operation::new(Get { key: b"k7" }), Operation::new(Keys { pattern: b"k7" }));
         for (operations, expected) in [(vec![&keys], Some(LongRead::InSteps)), (vec![&get], None)] {

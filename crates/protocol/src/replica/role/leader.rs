@@ -174,6 +174,11 @@ impl Contact {
             self.unheard_signs = 0;
         }
     }
+
+    /// True if `f` followers have answered nothing yet.
+    pub(in crate::replica) fn is_unanswered(&self) -> bool {
+        self.confirmed_until == Instant(0)
+    }
 }
 
 impl Leader {

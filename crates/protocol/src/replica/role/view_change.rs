@@ -5,7 +5,7 @@ use alloc::boxed::Box;
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 use core::time::Duration;
-use syros_types::{Instant, ReplicaId, ReplicaSet};
+use syros_types::{Instant, ReplicaId, ReplicaSet, View};
 
 /// A view change under way.
 #[derive(Clone, Debug)]
@@ -32,7 +32,7 @@ pub(in crate::replica) struct ViewChange {
 /// One of the views that are tried in turn until one begins.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::replica) struct Attempt {
-    /// How many of them have failed before.
+    /// How many of them have failed before, up to those that double the time-out.
     pub(in crate::replica) failed: u32,
     /// Within this time it has to begin.
     pub(in crate::replica) timeout: Duration,
@@ -42,6 +42,9 @@ pub(in crate::replica) struct Attempt {
 /// How long the last view change took that ended with a view.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::replica) struct ViewChangeTime {
+    pub(in crate::replica) view: View,
+    /// The attempt with which it began.
+    pub(in crate::replica) attempt: Attempt,
     pub(in crate::replica) took: Duration,
     pub(in crate::replica) ended_at: Instant,
 }

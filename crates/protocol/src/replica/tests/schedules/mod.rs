@@ -17,6 +17,7 @@
 
 mod network;
 mod processes;
+mod stars;
 mod steps;
 
 use super::sizes::{node, roster_of};

@@ -48,22 +48,18 @@ impl Unavailable {
     /// True if a command that the connection answers by itself, or asks the registry of subscriptions for, is not answered.
     pub(crate) const fn forbids(self, command: ConnectionCommand) -> bool {
         use ConnectionCommand::{
-            Echo, PSubscribe, PUnsubscribe, Ping, PubSub, Publish, SPublish, SSubscribe, SUnsubscribe,
-            Subscribe, Time, Unsubscribe,
+            Echo, PUnsubscribe, Ping, PubSub, Publish, SPublish, SUnsubscribe, Time, Unsubscribe,
         };
         matches!(
             (self, command),
             (
                 Self::Loading,
-                // While it loads, there is no registry.
+                // While it loads, there is no registry. What begins a subscription waits for one.
                 Ping | Echo
                     | Time
                     | Publish
                     | SPublish
                     | PubSub
-                    | Subscribe
-                    | PSubscribe
-                    | SSubscribe
                     | Unsubscribe
                     | PUnsubscribe
                     | SUnsubscribe

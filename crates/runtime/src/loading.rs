@@ -1,7 +1,8 @@
 //! What Redis clients are told while a node reads back what its disk holds: that it does, as Redis tells them.
 //!
 //! The event loop does not run yet; a thread of its own answers meanwhile. When the node is ready, its connections are
-//! closed: every command on them has been answered, and none was executed.
+//! closed: none of the commands on them was executed. All but a SUBSCRIBE, and what stands behind one, have been answered. Clients
+//! send it again on their next connection; some that are told an error never do.
 
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::{TcpListener, TcpStream};
@@ -188,6 +189,28 @@ mod tests {
         drop(loading);
         let mut rest = Vec::new();
         stream.read_to_end(&mut rest).unwrap();
+    }
+
+    /// Found by an adversary: a client that gets an error for its SUBSCRIBE does not subscribe again when it is connected anew.
+    #[test]
+    fn a_subscribe_is_not_refused() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        listener.set_nonblocking(true).unwrap();
+        let address = listener.local_addr().unwrap();
+        let loading = Loading::start([Some(listener), None], Clock::start()).unwrap();
+        let mut stream = TcpStream::connect(address).unwrap();
+        stream.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
+        stream.write_all(b"SELECT 0\r\nSUBSCRIBE c\r\nPSUBSCRIBE c*\r\nSSUBSCRIBE c\r\nPING\r\n").unwrap();
+        let mut other = TcpStream::connect(address).unwrap();
+        other.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
+        other.write_all(b"PUBLISH c m\r\n").unwrap();
+        let mut reply = [0; 8];
+        other.read_exact(&mut reply).unwrap();
+        assert_eq!(&reply, b"-LOADING");
+        drop(loading);
+        let mut replies = String::new();
+        stream.read_to_string(&mut replies).unwrap();
+        assert_eq!(replies, "+OK\r\n");
     }
 
     /// Found by an adversary: empty lines have no reply, and the thread read on for as long as they came.

@@ -459,7 +459,7 @@ impl<T: Target> Runner<'_, T> {
 }
 
 impl<T: Target> Host for Runner<'_, T> {
-    fn call(&mut self, words: &[&[u8]], is_newer: bool) -> (Reply, u64) {
+    fn call(&mut self, words: &[&[u8]], is_newer: bool, fuel: u64) -> (Reply, u64) {
         if let [syros_scripts::RIGHTS_QUESTION, words @ ..] = words {
             return (self.may_call(words), 0);
         }
@@ -516,7 +516,7 @@ impl<T: Target> Host for Runner<'_, T> {
                 }
                 // Once it has begun to change something, all of that is to be done.
                 self.lacks_memory &= operation.command.is_read();
-                self.execute(&operation, draw, is_newer)
+                self.execute(&operation, draw, is_newer, fuel)
             }
         }
     }
@@ -620,7 +620,7 @@ impl<T: Target> Runner<'_, T> {
         }
     }
 
-    fn execute(&mut self, operation: &Operation<'_>, draw: u64, is_newer: bool) -> (Reply, u64) {
+    fn execute(&mut self, operation: &Operation<'_>, draw: u64, is_newer: bool, fuel: u64) -> (Reply, u64) {
         let mut work = operation.work();
         if self.counts_whole_values || !operation.command.was_free() {
             work = work.saturating_add(self.target.work_on(operation));
@@ -631,6 +631,11 @@ impl<T: Target> Runner<'_, T> {
         if self.counts_keys {
             work = work.saturating_add(self.target.keys_gone_through(operation).saturating_mul(KEY_WORK));
         }
+        let units = (work / BYTES_PER_UNIT) as u64;
+        if units > fuel {
+            // It would be undone, whatever it does: a union of a thousand large sets takes seconds.
+            return (Reply::Nil, units);
+        }
         let mut encoded = Vec::new();
         let view = View { draw, ..self.view };
         let reply = match self.target.execute(operation, view, &mut encoded) {
@@ -639,7 +644,7 @@ impl<T: Target> Runner<'_, T> {
             }
             Err(error) => Reply::Error(error.text().as_bytes().to_vec()),
         };
-        (reply, (work / BYTES_PER_UNIT) as u64)
+        (reply, units)
     }
 }
 

@@ -227,7 +227,7 @@ struct Notes {
 }
 
 impl Host for Notes {
-    fn call(&mut self, words: &[&[u8]], is_newer: bool) -> (ScriptReply, u64) {
+    fn call(&mut self, words: &[&[u8]], is_newer: bool, _: u64) -> (ScriptReply, u64) {
         let all = words.join(&b' ');
         let bulk = |bytes: &[u8]| ScriptReply::Bulk(bytes.to_vec());
         let reply = match all.len() % 9 {

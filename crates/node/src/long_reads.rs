@@ -17,6 +17,10 @@ use crate::read_job::{ReadJob, ReadOutcome};
 /// Reads that wait, at most, of each kind; beyond, they are dropped, and their clients ask again.
 const WAITING_MAX: usize = 1024;
 
+/// The work of those that wait to be executed apart, but for the first one: what is done before clients lose patience. Beyond, they
+/// are dropped as well. It would all be done for nobody, and the reads that come later would be late, too.
+const WAITING_WORK_MAX: usize = 4 << 30;
+
 /// Answers that are put together at a time, but for those to reads of all keys: each takes a processor, and as much memory
 /// as it is long, which nobody has counted before.
 const PUT_TOGETHER_MAX: u32 = 2;
@@ -40,8 +44,9 @@ pub(crate) struct LongReads {
     /// Reads of all keys that wait for the one under way.
     waiting: VecDeque<ReadJob>,
     under_way: Option<RunningRead>,
-    /// Reads that are to be executed apart.
-    to_detach: VecDeque<ReadJob>,
+    /// Reads that are to be executed apart, with their work, and all of that together.
+    to_detach: VecDeque<(ReadJob, usize)>,
+    waiting_work: usize,
     /// How many answers are being put together.
     put_together: u32,
 }
@@ -76,12 +81,22 @@ impl LongReply {
 impl LongReads {
     /// Takes a read that is to be executed like this.
     pub(crate) fn add(&mut self, job: ReadJob, how: LongRead) {
-        let waiting = match how {
-            LongRead::InSteps => &mut self.waiting,
-            LongRead::Detached => &mut self.to_detach,
-        };
-        if waiting.len() < WAITING_MAX {
-            waiting.push_back(job);
+        // A client that has waited for long asks again for what it has asked for already.
+        let is_same = |other: &ReadJob| (other.to, other.number) == (job.to, job.number);
+        match how {
+            LongRead::InSteps => {
+                if self.waiting.len() < WAITING_MAX && !self.waiting.iter().any(is_same) {
+                    self.waiting.push_back(job);
+                }
+            }
+            LongRead::Detached { work } | LongRead::TooLong { work } => {
+                let is_too_much = self.waiting_work.saturating_add(work) > WAITING_WORK_MAX;
+                let has_room = self.to_detach.len() < WAITING_MAX && !(is_too_much && self.waiting_work > 0);
+                if has_room && !self.to_detach.iter().any(|(other, _)| is_same(other)) {
+                    self.waiting_work += work;
+                    self.to_detach.push_back((job, work));
+                }
+            }
         }
     }
 
@@ -120,7 +135,8 @@ impl LongReads {
 
     /// Takes the values that the next read to be executed apart needs.
     fn detach<E: InMemory>(&mut self, engine: &E) -> Option<LongReply> {
-        let job = self.to_detach.pop_front()?;
+        let (job, work) = self.to_detach.pop_front()?;
+        self.waiting_work -= work;
         let expiry = engine.first_expiry(&job.body);
         let found = Found::Values(engine.detach(job.now, &job.body));
         Some(LongReply { job, expiry, found })

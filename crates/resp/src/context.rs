@@ -55,14 +55,7 @@ impl Unavailable {
             (
                 Self::Loading,
                 // While it loads, there is no registry. What begins a subscription waits for one.
-                Ping | Echo
-                    | Time
-                    | Publish
-                    | SPublish
-                    | PubSub
-                    | Unsubscribe
-                    | PUnsubscribe
-                    | SUnsubscribe
+                Ping | Echo | Time | Publish | SPublish | PubSub | Unsubscribe | PUnsubscribe | SUnsubscribe
             )
         )
     }

@@ -11,7 +11,7 @@ use syros_scripts::{Host, Input, Limits, Outcome, Reply, call, run};
 struct Idle;
 
 impl Host for Idle {
-    fn call(&mut self, words: &[&[u8]], _: bool) -> (Reply, u64) {
+    fn call(&mut self, words: &[&[u8]], _: bool, _: u64) -> (Reply, u64) {
         black_box(words);
         (Reply::Status(b"OK".to_vec()), 0)
     }

@@ -35,8 +35,9 @@ pub const RIGHTS_QUESTION: &[u8] = b"\0may-call";
 
 /// Executes the commands that scripts call.
 pub trait Host {
-    /// Executes a command: its reply, and how much fuel it has taken. `is_newer` if the script has chosen RESP3.
-    fn call(&mut self, words: &[&[u8]], is_newer: bool) -> (Reply, u64);
+    /// Executes a command: its reply, and how much fuel it has taken. `is_newer` if the script has chosen RESP3. The script has
+    /// `fuel` left: a command that takes more need not be executed, because the script is undone then.
+    fn call(&mut self, words: &[&[u8]], is_newer: bool, fuel: u64) -> (Reply, u64);
 
     /// True if the script must not go on: it has done something that no script may do.
     fn is_doomed(&self) -> bool;

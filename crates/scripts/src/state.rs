@@ -324,7 +324,8 @@ impl State {
             });
         }
         let words: Vec<&[u8]> = taken.iter().map(Vec::as_slice).collect();
-        let (reply, units) = host.call(&words, self.is_newer.get());
+        let left = u64::try_from(charge(lua, 0)).unwrap_or_default();
+        let (reply, units) = host.call(&words, self.is_newer.get(), left);
         let spent = if host.is_doomed() { u64::MAX } else { units + reply.weight() };
         if charge(lua, spent) < 0 {
             return refuse("out of fuel");

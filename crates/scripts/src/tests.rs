@@ -8,7 +8,7 @@ struct Echo {
 }
 
 impl Host for Echo {
-    fn call(&mut self, words: &[&[u8]], _: bool) -> (Reply, u64) {
+    fn call(&mut self, words: &[&[u8]], _: bool, _: u64) -> (Reply, u64) {
         self.calls += 1;
         match words {
             [b"fail", ..] => (Reply::Error(b"ERR failed".to_vec()), 0),

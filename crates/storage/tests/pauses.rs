@@ -187,7 +187,7 @@ fn reads_of_large_values_are_executed_apart() {
         "HRANDFIELD h 1000000",
         "DUMP h",
     ] {
-        assert_eq!(how(command), Some(LongRead::Detached), "{command}");
+        assert!(matches!(how(command), Some(LongRead::Detached { .. })), "{command}");
     }
     for command in [
         "HLEN h",
@@ -205,7 +205,7 @@ fn reads_of_large_values_are_executed_apart() {
     assert_eq!(engine.long_read(&[]), None);
     assert_eq!(engine.long_read(&[0xff; 9]), None);
     let both = [body_of(&[b"GET", b"s"]), body_of(&[b"HGETALL", b"h"])].concat();
-    assert_eq!(engine.long_read(&both), Some(LongRead::Detached));
+    assert!(matches!(engine.long_read(&both), Some(LongRead::Detached { .. })));
 }
 
 /// What is executed meanwhile does not show.

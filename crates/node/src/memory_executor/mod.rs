@@ -6,11 +6,12 @@ mod planted;
 
 use std::time::Duration;
 
+use syros_commands::{operations, put_error};
 use syros_protocol::message::{Body, LogEntry, Message, Payload};
 #[cfg(feature = "planted-bugs")]
 use syros_protocol::replica::PlantedBug;
 use syros_protocol::replica::{Event, Replica, Returned};
-use syros_storage::MemoryEngine;
+use syros_storage::{LongRead, MemoryEngine};
 use syros_types::{Class, Instant, OpNumber, WallTime};
 
 use crate::in_memory::InMemory;
@@ -297,9 +298,17 @@ impl<E: InMemory> MemoryExecutor<E> {
             let ReadJob { to, number, body, .. } = job;
             return Some(ReadOutcome::NotRead(Event::NotRead { to, number, body, time, expiry }));
         }
-        if let Some(how) = self.engine.long_read(&job.body) {
-            self.long_reads.add(job, how);
-            return None;
+        match self.engine.long_read(&job.body) {
+            Some(LongRead::TooLong { work }) => {
+                let mut reply = Vec::new();
+                operations(&job.body).for_each(|_| put_error(&mut reply, too_long(work).as_bytes()));
+                return Some(job.answer(&reply, None));
+            }
+            Some(how) => {
+                self.long_reads.add(job, how);
+                return None;
+            }
+            None => {}
         }
         let ReadJob { to, view, number, body, freshness, applied, now, .. } = job;
         self.reply.clear();
@@ -328,6 +337,17 @@ impl<E: InMemory> MemoryExecutor<E> {
     pub const fn on_put_together(&mut self) {
         self.long_reads.on_put_together();
     }
+}
+
+/// What a client is told of a read that is not executed.
+fn too_long(work: usize) -> String {
+    let mebibytes = |bytes: usize| bytes >> 20;
+    format!(
+        "ERR this read would go through {} MiB of collections, one after the other; a read, and the reads of a transaction \
+         together, may go through {} MiB",
+        mebibytes(work),
+        mebibytes(MemoryEngine::READ_WORK_MAX)
+    )
 }
 
 #[cfg(test)]

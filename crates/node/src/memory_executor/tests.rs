@@ -252,3 +252,63 @@ fn what_expires_before_a_read_apart_begins_is_not_answered() {
     let reply = harness.executor.go_on(|| Instant(0)).expect("it begins");
     assert!(matches!(reply.put_together(), ReadOutcome::NotRead(_)));
 }
+
+/// A body of so many of the same read.
+fn repeated(words: &[&[u8]], times: usize) -> Body {
+    Body::from(body_of(words).repeat(times))
+}
+
+/// Found by an adversary: three reads of minutes kept the large reads of everybody waiting, for good.
+#[test]
+fn reads_that_would_take_minutes_are_refused() {
+    let mut harness = Harness::new();
+    add_large_hash(&mut harness);
+    let once = match harness.executor.engine().long_read(&body_of(&[b"HGETALL", b"h"])) {
+        Some(LongRead::Detached { work }) => work,
+        other => panic!("{other:?}"),
+    };
+    let most = MemoryEngine::READ_WORK_MAX / once;
+    for (times, is_refused) in [(most, false), (most + 1, true)] {
+        let body = repeated(&[b"HGETALL", b"h"], times);
+        let outcome = harness.executor.read(ReadJob { body, ..read_job(&harness, 1, &[b"GET", b"k"], None) });
+        assert_eq!(outcome.is_some(), is_refused, "{times} times {once}");
+        if let Some(ReadOutcome::Answer(_, Message::ReadReply { reply, .. })) = outcome {
+            let replies = syros_commands::Reply::decode_all(&reply).expect("whole replies");
+            assert_eq!(replies.len(), times);
+            let text = format!("{:?}", String::from_utf8_lossy(&reply));
+            assert!(text.contains("MiB of collections, one after the other"), "{text}");
+        }
+    }
+}
+
+/// Whoever waits for one has asked again, or has gone, when the last of them would be begun.
+#[test]
+fn reads_apart_that_wait_are_bounded_by_their_work_and_wait_once() {
+    let mut harness = Harness::new();
+    add_large_hash(&mut harness);
+    let Some(LongRead::Detached { work }) =
+        harness.executor.engine().long_read(&body_of(&[b"HGETALL", b"h"]))
+    else {
+        panic!("it takes long")
+    };
+    let times = MemoryEngine::READ_WORK_MAX / work;
+    let at_most = 2 + (4_usize << 30) / (times * work);
+    for number in 0..40 {
+        for _ in 0..2 {
+            let body = repeated(&[b"HGETALL", b"h"], times);
+            let job = ReadJob { body, ..read_job(&harness, number, &[b"GET", b"k"], None) };
+            assert!(harness.executor.read(job).is_none());
+        }
+    }
+    let mut begun = 0;
+    while harness.executor.has_work() {
+        // It is dropped: putting it together would take seconds.
+        assert!(harness.executor.go_on(|| Instant(0)).is_some());
+        harness.executor.on_put_together();
+        begun += 1;
+    }
+    assert!((2..=at_most).contains(&begun), "{begun} of {at_most}");
+    // There is room again.
+    assert!(harness.executor.read(read_job(&harness, 50, &[b"HGETALL", b"h"], None)).is_none());
+    assert!(harness.executor.go_on(|| Instant(0)).is_some());
+}

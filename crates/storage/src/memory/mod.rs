@@ -113,6 +113,10 @@ impl MemoryEngine {
     /// done in about a millisecond.
     pub const WORK_AT_ONCE: usize = 512 << 10;
 
+    /// The work of a body of reads beyond which it is refused: as much as a processor does in some seconds. What would take
+    /// minutes would be of no use to its client, who has given up by then, and would keep those of others waiting.
+    pub const READ_WORK_MAX: usize = 1 << 30;
+
     /// How these reads are to be executed, if that takes long.
     #[must_use]
     pub fn long_read(&self, body: &[u8]) -> Option<LongRead> {
@@ -131,9 +135,12 @@ impl MemoryEngine {
             if operation.concerns_all_keys() {
                 return None;
             }
-            work += operation.work_on(&self.databases);
+            work = operation.work_on(&self.databases).saturating_add(work);
         }
-        (work > Self::WORK_AT_ONCE).then_some(LongRead::Detached)
+        if work > Self::READ_WORK_MAX {
+            return Some(LongRead::TooLong { work });
+        }
+        (work > Self::WORK_AT_ONCE).then_some(LongRead::Detached { work })
     }
 
     /// These reads with the values of their keys as they are now, to be executed by any thread. `now` is that of
@@ -286,7 +293,15 @@ pub enum LongRead {
     /// In steps, with [`MemoryEngine::begin_keys`]: it is a KEYS.
     InSteps,
     /// Apart from the engine, with [`MemoryEngine::detach`].
-    Detached,
+    Detached {
+        /// Its [work](syros_commands::Operation::work_on).
+        work: usize,
+    },
+    /// Not at all: it is more than [`MemoryEngine::READ_WORK_MAX`].
+    TooLong {
+        /// Its work.
+        work: usize,
+    },
 }
 
 /// What a KEYS has found.
@@ -540,7 +555,7 @@ mod tests {
         let (get, keys) = (Operation::new(Get { key: b"k7" }), Operation::new(Keys { pattern: b"k7" }));
         for (operations, expected) in [(vec![&keys], Some(LongRead::InSteps)), (vec![&get], None)] {
             let mut body = Vec::new();
-            operations.iter().for_each(|operation| _ = operation.encode(&mut body));
+            operations.iter().for_each(|operation| operation.encode(&mut body));
             assert_eq!(engine.long_read(&body), expected);
         }
         for first in [&get, &keys] {

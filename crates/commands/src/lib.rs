@@ -77,7 +77,7 @@ pub use reply::{
 };
 pub use stream_error::StreamError;
 pub use table::{commands, lookup};
-pub use words::database as parse_database;
+pub use words::{database as parse_database, pattern as parse_pattern};
 
 /// Limits of operations and replies that only this crate and the engines share, each with its reason.
 pub mod limits {

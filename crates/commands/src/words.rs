@@ -25,7 +25,10 @@ pub(crate) fn arguments(words: Words<'_>) -> Arguments<'_> {
 }
 
 /// The word, if it is not too long for a pattern.
-pub(crate) fn pattern(word: &[u8]) -> Result<&[u8], CommandError> {
+///
+/// # Errors
+/// It has more than [`PATTERN_BYTES_MAX`] bytes.
+pub fn pattern(word: &[u8]) -> Result<&[u8], CommandError> {
     if word.len() > PATTERN_BYTES_MAX { Err(CommandError::PatternTooLong(word.len())) } else { Ok(word) }
 }
 

@@ -7,7 +7,8 @@ use crate::writer::{
 };
 use syros_commands::{
     CommandError, CommandSpec, KeyWord, KeysBehind, SubcommandSpec, accessed_keys, commands,
-    first_word_specification, glob_matches_in_any_case, key_flags, lookup, subcommand_key_flags,
+    first_word_specification, glob_matches_in_any_case, key_flags, lookup, parse_pattern,
+    subcommand_key_flags,
 };
 
 const SUBCOMMANDS: [Subcommand; 6] = [
@@ -98,10 +99,13 @@ fn list(words: &[&[u8]], out: &mut Vec<u8>) {
     let all = all.chain(all_subcommands().map(|spec| (spec.name, spec.categories)));
     let names: Vec<&str> = match words {
         [] => all.map(|(name, _)| name).collect(),
-        [by, kind, argument] if is(by, "filterby") && is(kind, "pattern") => all
-            .map(|(name, _)| name)
-            .filter(|name| glob_matches_in_any_case(argument, name.as_bytes()))
-            .collect(),
+        [by, kind, argument] if is(by, "filterby") && is(kind, "pattern") => match parse_pattern(argument) {
+            Ok(pattern) => all
+                .map(|(name, _)| name)
+                .filter(|name| glob_matches_in_any_case(pattern, name.as_bytes()))
+                .collect(),
+            Err(error) => return write_command_error(out, &error),
+        },
         [by, kind, argument] if is(by, "filterby") && is(kind, "aclcat") => {
             let has = |categories: &[&str]| categories.iter().any(|category| is(argument, &category[1..]));
             all.filter(|(_, categories)| has(categories)).map(|(name, _)| name).collect()

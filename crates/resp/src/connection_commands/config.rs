@@ -5,7 +5,7 @@ use crate::info::ServerInfo;
 use crate::settings::{Change, check, settings};
 use crate::shared::Shared;
 use crate::writer::{write_bulk, write_error, write_map, write_simple};
-use syros_commands::{CommandError, glob_matches_in_any_case};
+use syros_commands::{CommandError, glob_matches_in_any_case, parse_pattern};
 
 const SUBCOMMANDS: [Subcommand; 4] = [
     Subcommand {
@@ -94,7 +94,20 @@ fn fail(name: &str, problem: &str, out: &mut Vec<u8>) {
     write_error(out, text.as_bytes());
 }
 
+/// Bytes of all patterns of one CONFIG GET: each is compared with each name of a setting.
+const PATTERNS_BYTES_MAX: usize = 8 << 10;
+
 fn get(patterns: &[&[u8]], session: &Session, info: &dyn ServerInfo, out: &mut Vec<u8>) {
+    if let Some(error) = patterns.iter().find_map(|pattern| parse_pattern(pattern).err()) {
+        return write_command_error(out, &error);
+    }
+    let bytes: usize = patterns.iter().map(|pattern| pattern.len()).sum();
+    if bytes > PATTERNS_BYTES_MAX {
+        let text = format!(
+            "ERR the patterns have {bytes} bytes, and {PATTERNS_BYTES_MAX} is the limit for all together"
+        );
+        return write_error(out, text.as_bytes());
+    }
     let protocol = session.protocol;
     let settings = settings(&session.shared, &info.report());
     let named: Vec<_> = settings

@@ -194,6 +194,18 @@ impl Messages {
             MessageRequest::Publish { kind, channel, payload } => {
                 MessageAnswer::Count(self.publish(kind, &channel, &payload, push))
             }
+            MessageRequest::Names { kind, pattern: Some(pattern) }
+                if self
+                    .names(kind)
+                    .iter()
+                    .map(|name| name.len())
+                    .sum::<usize>()
+                    .saturating_mul(pattern.len())
+                    > STEPS_MAX =>
+            {
+                let text = "ERR this pattern is too long to be compared with the names of all channels";
+                MessageAnswer::Refused(text.to_owned())
+            }
             MessageRequest::Names { kind, pattern } => {
                 let names = self.names(kind).into_iter().map(|name| name.to_vec());
                 let matches =

@@ -482,3 +482,17 @@ fn a_channel_that_is_too_long_for_the_patterns_is_refused() {
         assert!(messages.steps_of(&request(1)) < 100_000);
     }
 }
+
+#[test]
+fn a_pattern_that_takes_long_to_be_compared_with_all_channels_is_refused() {
+    let mut net = Net::new();
+    let channel = "a".repeat(60_000);
+    net.subscribe(0, SubscriptionKind::Channel, &channel);
+    net.pump();
+    for (length, is_refused) in [(1_000, false), (60_000, true)] {
+        let pattern = Some(format!("*[{}", "b".repeat(length)).into_bytes());
+        let names = MessageRequest::Names { kind: SubscriptionKind::Channel, pattern };
+        let Asked::Now(answer) = net.ask(1, names) else { panic!("at once") };
+        assert_eq!(matches!(answer, MessageAnswer::Refused(_)), is_refused, "{length}");
+    }
+}

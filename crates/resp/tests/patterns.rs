@@ -21,7 +21,10 @@ fn long_patterns_are_refused() {
         let with = |pattern: &str| answer(&[words, &[pattern]].concat());
         assert!(with(&longest).starts_with('*'), "{words:?}");
         let refused = with(&longer);
-        assert!(refused.starts_with("-ERR") && refused.contains("1025") && refused.contains("1024"), "{refused}");
+        assert!(
+            refused.starts_with("-ERR") && refused.contains("1025") && refused.contains("1024"),
+            "{refused}"
+        );
     }
     let many = [&["CONFIG", "GET"][..], &[longest.as_str(); 9]].concat();
     let refused = answer(&many);

@@ -27,6 +27,9 @@ const SNAPSHOT_TIMEOUT: Duration = Duration::from_secs(3600);
 /// How often a replica is asked whether it has its snapshot.
 const SNAPSHOT_PAUSE: Duration = Duration::from_millis(50);
 
+/// How often it is said that a replica has no snapshot yet.
+const SNAPSHOT_NEWS: Duration = Duration::from_secs(10);
+
 /// When a replica has no snapshot after this long, the cluster is asked anew what has to be in it: an entry that was not committed
 /// may have gone with its leader, and none may have come in its place.
 pub(super) const BARRIER_TIMEOUT: Duration = Duration::from_secs(5);
@@ -144,7 +147,7 @@ impl Source {
         mut meanwhile: impl FnMut() -> Result<(), String>,
     ) -> Result<(SnapshotCopy, SnapshotFile), String> {
         let began = Instant::now();
-        let mut asked = began;
+        let (mut asked, mut told) = (began, began);
         loop {
             if let Some(file) = copy.find(least).map_err(|error| self.gives_none(&error))? {
                 return Ok((copy, file));
@@ -155,6 +158,15 @@ impl Source {
                     self.address,
                     SNAPSHOT_TIMEOUT.as_secs()
                 ));
+            }
+            if told.elapsed() > SNAPSHOT_NEWS {
+                told = Instant::now();
+                syros_cli::say!(
+                    "syros: the replica at {} has written no snapshot for {} s; if it has no room for one, its log says so, and \
+                     --replica N takes another",
+                    self.address,
+                    began.elapsed().as_secs()
+                );
             }
             if asked.elapsed() > BARRIER_TIMEOUT {
                 asked = Instant::now();

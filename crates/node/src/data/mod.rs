@@ -161,11 +161,11 @@ impl<D: Disk, E> Data<D, E> {
         if is_new && view.view() > View(0) {
             return Err(DataError::NotNewView(view.view()));
         }
-        let starts = Starts::read(
-            &mut place.view().map_err(DataError::Files)?,
-            &mut place.log().map_err(DataError::Files)?,
-        )
-        .map_err(DataError::View)?;
+        // A directory is opened by one at a time.
+        let starts = {
+            let mut log = place.log().map_err(DataError::Files)?;
+            Starts::read(view.disk_mut(), &mut log).map_err(DataError::View)?
+        };
         let read = match starts.damage() {
             Some(damage) if !is_planted(config) => Err(damage),
             _ => match read_back(config, options, place, states()) {
@@ -173,7 +173,7 @@ impl<D: Disk, E> Data<D, E> {
                 read => Ok(read?),
             },
         };
-        let (wal, stored, states) = match read {
+        let (mut wal, stored, states) = match read {
             Err(damage) => {
                 if config.configuration.size() == 1 {
                     return Err(DataError::Alone { damage });
@@ -201,9 +201,7 @@ impl<D: Disk, E> Data<D, E> {
         // One that was damaged can be had from an intact log.
         let reached = stored.restored.view().max(view.view());
         view.record(reached).map_err(DataError::NoteView)?;
-        starts
-            .count(&mut place.view().map_err(DataError::Files)?, &mut place.log().map_err(DataError::Files)?)
-            .map_err(DataError::NoteView)?;
+        starts.count(view.disk_mut(), wal.disk_mut()).map_err(DataError::NoteView)?;
         Ok((Self { wal, stored, view }, states))
     }
 }

@@ -33,6 +33,11 @@ impl<D: Disk> ViewFile<D> {
         Ok(Self { disk, owner, view })
     }
 
+    /// The directory that the file is in.
+    pub(super) const fn disk_mut(&mut self) -> &mut D {
+        &mut self.disk
+    }
+
     /// The view in the file, if there is a file; or what is wrong with it.
     pub const fn found(&self) -> &Result<Option<View>, String> {
         &self.view

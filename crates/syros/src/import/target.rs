@@ -406,7 +406,7 @@ fn error_of(reply: ReceivedReply) -> Option<String> {
 
 fn select(database: u8) -> Vec<u8> {
     let mut bytes = Vec::new();
-    put_command(&mut bytes, &[b"SELECT", database.to_string().as_bytes()]);
+    put_command(&mut bytes, &[&b"SELECT"[..], database.to_string().as_bytes()]);
     bytes
 }
 

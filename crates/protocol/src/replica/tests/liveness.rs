@@ -35,7 +35,8 @@ impl Cluster {
                 break;
             }
             self.pass_silently();
-            while let Some((_, (from, to, message))) = sent.pop_front_if(|(at, _)| *at + on_its_way <= passed)
+            while sent.front().is_some_and(|(at, _)| *at + on_its_way <= passed)
+                && let Some((_, (from, to, message))) = sent.pop_front()
             {
                 self.deliver(from, to, message);
             }

@@ -112,7 +112,9 @@ impl World {
         let sent_at = slow.passed;
         slow.sent.extend(self.wire.drain(..).map(|packet| (sent_at + slow.link, packet)));
         let mut has_gone_on = false;
-        while let Some((_, packet)) = slow.sent.pop_front_if(|(at, _)| *at <= sent_at) {
+        while slow.sent.front().is_some_and(|(at, _)| *at <= sent_at)
+            && let Some((_, packet)) = slow.sent.pop_front()
+        {
             has_gone_on = true;
             let is_open = |peer: Peer| match peer {
                 Peer::Client(connection) => self.is_open(connection),

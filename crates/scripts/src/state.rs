@@ -311,9 +311,8 @@ impl State {
         // Before any is copied: one text may stand in a thousand places.
         let bytes: usize =
             words.iter().map(|word| word.as_string().map_or(0, |text| text.as_bytes().len())).sum();
-        if charge(lua, CALL_UNITS + (words.len() * VALUE_UNITS + bytes / 16) as u64) < 0 {
-            return refuse("out of fuel");
-        }
+        let left = charge(lua, CALL_UNITS + (words.len() * VALUE_UNITS + bytes / 16) as u64);
+        let Ok(left) = u64::try_from(left) else { return refuse("out of fuel") };
         let mut taken = Vec::with_capacity(words.len());
         for word in words {
             taken.push(match word {
@@ -324,7 +323,6 @@ impl State {
             });
         }
         let words: Vec<&[u8]> = taken.iter().map(Vec::as_slice).collect();
-        let left = u64::try_from(charge(lua, 0)).unwrap_or_default();
         let (reply, units) = host.call(&words, self.is_newer.get(), left);
         let spent = if host.is_doomed() { u64::MAX } else { units + reply.weight() };
         if charge(lua, spent) < 0 {

@@ -6,10 +6,9 @@ use super::config::Config;
 use super::later_views::{LaterViews, WantedView};
 use super::learner::FRESH_RESENDS;
 use super::role::{
-    Attempt, Contact, Follower, Leader, MissingBodies, Progress, Recovering, Role, ViewChange,
-    ViewChangeTime, ViewClients, WaitingRead,
+    Attempt, Contact, Follower, Leader, MissingBodies, Progress, Recovering, Role, ViewChange, ViewClients,
+    WaitingRead,
 };
-use super::view_change::longest_measured;
 use crate::fingerprint::{Clock, Moments};
 use crate::message::Update;
 use alloc::vec::Vec;
@@ -53,7 +52,8 @@ impl Replica {
             promised_until,
             clocks: _,
             later_views,
-            last_view_change,
+            // It matters to a leader that is unanswered: see below.
+            last_attempt: _,
             snapshots,
             traced: _,
             counters: _,
@@ -73,7 +73,7 @@ impl Replica {
                 leader.fingerprint(config, clock, hasher);
             }
             Role::Follower(follower) => follower.fingerprint(config, clock, hasher),
-            Role::ViewChange(change) => change.fingerprint(config, clock, hasher),
+            Role::ViewChange(change) => change.fingerprint(clock, hasher),
             Role::Recovering(recovering) => recovering.fingerprint(config, clock, hasher),
         }
         timers.fingerprint(clock, hasher);
@@ -86,12 +86,9 @@ impl Replica {
         self.group_clock().is_some().hash(hasher);
         clock.deadline(*promised_until, hasher);
         later_views.fingerprint(config, clock, hasher);
-        if let Some(last) = last_view_change {
-            last.fingerprint(config, clock, hasher);
-        }
         // An attempt that is under way tells of itself.
         if !matches!(role, Role::ViewChange(_))
-            && let Some(Attempt { failed, timeout, began_at: _ }) = self.failed_attempt()
+            && let Some(Attempt { failed, timeout }) = self.failed_attempt()
         {
             (failed, timeout).hash(hasher);
         }
@@ -260,21 +257,8 @@ impl LaterViews {
     }
 }
 
-impl ViewChangeTime {
-    /// It matters while it is recent, if the time-out that follows from it is longer than the usual one.
-    fn fingerprint(&self, config: &Config, clock: Clock, hasher: &mut impl Hasher) {
-        // Which attempt it was matters to a leader that is unanswered.
-        let Self { view: _, attempt: _, took, ended_at: _ } = self;
-        let matters = *took * 2 > config.settings.view_change_timeout && clock.now < self.recent_until();
-        matters.then_some(took).hash(hasher);
-        if matters {
-            clock.deadline(self.recent_until(), hasher);
-        }
-    }
-}
-
 impl ViewChange {
-    fn fingerprint(&self, config: &Config, clock: Clock, hasher: &mut impl Hasher) {
+    fn fingerprint(&self, clock: Clock, hasher: &mut impl Hasher) {
         let Self {
             resend_change_at,
             carrying,
@@ -287,8 +271,7 @@ impl ViewChange {
             transfer,
         } = self;
         clock.deadline(*resend_change_at, hasher);
-        let Attempt { failed, timeout, began_at } = attempt;
-        clock.past(*began_at, longest_measured(config.settings.view_change_timeout), hasher);
+        let Attempt { failed, timeout } = attempt;
         (carrying, failed, timeout, changes, chosen, awaits_others, senders, source, transfer).hash(hasher);
     }
 }

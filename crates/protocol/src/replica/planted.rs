@@ -112,7 +112,6 @@ planted_bugs! {
     BehindForGood = "behind-for-good": "A client takes a replica that was in an earlier view when last heard of for one that will not answer.";
     AttachmentKept = "attachment-kept": "A client takes its session for shown to a replica that has entered the view since.";
     AcknowledgedInLogRecovered = "acknowledged-in-log-recovered": "Recovery takes updates that entries of the log acknowledge.";
-    ViewChangeTimeForgotten = "view-change-time-forgotten": "A replica gives a view the shortest time to begin, however long the last one took a moment ago.";
     OldLogTrusted = "old-log-trusted": "A replica takes a log for its own that is an old copy of it.";
     WindowOfExecuted = "window-of-executed": "The window of a session moves on only with what is executed.";
     UnansweredViewBegan = "unanswered-view-began": "A leader whom f followers have never answered takes its view for one that has begun.";

@@ -7,7 +7,7 @@
 //!   a new view itself and stays leader.
 
 use super::later_views::WantedView;
-use super::role::{Attempt, Follower, Leader, Role, Transfer, ViewChange, ViewChangeTime};
+use super::role::{Attempt, Follower, Leader, Role, Transfer, ViewChange};
 use super::timers::{Timer, Timers};
 use super::{HandOverReason, PlantedBug, Replica, TraceEvent, ViewChangeCause};
 use crate::message::{
@@ -28,11 +28,6 @@ use syros_types::{
 /// Longest time between attempts, in first ones: a group that cannot form a quorum must notice soon when it
 /// can.
 const BACK_OFF_MAX: u32 = 8;
-
-/// What is told apart of the time that a view change takes.
-pub(super) fn longest_measured(view_change_timeout: Duration) -> Duration {
-    view_change_timeout * BACK_OFF_MAX / 2
-}
 
 /// Bytes that a link between members is taken to carry in a millisecond: 256 Mbit/s. Messages of a view change hold logs and
 /// durability logs whole, and time-outs grow by what these take. If links are slower, the attempts that double help.
@@ -145,17 +140,9 @@ impl Replica {
         self.begin_view_change(attempt);
     }
 
-    /// The attempt that this replica makes at a view for which it leaves another. Where the last view change ended a moment
-    /// ago and took long, so may this one: a group whose views end as soon as they have begun, for whatever reason, would go
-    /// through all the attempts that double each time.
-    pub(super) fn first_attempt(&self) -> Attempt {
-        let (now, usual) = (self.now.instant, self.config.settings.view_change_timeout);
-        let recent = self.last_view_change.filter(|last| now < last.recent_until());
-        let timeout = match recent {
-            Some(last) if !self.planted(PlantedBug::ViewChangeTimeForgotten) => usual.max(last.took * 2),
-            _ => usual,
-        };
-        Attempt { failed: 0, timeout, began_at: now }
+    /// The attempt that this replica makes at a view for which it leaves one that had begun.
+    pub(super) const fn first_attempt(&self) -> Attempt {
+        Attempt { failed: 0, timeout: self.config.settings.view_change_timeout }
     }
 
     /// The attempt that follows the one that this replica makes, if it makes one.
@@ -163,7 +150,7 @@ impl Replica {
         let Some(attempt) = self.failed_attempt() else { return self.first_attempt() };
         let timeout = (attempt.timeout * 2).min(self.config.settings.view_change_timeout * BACK_OFF_MAX);
         let failed = (attempt.failed + 1).min(BACK_OFF_MAX.ilog2());
-        Attempt { failed, timeout, began_at: self.now.instant }
+        Attempt { failed, timeout }
     }
 
     /// The attempt that has failed if this replica goes on to another view now.
@@ -174,20 +161,11 @@ impl Replica {
             Role::Leader(leader)
                 if self.config.configuration.faults() > 0 && leader.contact.is_unanswered() =>
             {
-                let last = self.last_view_change.filter(|last| last.view == self.view);
-                last.filter(|_| !self.planted(PlantedBug::UnansweredViewBegan)).map(|last| last.attempt)
+                let last = self.last_attempt.filter(|(view, _)| *view == self.view);
+                last.filter(|_| !self.planted(PlantedBug::UnansweredViewBegan)).map(|(_, attempt)| attempt)
             }
             _ => None,
         }
-    }
-
-    /// A view has begun after this attempt.
-    fn measure_view_change(&mut self, attempt: Attempt) {
-        let ended_at = self.now.instant;
-        // The time-out that follows from it is no longer than any other.
-        let took =
-            ended_at.since(attempt.began_at).min(longest_measured(self.config.settings.view_change_timeout));
-        self.last_view_change = Some(ViewChangeTime { view: self.view, attempt, took, ended_at });
     }
 
     /// Moves to `view`, which begins when `f` others have moved too.
@@ -212,7 +190,9 @@ impl Replica {
     /// next view before it has begun: it may never, and a client that believed in it would be lost to the view that goes on.
     pub(super) fn begin_view_change(&mut self, attempt: Attempt) {
         let timeout = attempt.timeout;
-        let jitter = Duration::from_nanos(self.prng.below((timeout / 4).as_nanos() as u64));
+        // Those of models are some nanoseconds long. Nothing is to depend on chance there, which no fingerprint has.
+        let spread = if timeout < Duration::from_micros(1) { Duration::ZERO } else { timeout / 4 };
+        let jitter = Duration::from_nanos(self.prng.below(spread.as_nanos() as u64));
         // What members hold goes to the new leader, and comes back as the log of the view. Links may be slower than they are
         // taken to be.
         let carrying =
@@ -847,7 +827,7 @@ impl Replica {
     pub(super) fn take_part(&mut self, entered_at: Option<Instant>) {
         let now = self.now.instant;
         if let Role::ViewChange(change) = &self.role {
-            self.measure_view_change(change.attempt);
+            self.last_attempt = Some((self.view, change.attempt));
         }
         let suspect_at = self.next_suspicion();
         if self.leader() == self.config.replica {

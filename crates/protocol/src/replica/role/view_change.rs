@@ -5,7 +5,7 @@ use alloc::boxed::Box;
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 use core::time::Duration;
-use syros_types::{Instant, ReplicaId, ReplicaSet, View};
+use syros_types::{Instant, ReplicaId, ReplicaSet};
 
 /// A view change under way.
 #[derive(Clone, Debug)]
@@ -36,24 +36,6 @@ pub(in crate::replica) struct Attempt {
     pub(in crate::replica) failed: u32,
     /// Within this time it has to begin.
     pub(in crate::replica) timeout: Duration,
-    pub(in crate::replica) began_at: Instant,
-}
-
-/// How long the last view change took that ended with a view.
-#[derive(Clone, Copy, Debug)]
-pub(in crate::replica) struct ViewChangeTime {
-    pub(in crate::replica) view: View,
-    /// The attempt with which it began.
-    pub(in crate::replica) attempt: Attempt,
-    pub(in crate::replica) took: Duration,
-    pub(in crate::replica) ended_at: Instant,
-}
-
-impl ViewChangeTime {
-    /// Until the view has lasted ten times as long. What another view change costs is a tenth of the time from then on.
-    pub(in crate::replica) fn recent_until(&self) -> Instant {
-        self.ended_at.after(self.took * 10)
-    }
 }
 
 /// A StartView that cannot be installed before the log up to its base is here.

@@ -8,7 +8,7 @@
 use std::collections::VecDeque;
 use std::time::Duration;
 
-use syros_storage::{DetachedRead, ListedKeys, LongRead};
+use syros_storage::{DetachedRead, ListedKeys};
 use syros_types::{Instant, WallTime};
 
 use crate::in_memory::InMemory;
@@ -78,25 +78,26 @@ impl LongReply {
     }
 }
 
+/// True if a client that has waited for long asks again for what it has asked for already.
+fn is_same(one: &ReadJob, other: &ReadJob) -> bool {
+    (one.to, one.number) == (other.to, other.number)
+}
+
 impl LongReads {
-    /// Takes a read that is to be executed like this.
-    pub(crate) fn add(&mut self, job: ReadJob, how: LongRead) {
-        // A client that has waited for long asks again for what it has asked for already.
-        let is_same = |other: &ReadJob| (other.to, other.number) == (job.to, job.number);
-        match how {
-            LongRead::InSteps => {
-                if self.waiting.len() < WAITING_MAX && !self.waiting.iter().any(is_same) {
-                    self.waiting.push_back(job);
-                }
-            }
-            LongRead::Detached { work } | LongRead::TooLong { work } => {
-                let is_too_much = self.waiting_work.saturating_add(work) > WAITING_WORK_MAX;
-                let has_room = self.to_detach.len() < WAITING_MAX && !(is_too_much && self.waiting_work > 0);
-                if has_room && !self.to_detach.iter().any(|(other, _)| is_same(other)) {
-                    self.waiting_work += work;
-                    self.to_detach.push_back((job, work));
-                }
-            }
+    /// Takes a read of all keys.
+    pub(crate) fn add_in_steps(&mut self, job: ReadJob) {
+        if self.waiting.len() < WAITING_MAX && !self.waiting.iter().any(|other| is_same(other, &job)) {
+            self.waiting.push_back(job);
+        }
+    }
+
+    /// Takes a read of so much work that is to be executed apart.
+    pub(crate) fn add_detached(&mut self, job: ReadJob, work: usize) {
+        let is_too_much = self.waiting_work > 0 && self.waiting_work.saturating_add(work) > WAITING_WORK_MAX;
+        let has_room = self.to_detach.len() < WAITING_MAX && !is_too_much;
+        if has_room && !self.to_detach.iter().any(|(other, _)| is_same(other, &job)) {
+            self.waiting_work += work;
+            self.to_detach.push_back((job, work));
         }
     }
 

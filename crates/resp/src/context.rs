@@ -26,6 +26,19 @@ pub struct Context<'a> {
     pub unavailable: Option<Unavailable>,
 }
 
+impl Context<'_> {
+    /// True if a command has to wait until the node has read back what its disk holds: there is no registry of subscriptions
+    /// before, and clients that take a SUBSCRIBE for refused subscribe to nothing when they are connected anew.
+    pub(crate) fn has_to_wait(&self, words: &[&[u8]]) -> bool {
+        let begins_subscription = |name: &&[u8]| {
+            [&b"SUBSCRIBE"[..], b"PSUBSCRIBE", b"SSUBSCRIBE"]
+                .iter()
+                .any(|other| name.eq_ignore_ascii_case(other))
+        };
+        self.unavailable == Some(Unavailable::Loading) && words.first().is_some_and(begins_subscription)
+    }
+}
+
 /// Why a server takes no commands on keys for some time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Unavailable {

@@ -167,15 +167,26 @@ impl Client {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::net::SocketAddr;
 
-    #[test]
-    fn commands_are_answered_and_not_taken() {
+    fn started() -> (Loading, SocketAddr) {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         listener.set_nonblocking(true).unwrap();
         let address = listener.local_addr().unwrap();
         let loading = Loading::start([Some(listener), None], Clock::start()).unwrap();
-        let mut stream = TcpStream::connect(address).unwrap();
+        (loading, address)
+    }
+
+    fn connect(address: SocketAddr) -> TcpStream {
+        let stream = TcpStream::connect(address).unwrap();
         stream.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
+        stream
+    }
+
+    #[test]
+    fn commands_are_answered_and_not_taken() {
+        let (loading, address) = started();
+        let mut stream = connect(address);
         stream.write_all(b"PING\r\nSET k v\r\nSELECT 0\r\nQUIT\r\n").unwrap();
         let mut replies = String::new();
         stream.read_to_string(&mut replies).unwrap();
@@ -194,15 +205,10 @@ mod tests {
     /// Found by an adversary: a client that gets an error for its SUBSCRIBE does not subscribe again when it is connected anew.
     #[test]
     fn a_subscribe_is_not_refused() {
-        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-        listener.set_nonblocking(true).unwrap();
-        let address = listener.local_addr().unwrap();
-        let loading = Loading::start([Some(listener), None], Clock::start()).unwrap();
-        let mut stream = TcpStream::connect(address).unwrap();
-        stream.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
+        let (loading, address) = started();
+        let mut stream = connect(address);
         stream.write_all(b"SELECT 0\r\nSUBSCRIBE c\r\nPSUBSCRIBE c*\r\nSSUBSCRIBE c\r\nPING\r\n").unwrap();
-        let mut other = TcpStream::connect(address).unwrap();
-        other.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
+        let mut other = connect(address);
         other.write_all(b"PUBLISH c m\r\n").unwrap();
         let mut reply = [0; 8];
         other.read_exact(&mut reply).unwrap();
@@ -216,10 +222,7 @@ mod tests {
     /// Found by an adversary: empty lines have no reply, and the thread read on for as long as they came.
     #[test]
     fn who_sends_without_end_does_not_keep_the_node() {
-        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-        listener.set_nonblocking(true).unwrap();
-        let address = listener.local_addr().unwrap();
-        let loading = Loading::start([Some(listener), None], Clock::start()).unwrap();
+        let (loading, address) = started();
         let is_over = Arc::new(AtomicBool::new(false));
         let floods: Vec<JoinHandle<()>> = (0..2)
             .map(|_| {
@@ -232,8 +235,7 @@ mod tests {
                 })
             })
             .collect();
-        let mut stream = TcpStream::connect(address).unwrap();
-        stream.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
+        let mut stream = connect(address);
         stream.write_all(b"PING\r\n").unwrap();
         let mut reply = [0; 8];
         stream.read_exact(&mut reply).unwrap();

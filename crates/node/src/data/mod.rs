@@ -9,7 +9,6 @@ mod starts;
 mod tests;
 mod view_file;
 
-pub use starts::STARTS_FILE;
 pub use view_file::{Owner, VIEW_FILE, ViewFile, read_view};
 
 use std::error::Error;

@@ -6,7 +6,7 @@
 use syros_wal::{Disk, ReadError, WriteError, log_segments, read_atomic, write_atomically};
 
 /// Name of the file with the number of starts, beside the view's and in the log's directory.
-pub const STARTS_FILE: &str = "starts";
+pub(super) const STARTS_FILE: &str = "starts";
 
 /// Starts that are known of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,3 +1,4 @@
+use super::starts::STARTS_FILE;
 use super::*;
 
 use std::cell::RefCell;

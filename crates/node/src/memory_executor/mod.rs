@@ -299,16 +299,20 @@ impl<E: InMemory> MemoryExecutor<E> {
             return Some(ReadOutcome::NotRead(Event::NotRead { to, number, body, time, expiry }));
         }
         match self.engine.long_read(&job.body) {
+            None => {}
+            Some(LongRead::InSteps) => {
+                self.long_reads.add_in_steps(job);
+                return None;
+            }
+            Some(LongRead::Detached { work }) => {
+                self.long_reads.add_detached(job, work);
+                return None;
+            }
             Some(LongRead::TooLong { work }) => {
                 let mut reply = Vec::new();
                 operations(&job.body).for_each(|_| put_error(&mut reply, too_long(work).as_bytes()));
                 return Some(job.answer(&reply, None));
             }
-            Some(how) => {
-                self.long_reads.add(job, how);
-                return None;
-            }
-            None => {}
         }
         let ReadJob { to, view, number, body, freshness, applied, now, .. } = job;
         self.reply.clear();

@@ -39,14 +39,14 @@ impl Replica {
         if self.is_departing() {
             // It goes where others go.
             self.view = view.max(View::of_epoch(epoch, 0));
-            self.begin_view_change(self.first_attempt());
+            self.begin_view_change(self.config.settings.view_change_timeout);
             self.send_do_view_change();
         } else if view.epoch() < epoch {
             // It had adopted its configuration, and was stopped before a view of it was on disk.
             self.view = View::of_epoch(epoch, view.number());
             self.move_to(self.view.next(), ViewChangeReason::Moved, ViewChangeCause::Restarted);
         } else if view > last_normal {
-            self.begin_view_change(self.first_attempt());
+            self.begin_view_change(self.config.settings.view_change_timeout);
             self.send_do_view_change();
         } else if self.leader() == self.config.replica {
             if self.planted(PlantedBug::RestartedLeaderResumes) {

@@ -468,7 +468,7 @@ impl Replica {
     /// A node that the group grows by begins to act: it is like a member that was away since the group began.
     pub(super) fn boot_newcomer(&mut self) {
         self.view = View::of_epoch(self.config.configuration.id.epoch, 0);
-        self.begin_view_change(self.first_attempt());
+        self.begin_view_change(self.config.settings.view_change_timeout);
         self.move_to(self.view.next(), ViewChangeReason::Moved, ViewChangeCause::Reconfigured);
     }
 

@@ -6,7 +6,7 @@ use super::config::Config;
 use super::later_views::{LaterViews, WantedView};
 use super::learner::FRESH_RESENDS;
 use super::role::{
-    Attempt, Contact, Follower, Leader, MissingBodies, Progress, Recovering, Role, ViewChange, ViewClients,
+    Contact, Follower, Leader, MissingBodies, Progress, Recovering, Role, ViewChange, ViewClients,
     WaitingRead,
 };
 use crate::fingerprint::{Clock, Moments};
@@ -52,8 +52,6 @@ impl Replica {
             promised_until,
             clocks: _,
             later_views,
-            // It matters to a leader that is unanswered: see below.
-            last_attempt: _,
             snapshots,
             traced: _,
             counters: _,
@@ -86,12 +84,6 @@ impl Replica {
         self.group_clock().is_some().hash(hasher);
         clock.deadline(*promised_until, hasher);
         later_views.fingerprint(config, clock, hasher);
-        // An attempt that is under way tells of itself.
-        if !matches!(role, Role::ViewChange(_))
-            && let Some(Attempt { failed, timeout }) = self.failed_attempt()
-        {
-            (failed, timeout).hash(hasher);
-        }
         active.fingerprint(rule.mode, config, clock, hasher);
     }
 
@@ -132,6 +124,8 @@ impl Leader {
             entered_at,
             // Matters as long as it is not executed.
             view_began_at: _,
+            // Matters as long as nobody has answered.
+            began_within: _,
             progress,
             batch,
             overtaken,
@@ -180,6 +174,7 @@ impl Leader {
         reads_unconfirmed.len().hash(hasher);
         reads_unconfirmed.iter().for_each(|read| read.fingerprint(clock, hasher));
         contact.fingerprint(config, clock, hasher);
+        self.missed_timeout().hash(hasher);
         overtaken.map(|(number, _)| number).hash(hasher);
         hash_since(overtaken.map(|(_, since)| since), config.settings.slow_disk_after, clock, hasher);
         hash_since(*entered_at, config.settings.view_change_timeout, clock, hasher);
@@ -262,7 +257,7 @@ impl ViewChange {
         let Self {
             resend_change_at,
             carrying,
-            attempt,
+            timeout,
             changes,
             chosen,
             awaits_others,
@@ -271,8 +266,7 @@ impl ViewChange {
             transfer,
         } = self;
         clock.deadline(*resend_change_at, hasher);
-        let Attempt { failed, timeout } = attempt;
-        (carrying, failed, timeout, changes, chosen, awaits_others, senders, source, transfer).hash(hasher);
+        (carrying, timeout, changes, chosen, awaits_others, senders, source, transfer).hash(hasher);
     }
 }
 

@@ -114,7 +114,7 @@ impl Replica {
     /// The group has shrunk by it before it acted: its vote may be needed, and it has nothing to vote for but what it holds.
     pub(super) fn boot_departing(&mut self) {
         self.view = View::of_epoch(self.config.configuration.id.epoch, 0);
-        self.begin_view_change(self.first_attempt());
+        self.begin_view_change(self.config.settings.view_change_timeout);
         self.persist_view();
     }
 

@@ -80,7 +80,7 @@ use later_views::LaterViews;
 use learner::{is_of_learner, teaches};
 use persistence::Persistence;
 use resources::Resources;
-use role::{Attempt, Recovering, Role};
+use role::{Recovering, Role};
 use syros_types::room::shrink_queue;
 use syros_types::{
     Configuration, ConfigurationEpoch, FastRule, Group, Instant, Now, OpNumber, Prng, Reconfiguration,
@@ -139,8 +139,6 @@ pub struct Replica {
     /// What the members have last told of their wall clocks.
     clocks: [Option<clocks::ClockReading>; Group::SIZE_MAX],
     later_views: LaterViews,
-    /// The attempt with which the last view began that this replica has taken part in since its beginning.
-    last_attempt: Option<(View, Attempt)>,
     snapshots: snapshots::Snapshots,
 
     traced: trace::Traced,
@@ -221,7 +219,6 @@ impl Replica {
             promised_until: now.instant.after(config.promised_before),
             clocks: [None; Group::SIZE_MAX],
             later_views: LaterViews::new(members),
-            last_attempt: None,
             snapshots: snapshots::Snapshots::new(members, &config),
             traced: trace::Traced::new(now.instant),
             counters: Counters::default(),

@@ -7,7 +7,7 @@
 //!   a new view itself and stays leader.
 
 use super::later_views::WantedView;
-use super::role::{Attempt, Follower, Leader, Role, Transfer, ViewChange};
+use super::role::{Follower, Leader, Role, Transfer, ViewChange};
 use super::timers::{Timer, Timers};
 use super::{HandOverReason, PlantedBug, Replica, TraceEvent, ViewChangeCause};
 use crate::message::{
@@ -130,39 +130,22 @@ impl Replica {
         self.move_to(highest.max(View(self.view.0 + 1)), ViewChangeReason::Moved, cause);
     }
 
-    /// Gives up its view, and its role in it, for `view`.
-    fn leave_for(&mut self, view: View, attempt: Attempt) {
+    /// Gives up its view, and its role in it, for `view`, which is to begin within `timeout`.
+    fn leave_for(&mut self, view: View, timeout: Duration) {
         // What is in the log must be on disk before a record that builds upon it.
         self.emit_batch();
         self.later_views.on_left();
         self.adopt_configuration_of(view);
         self.view = view;
-        self.begin_view_change(attempt);
+        self.begin_view_change(timeout);
     }
 
-    /// The attempt that this replica makes at a view for which it leaves one that had begun.
-    pub(super) const fn first_attempt(&self) -> Attempt {
-        Attempt { failed: 0, timeout: self.config.settings.view_change_timeout }
-    }
-
-    /// The attempt that follows the one that this replica makes, if it makes one.
-    fn next_attempt(&self) -> Attempt {
-        let Some(attempt) = self.failed_attempt() else { return self.first_attempt() };
-        let timeout = (attempt.timeout * 2).min(self.config.settings.view_change_timeout * BACK_OFF_MAX);
-        let failed = (attempt.failed + 1).min(BACK_OFF_MAX.ilog2());
-        Attempt { failed, timeout }
-    }
-
-    /// The attempt that has failed if this replica goes on to another view now.
-    pub(super) fn failed_attempt(&self) -> Option<Attempt> {
+    /// The time in which the view was to begin that has not begun, if this replica goes on to another one now.
+    fn missed_timeout(&self) -> Option<Duration> {
         match &self.role {
-            Role::ViewChange(change) => Some(change.attempt),
-            // A view that `f` followers have never answered has not begun: they may hear nothing of it.
-            Role::Leader(leader)
-                if self.config.configuration.faults() > 0 && leader.contact.is_unanswered() =>
-            {
-                let last = self.last_attempt.filter(|(view, _)| *view == self.view);
-                last.filter(|_| !self.planted(PlantedBug::UnansweredViewBegan)).map(|(_, attempt)| attempt)
+            Role::ViewChange(change) => Some(change.timeout),
+            Role::Leader(leader) if self.config.configuration.faults() > 0 => {
+                leader.missed_timeout().filter(|_| !self.planted(PlantedBug::UnansweredViewBegan))
             }
             _ => None,
         }
@@ -172,7 +155,9 @@ impl Replica {
     pub(super) fn move_to(&mut self, view: View, reason: ViewChangeReason, cause: ViewChangeCause) {
         assert!(view > self.view, "views only grow");
         self.trace_left(view, cause);
-        self.leave_for(view, self.next_attempt());
+        let usual = self.config.settings.view_change_timeout;
+        let timeout = self.missed_timeout().map_or(usual, |missed| (missed * 2).min(usual * BACK_OFF_MAX));
+        self.leave_for(view, timeout);
         self.persist_view();
         if !self.is_departing() {
             self.tell_voters(&Message::StartViewChange { view, reason });
@@ -186,21 +171,20 @@ impl Replica {
         core::mem::replace(&mut self.role, role)
     }
 
-    /// Gives up its role for an attempt at a view. Those who wait for answers are not told of the
+    /// Gives up its role for a view change that is to end within `timeout`. Those who wait for answers are not told of the
     /// next view before it has begun: it may never, and a client that believed in it would be lost to the view that goes on.
-    pub(super) fn begin_view_change(&mut self, attempt: Attempt) {
-        let timeout = attempt.timeout;
+    pub(super) fn begin_view_change(&mut self, timeout: Duration) {
         // Those of models are some nanoseconds long. Nothing is to depend on chance there, which no fingerprint has.
         let spread = if timeout < Duration::from_micros(1) { Duration::ZERO } else { timeout / 4 };
         let jitter = Duration::from_nanos(self.prng.below(spread.as_nanos() as u64));
-        // What members hold goes to the new leader, and comes back as the log of the view. Links may be slower than they are
-        // taken to be.
-        let carrying =
-            carrying_time(self.dlog.bytes() + self.backlog.uncommitted_bytes) * (2 << attempt.failed);
+        let attempts =
+            (timeout.as_nanos() / self.config.settings.view_change_timeout.as_nanos().max(1)) as u32;
+        // What members hold goes to the new leader, and comes back as the log of the view.
+        let carrying = carrying_time(self.dlog.bytes() + self.backlog.uncommitted_bytes) * 2 * attempts;
         let role = Role::ViewChange(Box::new(ViewChange {
             resend_change_at: self.now.instant.after(self.config.settings.resend.max(carrying)),
             carrying,
-            attempt,
+            timeout,
             changes: BTreeMap::new(),
             chosen: Vec::new(),
             awaits_others: false,
@@ -243,8 +227,7 @@ impl Replica {
         let leader = self.leader();
         // To lead, one that holds nothing has to fetch everything first. Others lead sooner, unless they have tried for long: it may
         // be the only one that a majority can hear.
-        let is_last_resort =
-            matches!(&self.role, Role::ViewChange(change) if change.attempt.failed >= BACK_OFF_MAX.ilog2());
+        let is_last_resort = matches!(&self.role, Role::ViewChange(change) if change.timeout >= self.config.settings.view_change_timeout * BACK_OFF_MAX);
         let cannot_lead = self.holds_nothing() && leader == self.config.replica && !is_last_resort;
         // One that is departing waits for the view that it is asked for: there is none of number 0.
         if cannot_lead || (self.is_departing() && self.view.number() == 0) {
@@ -267,7 +250,8 @@ impl Replica {
         let Role::ViewChange(change) = &mut self.role else { return };
         if self.timers.is_due(Timer::AwaitClocks, now) {
             // In the first attempt only: those that wait for the view must not lose patience with each.
-            let may_wait = change.attempt.failed == 0 && !change.awaits_others;
+            let is_first = change.timeout <= self.config.settings.view_change_timeout;
+            let may_wait = is_first && !change.awaits_others;
             if may_wait && !self.clocks_suffice() && self.lacks_clock_of_others() {
                 return self.await_others();
             }
@@ -281,7 +265,7 @@ impl Replica {
             let is_due = now >= change.resend_change_at;
             if is_due {
                 // The link may be slower than it is taken to be.
-                change.carrying = (change.carrying * 2).min(change.attempt.timeout * BACK_OFF_MAX);
+                change.carrying = (change.carrying * 2).min(change.timeout * BACK_OFF_MAX);
                 change.resend_change_at = now.after(self.config.settings.resend.max(change.carrying));
             }
             let view = self.view;
@@ -826,12 +810,11 @@ impl Replica {
     /// Takes part in its view, as it has since `entered_at`; `None` if it starts with it.
     pub(super) fn take_part(&mut self, entered_at: Option<Instant>) {
         let now = self.now.instant;
-        if let Role::ViewChange(change) = &self.role {
-            self.last_attempt = Some((self.view, change.attempt));
-        }
         let suspect_at = self.next_suspicion();
         if self.leader() == self.config.replica {
-            let leader = Leader::new(self.config.configuration.size(), now, entered_at, self.log.op_number());
+            let mut leader =
+                Leader::new(self.config.configuration.size(), now, entered_at, self.log.op_number());
+            leader.began_within = self.missed_timeout();
             let timers = Timers::stopped()
                 .with(Timer::Heartbeat, now)
                 .with(Timer::Review, now.after(self.config.settings.heartbeat))
@@ -933,7 +916,7 @@ impl Replica {
             // The group has moved on: this replica stops acting in its view before it takes over
             // entries of later ones.
             self.trace_left(view, ViewChangeCause::Followed(from));
-            self.leave_for(view, self.first_attempt());
+            self.leave_for(view, self.config.settings.view_change_timeout);
             self.persist_view();
         }
         if matches!(self.role, Role::Recovering(_)) && !self.planted(PlantedBug::AmnesiacGoesBack) {
@@ -957,12 +940,8 @@ impl Replica {
         if self.is_normal() {
             self.trace_left(view, ViewChangeCause::Followed(self.leader_of(view)));
         }
-        let attempt = match &self.role {
-            Role::ViewChange(change) if view == self.view => change.attempt,
-            _ => self.first_attempt(),
-        };
         // Not normal while the log changes hands.
-        self.leave_for(view, attempt);
+        self.leave_for(view, self.config.settings.view_change_timeout);
         let end = OpNumber(base.0 + suffix.len() as u64);
         let (unchanged, _) = self.reconcile(base, suffix);
         // A transfer may have brought entries that were committed after this StartView was sent.

@@ -5,7 +5,7 @@ use super::transactions::aborted;
 use super::{CommandPipeline, Connection};
 use crate::access::{OUTDATED_USERS, Refusal, RefusalContext, Standing, is_local};
 use crate::connection_commands::{full_name, split_blind, subcommand_error};
-use crate::context::{Context, Unavailable};
+use crate::context::Context;
 #[cfg(feature = "planted-bugs")]
 use crate::planted::PlantedBug;
 use crate::queue::Queue;
@@ -147,18 +147,14 @@ impl CommandPipeline {
         }
     }
 
-    /// True if a command has to wait until the users are known, or until the node has read back what its disk holds.
+    /// True if a command has to wait until the users are known.
     pub(super) fn has_to_wait_for_users(&self, words: &[&[u8]], context: &Context<'_>) -> bool {
-        let Some(name) = words.first() else { return false };
-        let is = |names: &[&[u8]]| names.iter().any(|other| name.eq_ignore_ascii_case(other));
-        if context.unavailable == Some(Unavailable::Loading) {
-            // Clients that take it for refused subscribe to nothing when they are connected anew.
-            return is(&[b"SUBSCRIBE", b"PSUBSCRIBE", b"SSUBSCRIBE"]);
-        }
         if !self.session.shared.users.is_awaited() || context.unavailable.is_some() {
             return false;
         }
+        let Some(name) = words.first() else { return false };
         let is_known = self.session.shared.users.epoch() > 0;
+        let is = |names: &[&[u8]]| names.iter().any(|other| name.eq_ignore_ascii_case(other));
         match syros_commands::lookup(name) {
             // Words before a command.
             // Whose policy is `stale` is served by what is known, if anything is.

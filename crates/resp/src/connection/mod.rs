@@ -559,7 +559,7 @@ impl CommandPipeline {
             self.is_postponed = true;
             return 0;
         }
-        if self.has_to_wait_for_users(words, context) {
+        if context.has_to_wait(words) || self.has_to_wait_for_users(words, context) {
             self.awaits_users = true;
             return 0;
         }

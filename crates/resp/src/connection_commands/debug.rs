@@ -8,14 +8,14 @@ use crate::writer::{
 };
 use std::net::SocketAddr;
 use std::time::Duration;
+use syros_commands::limits::PATTERN_BYTES_MAX;
 use syros_commands::{ReplyRef, glob_matches, parse_integer, put_example};
 
 /// The longest sleep: nobody means more.
 const SLEEP_MAX: Duration = Duration::from_secs(3600);
 
-/// Longest text that a pattern is compared with, in bytes, and the longest pattern: a millisecond's work.
+/// Longest text that a pattern is compared with, in bytes: a millisecond's work with the longest pattern.
 const MATCH_BYTES_MAX: usize = 1 << 20;
-const PATTERN_BYTES_MAX: usize = 1024;
 
 const NOT_ALLOWED: &[u8] = b"ERR DEBUG command not allowed. If the enable-debug-command option is set to \"local\", you can \
 run it from a local connection, otherwise you need to set this option in the configuration file, and then restart the \

@@ -194,24 +194,7 @@ impl Messages {
             MessageRequest::Publish { kind, channel, payload } => {
                 MessageAnswer::Count(self.publish(kind, &channel, &payload, push))
             }
-            MessageRequest::Names { kind, pattern: Some(pattern) }
-                if self
-                    .names(kind)
-                    .iter()
-                    .map(|name| name.len())
-                    .sum::<usize>()
-                    .saturating_mul(pattern.len())
-                    > STEPS_MAX =>
-            {
-                let text = "ERR this pattern is too long to be compared with the names of all channels";
-                MessageAnswer::Refused(text.to_owned())
-            }
-            MessageRequest::Names { kind, pattern } => {
-                let names = self.names(kind).into_iter().map(|name| name.to_vec());
-                let matches =
-                    |name: &Vec<u8>| pattern.as_ref().is_none_or(|pattern| glob_matches(pattern, name));
-                MessageAnswer::Names(names.filter(matches).collect())
-            }
+            MessageRequest::Names { kind, pattern } => self.matching_names(kind, pattern.as_deref()),
             MessageRequest::Counts { kind, names } => {
                 let count = |name: Vec<u8>| {
                     let count = self.count(kind, &name);
@@ -314,6 +297,20 @@ impl Messages {
     fn count(&self, kind: SubscriptionKind, name: &[u8]) -> u64 {
         let others = self.peers.values().map(|peer| peer.count(kind, name)).sum::<u64>();
         self.registry.count(kind, name) + others
+    }
+
+    /// Answers with the names of a kind that clients of any process subscribe to: all, or those that a pattern matches.
+    fn matching_names(&self, kind: SubscriptionKind, pattern: Option<&[u8]>) -> MessageAnswer {
+        let mut names = self.names(kind);
+        if let Some(pattern) = pattern {
+            let bytes: usize = names.iter().map(|name| name.len()).sum();
+            if bytes.saturating_mul(pattern.len()) > STEPS_MAX {
+                let text = "ERR this pattern is too long to be compared with the names of all channels";
+                return MessageAnswer::Refused(text.to_owned());
+            }
+            names.retain(|name| glob_matches(pattern, name));
+        }
+        MessageAnswer::Names(names.into_iter().map(|name| name.to_vec()).collect())
     }
 
     /// The names of a kind that clients of any process subscribe to.

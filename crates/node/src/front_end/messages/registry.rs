@@ -102,8 +102,8 @@ fn counted(held: &[BTreeSet<Body>; 3], kind: SubscriptionKind) -> usize {
 }
 
 impl Registry {
-    /// Begins subscriptions, which count at once and get what is published from now on when they are [confirmed](Self::confirm). What the client
-    /// is to be told, and the names that it had not subscribed to.
+    /// Begins subscriptions, which count at once and get what is published from now on when they are
+    /// [confirmed](Self::confirm). What the client is to be told, and the names that it had not subscribed to.
     ///
     /// # Errors
     /// Which limit they would exceed; none of them has begun.

@@ -21,6 +21,8 @@ pub(in crate::replica) struct Leader {
     pub(in crate::replica) entered_at: Option<Instant>,
     /// The log as it was when the view began: others may have executed it.
     pub(in crate::replica) view_began_at: OpNumber,
+    /// The time in which its view was to begin; `None` if the replica started with it.
+    pub(in crate::replica) began_within: Option<Duration>,
     pub(in crate::replica) progress: Vec<Progress>,
     pub(in crate::replica) batch: Batch,
     /// An entry that `f` followers have on disk and this leader has not, and since when that is known.
@@ -174,11 +176,6 @@ impl Contact {
             self.unheard_signs = 0;
         }
     }
-
-    /// True if `f` followers have answered nothing yet.
-    pub(in crate::replica) fn is_unanswered(&self) -> bool {
-        self.confirmed_until == Instant(0)
-    }
 }
 
 impl Leader {
@@ -193,6 +190,7 @@ impl Leader {
             in_view: ViewClients::default(),
             entered_at,
             view_began_at,
+            began_within: None,
             progress: vec![Progress::default(); members],
             batch: Batch::default(),
             overtaken: None,
@@ -206,6 +204,12 @@ impl Leader {
             advisor: Box::default(),
             newcomers: [None; 2],
         }
+    }
+
+    /// The time in which its view was to begin, if that has not begun: `f` followers have never answered, and may hear nothing of
+    /// it.
+    pub(in crate::replica) fn missed_timeout(&self) -> Option<Duration> {
+        self.began_within.filter(|_| self.contact.confirmed_until == Instant(0))
     }
 
     /// How far the logs of all members are durable, as far as this leader knows, which has its own up to `own`.

@@ -15,7 +15,7 @@ pub(in crate::replica) use follower::{Follower, IncompletePrepare, MissingBodies
 pub(in crate::replica) use leader::Contact;
 pub(in crate::replica) use leader::{Batch, Leader, Newcomer, Progress};
 pub(in crate::replica) use log_durability::{CommitCount, LogWatchers};
-pub(in crate::replica) use view_change::{Attempt, Transfer, ViewChange};
+pub(in crate::replica) use view_change::{Transfer, ViewChange};
 pub(in crate::replica) use waiting::{Awaited, Waiter, WaitingRead};
 
 use super::refusals::Refusals;

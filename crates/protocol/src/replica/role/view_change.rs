@@ -13,7 +13,7 @@ pub(in crate::replica) struct ViewChange {
     /// When the DoViewChange is sent again, and how long that takes if it is large.
     pub(in crate::replica) resend_change_at: Instant,
     pub(in crate::replica) carrying: Duration,
-    pub(in crate::replica) attempt: Attempt,
+    pub(in crate::replica) timeout: Duration,
     /// New leader: what it was sent, its own included.
     pub(in crate::replica) changes: BTreeMap<ReplicaId, DoViewChange>,
     /// New leader: the `f + 1` senders whose logs it goes by, once it has as many.
@@ -27,15 +27,6 @@ pub(in crate::replica) struct ViewChange {
     pub(in crate::replica) source: Option<ReplicaId>,
     /// The view's log, which has to be fetched first.
     pub(in crate::replica) transfer: Option<Transfer>,
-}
-
-/// One of the views that are tried in turn until one begins.
-#[derive(Clone, Copy, Debug)]
-pub(in crate::replica) struct Attempt {
-    /// How many of them have failed before, up to those that double the time-out.
-    pub(in crate::replica) failed: u32,
-    /// Within this time it has to begin.
-    pub(in crate::replica) timeout: Duration,
 }
 
 /// A StartView that cannot be installed before the log up to its base is here.

@@ -91,18 +91,7 @@ impl World {
         const MILLISECOND: u64 = 1_000;
         self.pass(MILLISECOND * 1_000);
         slow.passed += MILLISECOND;
-        for replica in 0..MOST {
-            let place = &self.places[replica];
-            let now = self.clock(place.ahead).instant;
-            if place.replica.as_ref().is_some_and(|core| core.deadline() <= now) {
-                self.event(replica, Event::Tick);
-            }
-        }
-        for user in 0..self.users.len() {
-            if self.users[user].client.deadline() <= self.clock(self.users[user].ahead).instant {
-                self.client_event(user, client::Event::Tick);
-            }
-        }
+        self.tick_what_is_due();
         while self.go_on_slowly(slow) {}
         self.admit();
     }

@@ -22,6 +22,22 @@ impl World {
         self.client_event(user, client::Event::Tick);
     }
 
+    /// Everybody whose moment has come does something.
+    pub(super) fn tick_what_is_due(&mut self) {
+        for replica in 0..MOST {
+            let place = &self.places[replica];
+            let now = self.clock(place.ahead).instant;
+            if place.replica.as_ref().is_some_and(|core| core.deadline() <= now) {
+                self.event(replica, Event::Tick);
+            }
+        }
+        for user in 0..self.users.len() {
+            if self.users[user].client.deadline() <= self.clock(self.users[user].ahead).instant {
+                self.client_event(user, client::Event::Tick);
+            }
+        }
+    }
+
     pub(super) fn pass(&mut self, nanos: u64) {
         self.now.instant.0 += nanos;
         self.now.wall.0 += nanos / 1_000;
@@ -49,18 +65,7 @@ impl World {
         let users = self.users.iter().map(|it| it.client.deadline().since(self.clock(it.ahead).instant));
         let nanos = replicas.chain(users).min().unwrap().as_nanos() as u64;
         self.pass(nanos.clamp(1_000, 50_000_000));
-        for replica in 0..MOST {
-            let place = &self.places[replica];
-            let now = self.clock(place.ahead).instant;
-            if place.replica.as_ref().is_some_and(|core| core.deadline() <= now) {
-                self.event(replica, Event::Tick);
-            }
-        }
-        for user in 0..self.users.len() {
-            if self.users[user].client.deadline() <= self.clock(self.users[user].ahead).instant {
-                self.client_event(user, client::Event::Tick);
-            }
-        }
+        self.tick_what_is_due();
         self.admit();
     }
 

@@ -39,8 +39,12 @@ pub fn write_to_stdout(text: fmt::Arguments<'_>) {
 }
 
 fn note_unwritten(error: &io::Error) {
-    if error.kind() == ErrorKind::BrokenPipe && ENDS_UNREAD.load(Ordering::Relaxed) {
-        end_unread();
+    if error.kind() == ErrorKind::BrokenPipe {
+        if ENDS_UNREAD.load(Ordering::Relaxed) {
+            end_unread();
+        }
+        // Whoever read it has seen enough: nobody misses the rest.
+        return;
     }
     UNWRITTEN.get_or_init(|| error.to_string());
 }

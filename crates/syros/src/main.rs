@@ -110,7 +110,9 @@ fn main() -> ExitCode {
     };
     // Those that run nodes go on: their clients are elsewhere.
     let is_node = matches!(command, Subcommands::Dev(_) | Subcommands::Server(_) | Subcommands::Gateway(_));
-    if !is_node {
+    // What this one finds is its exit status too.
+    let is_inspection = matches!(command, Subcommands::Inspect(_));
+    if !is_node && !is_inspection {
         syros_cli::end_when_nobody_reads();
     }
     let result = match command {

@@ -15,10 +15,10 @@ use syros_types::{
 };
 
 /// Version of the wire format that this code speaks.
-pub const VERSION: u16 = 24;
+pub const VERSION: u16 = 25;
 
 /// The oldest version that this code speaks as well, so that a cluster is upgraded one node after the other. It lacks what a
-/// node says of its life and configuration; its frames are those of the first configuration. Versions 5 to 9, 12, 14, 17 and 19 lack messages: see
+/// node says of its life and configuration; its frames are those of the first configuration. Versions 5 to 9, 12, 14, 17, 19 and 24 lack messages: see
 /// [`version_of`](crate::version_of); no version before 7 knows the mixed mode, so that such a process and a node of a mixed
 /// cluster refuse each other. Versions before 11 know no operations but those on strings,
 /// those before 12 neither streams nor scripts nor what else `Generation::Programs` names, those before 13 no

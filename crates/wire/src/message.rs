@@ -148,6 +148,7 @@ fn encode_between_replicas<'a>(writer: Writer<'a>, message: &Message) -> Writer<
         Message::StartViewChange { view, reason } => {
             writer.byte(tag::START_VIEW_CHANGE).number(view.0).byte(reason_tag(*reason))
         }
+        Message::Patience { view, times } => writer.byte(tag::PATIENCE).number(view.0).byte(*times),
         Message::DoViewChange(change) => {
             let DoViewChange { view, last_normal, rule, commit, commit_view, suffix, dlog, clock } =
                 &**change;
@@ -511,6 +512,7 @@ fn decode_between_replicas(
             commit: OpNumber(reader.number()?),
             suffix: reader.entries(describe)?,
         })),
+        tag::PATIENCE => Message::Patience { view: View(reader.number()?), times: reader.byte()? },
         tag::GET_START_VIEW => {
             Message::GetStartView { view: View(reader.number()?), commit: OpNumber(reader.number()?) }
         }
@@ -625,6 +627,7 @@ pub fn version_of(message: &Message) -> u16 {
         Message::WantSnapshot { .. } => 18,
         Message::WantEntries { .. } | Message::CommittedEntries { .. } => 20,
         Message::PlaceWanted { .. } => LEARNS_SINCE,
+        Message::Patience { .. } => 25,
         _ => VERSION_MIN,
     }
 }

@@ -124,6 +124,9 @@ pub mod message {
     /// `Diverged`.
     pub const DIVERGED: u8 = 61;
 
+    /// `Patience`: since version 25.
+    pub const PATIENCE: u8 = 63;
+
     /// Last tag of a message between replicas.
     pub const BETWEEN_REPLICAS_LAST: u8 = 63;
 }

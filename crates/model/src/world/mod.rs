@@ -737,8 +737,8 @@ impl World {
     fn is_lost(&self, envelope: &Envelope) -> bool {
         match (&envelope.message, envelope.to) {
             (Message::Commit { .. }, _) => !self.setup.heartbeats,
-            // A leader has the group grow at any moment, whoever asks.
-            (Message::PlaceWanted { .. }, _) => true,
+            // A leader has the group grow at any moment, whoever asks, and replicas lose patience at any moment.
+            (Message::PlaceWanted { .. } | Message::Patience { .. }, _) => true,
             (
                 Message::FetchBodies { .. }
                 | Message::GetState { .. }

@@ -626,6 +626,13 @@ pub enum Message {
         /// Why.
         reason: ViewChangeReason,
     },
+    /// Replica to all: how long I wait for a view to begin after others that have not begun.
+    Patience {
+        /// The view.
+        view: View,
+        /// So many times as long as for a first one.
+        times: u8,
+    },
     /// Replica to the new leader: what I have (VR 4.2, with the durability log of Skyros 4.6).
     DoViewChange(Box<DoViewChange>),
     /// New leader to all: the log of the new view (VR 4.2).
@@ -727,6 +734,7 @@ impl Message {
             | Self::GetState { view, .. }
             | Self::NewState { view, .. }
             | Self::StartViewChange { view, .. }
+            | Self::Patience { view, .. }
             | Self::GetStartView { view, .. }
             | Self::Rejoin { view }
             | Self::PlaceWanted { view, .. }
@@ -795,6 +803,7 @@ impl Message {
             Self::GetState { .. } => "GetState",
             Self::NewState { .. } => "NewState",
             Self::StartViewChange { .. } => "StartViewChange",
+            Self::Patience { .. } => "Patience",
             Self::DoViewChange(_) => "DoViewChange",
             Self::StartView(_) => "StartView",
             Self::GetStartView { .. } => "GetStartView",

@@ -83,7 +83,7 @@ impl Replica {
             Message::StartViewChange { view, reason: ViewChangeReason::Suspicion } => {
                 begun(*view) && (view.number() > 1 || view.epoch() == ConfigurationEpoch::FIRST)
             }
-            Message::StartViewChange { view, .. } => begun(*view),
+            Message::StartViewChange { view, .. } | Message::Patience { view, .. } => begun(*view),
             Message::FetchBodies { view, .. }
             | Message::Bodies { view, .. }
             | Message::Forward { view, .. }

@@ -557,6 +557,7 @@ impl Replica {
                 self.on_new_state(view, first, commit, entries);
             }
             Message::StartViewChange { view, reason } => self.on_start_view_change(from, view, reason),
+            Message::Patience { view, times } => self.on_patience(view, times),
             Message::DoViewChange(change) => self.on_do_view_change(from, *change),
             Message::StartView(start) => self.on_start_view(from, *start),
             Message::GetStartView { view, commit: _ } => self.on_get_start_view(from, view),

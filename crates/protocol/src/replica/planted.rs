@@ -114,6 +114,7 @@ planted_bugs! {
     AcknowledgedInLogRecovered = "acknowledged-in-log-recovered": "Recovery takes updates that entries of the log acknowledge.";
     OldLogTrusted = "old-log-trusted": "A replica takes a log for its own that is an old copy of it.";
     WindowOfExecuted = "window-of-executed": "The window of a session moves on only with what is executed.";
+    OwnPatience = "own-patience": "A replica leaves a view that has not begun after its own time-out, however long others wait for it.";
     UnansweredViewBegan = "unanswered-view-began": "A leader whom f followers have never answered takes its view for one that has begun.";
     PatienceByAverages = "patience-by-averages": "A client waits for a silent leader by the longest average of anything it has done.";
     ClockOfAnybody = "clock-of-anybody": "A client's timestamps follow whichever replica's clock is ahead, in one session.";

@@ -162,7 +162,46 @@ impl Replica {
         if !self.is_departing() {
             self.tell_voters(&Message::StartViewChange { view, reason });
         }
+        self.tell_patience();
         self.send_do_view_change();
+    }
+
+    /// Tells the others how long this replica waits for its view. If each waited for another time, some would leave every view
+    /// before it has begun for all.
+    fn tell_patience(&mut self) {
+        let Role::ViewChange(change) = &self.role else { return };
+        let (view, times) = (self.view, self.attempts(change.timeout).min(BACK_OFF_MAX));
+        if times > 1 {
+            self.broadcast(&Message::Patience { view, times: times as u8 });
+        }
+    }
+
+    /// Another member waits for the view so many times as long as for a first one. This one waits for as long.
+    pub(super) fn on_patience(&mut self, view: View, times: u8) {
+        let usual = self.config.settings.view_change_timeout;
+        let times = u32::from(times).min(BACK_OFF_MAX);
+        let Role::ViewChange(change) = &self.role else { return };
+        let (before, timeout) = (change.timeout, usual * times);
+        if view != self.view || timeout <= before || self.planted(PlantedBug::OwnPatience) {
+            return;
+        }
+        let carrying = self.carrying_of_change() * times.saturating_sub(self.attempts(before));
+        let ends_at = self.timers.get(Timer::ViewChangeTimeout).after(timeout - before).after(carrying);
+        self.timers.set(Timer::ViewChangeTimeout, ends_at);
+        if let Role::ViewChange(change) = &mut self.role {
+            change.timeout = timeout;
+        }
+    }
+
+    /// How many times as long as the time-out of a first attempt this one is.
+    const fn attempts(&self, timeout: Duration) -> u32 {
+        let usual = self.config.settings.view_change_timeout.as_nanos();
+        (timeout.as_nanos() / if usual == 0 { 1 } else { usual }) as u32
+    }
+
+    /// How long what this replica holds takes to the new leader, and back as the log of the view.
+    const fn carrying_of_change(&self) -> Duration {
+        carrying_time(2 * (self.dlog.bytes() + self.backlog.uncommitted_bytes))
     }
 
     /// Enters a role, with its timers. Those of the last one stop; a snapshot is received on.
@@ -177,10 +216,7 @@ impl Replica {
         // Those of models are some nanoseconds long. Nothing is to depend on chance there, which no fingerprint has.
         let spread = if timeout < Duration::from_micros(1) { Duration::ZERO } else { timeout / 4 };
         let jitter = Duration::from_nanos(self.prng.below(spread.as_nanos() as u64));
-        let attempts =
-            (timeout.as_nanos() / self.config.settings.view_change_timeout.as_nanos().max(1)) as u32;
-        // What members hold goes to the new leader, and comes back as the log of the view.
-        let carrying = carrying_time(self.dlog.bytes() + self.backlog.uncommitted_bytes) * 2 * attempts;
+        let carrying = self.carrying_of_change() * self.attempts(timeout);
         let role = Role::ViewChange(Box::new(ViewChange {
             resend_change_at: self.now.instant.after(self.config.settings.resend.max(carrying)),
             carrying,
@@ -275,6 +311,7 @@ impl Replica {
                 self.broadcast(&Message::GetConfiguration { epoch });
             } else {
                 self.tell_voters(&Message::StartViewChange { view, reason: ViewChangeReason::Moved });
+                self.tell_patience();
             }
             if waits {
                 self.request_transfer_again();

@@ -267,6 +267,7 @@ fn of_replicas() -> Vec<(Message, String)> {
         (Message::StartViewChange { view, reason: ViewChangeReason::Suspicion }, "28 07 01".into()),
         (Message::StartViewChange { view, reason: ViewChangeReason::Moved }, "28 07 02".into()),
         (Message::StartViewChange { view, reason: ViewChangeReason::Abdication }, "28 07 03".into()),
+        (Message::Patience { view, times: 8 }, "3f 07 08".into()),
         (change(None), format!("29 07 06 09 05 {entries_hex} 01 {REQUEST_HEAD} 03 736574 {time_hex}")),
         (
             change(RULE),

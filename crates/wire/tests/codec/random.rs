@@ -189,7 +189,7 @@ fn status(prng: &mut Prng) -> StatusReport {
 }
 
 /// Kinds of messages that [`message`] makes.
-pub(crate) const MESSAGE_KINDS: u64 = 51;
+pub(crate) const MESSAGE_KINDS: u64 = 52;
 
 /// A random message of the given kind.
 pub(crate) fn message(prng: &mut Prng, kind: u64) -> Message {
@@ -348,6 +348,7 @@ fn between_replicas(prng: &mut Prng, kind: u64) -> Message {
             entries: list(prng, entry),
         },
         50 => place_wanted(prng),
+        51 => Message::Patience { view: view(prng), times: prng.below(256) as u8 },
         _ => panic!("there are {MESSAGE_KINDS} kinds of messages, not {kind}"),
     }
 }

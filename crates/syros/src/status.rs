@@ -1,7 +1,7 @@
 //! `syros status`: one line per replica.
 
 use std::fmt::Write as _;
-use std::io::{BufRead, BufReader, Read, Write};
+use std::io::{BufRead, BufReader, ErrorKind, Read, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpStream, ToSocketAddrs};
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
@@ -32,6 +32,9 @@ pub(crate) const PASSWORD_VARIABLE: &str = "REDISCLI_AUTH";
 pub(crate) const USER_VARIABLE: &str = "SYROS_USER";
 
 /// Options of `syros status`.
+/// What a replica answered, or why it did not, with its address.
+pub(crate) type Answer = (String, Result<StatusReport, String>);
+
 #[derive(Args, Debug)]
 #[command(after_help = "Examples:
   syros status                                   the cluster of the node at 127.0.0.1:6379
@@ -42,8 +45,9 @@ pub(crate) const USER_VARIABLE: &str = "SYROS_USER";
 Where the default user has a password, --addr needs it in the environment variable REDISCLI_AUTH; where that user is off, a
 user who may run INFO in SYROS_USER, and that one's password.
 
-Exit status 0: all replicas take part, one of them leads with a majority, and all disks take writes; 1: something of
-that is not so, and a line says what.")]
+Exit status 0: all replicas of the cluster take part, one of them leads with a majority, and all disks take writes; 1:
+something of that is not so, and a line says what. A cluster that serves without one of its replicas has status 1, and the last
+line says that it serves. So has one of which --replicas does not name all replicas.")]
 pub(crate) struct Options {
     #[command(flatten)]
     whom: ReplicaOptions,
@@ -85,35 +89,89 @@ pub(crate) fn run(options: &Options) -> Result<ExitCode, String> {
     let credentials = options.whom.tls.credentials()?;
     let access = Access { credentials: credentials.as_ref(), secret: None };
     let replicas = options.whom.find(access.credentials)?;
-    let mut problems = Vec::new();
-    let (mut has_leader, mut answers) = (false, 0);
-    let (mut without_memory, mut majority) = (0, usize::MAX);
-    for address in &replicas {
-        let report = query(address, access);
-        has_leader |= report.as_ref().is_ok_and(leads);
-        answers += usize::from(report.is_ok());
-        if let Ok(StatusReport { role: RoleName::Recovering, replicas, .. }) = &report {
-            without_memory += 1;
-            majority = usize::from(*replicas) / 2 + 1;
-        }
-        problems.extend(problem_of(&report).map(|problem| format!("{address}: {problem}")));
-        let line = if options.json { json_line(address, &report) } else { text_line(address, &report) };
+    let mut answers = Vec::new();
+    for address in replicas {
+        let report = query(&address, access);
+        let line = if options.json { json_line(&address, &report) } else { text_line(&address, &report) };
         syros_cli::tell!("{line}");
     }
-    if without_memory >= majority {
+        answers.push((address, report));
+    }
+    let problems = problems_of(&answers);
+    for problem in &problems {
+        syros_cli::say!("{problem}");
+    if problems.is_empty() {
+        return Ok(ExitCode::SUCCESS);
+    }
+    if let Some(service) = service_of(&answers) {
+        syros_cli::say!("{service}");
+    }
+    Ok(ExitCode::FAILURE)
+}
+
+/// What is wrong with the replicas that were asked and with their group, a line for each.
+pub(crate) fn problems_of(answers: &[Answer]) -> Vec<String> {
+    let wrong =
+        |(address, report): &Answer| problem_of(report).map(|problem| format!("{address}: {problem}"));
+    let mut problems: Vec<String> = answers.iter().filter_map(wrong).collect();
+    problems.extend(not_asked(answers));
+    let without_memory = reports_in(answers).filter(|report| report.role == RoleName::Recovering).count();
+    if without_memory > 0 && newest(answers).is_some_and(|report| without_memory >= majority_of(report)) {
         problems.push(memory_gone(without_memory));
     }
-    if !has_leader {
-        let problem = match answers {
+    if !reports_in(answers).any(leads) {
+        let problem = match reports_in(answers).count() {
             0 => "no replica answers: whether the cluster serves cannot be told from here",
             _ => "no replica leads with a majority: nothing can be read or written",
         };
         problems.push(problem.to_owned());
     }
-    for problem in &problems {
-        syros_cli::say!("{problem}");
-    }
-    Ok(if problems.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+    problems
+}
+
+fn reports_in(answers: &[Answer]) -> impl Iterator<Item = &StatusReport> {
+    answers.iter().filter_map(|(_, report)| report.as_ref().ok())
+}
+
+/// What the replica says that knows the latest view, and with it the size that the group has now.
+fn newest(answers: &[Answer]) -> Option<&StatusReport> {
+    reports_in(answers).max_by_key(|report| report.view)
+}
+
+fn majority_of(report: &StatusReport) -> usize {
+    usize::from(report.replicas) / 2 + 1
+}
+
+/// Which replicas of the group nobody has asked, if there are any: the list of addresses may be that of a smaller group, may
+/// name one replica twice, or may name a part of the replicas on purpose.
+fn not_asked(answers: &[Answer]) -> Option<String> {
+    let size = newest(answers)?.replicas;
+    let is_silent = |place: &u8| reports_in(answers).all(|report| report.replica != *place);
+    let silent: Vec<String> = (0..size).filter(is_silent).map(|place| place.to_string()).collect();
+    let failed = answers.iter().filter(|(_, report)| report.is_err()).count();
+    // One that is down stands in a line of its own.
+    (silent.len() > failed).then(|| {
+        let names = silent.join(", ");
+        format!(
+            "the cluster has {size} replicas, and not all of them were asked: nothing is known of replica {names}. Name the \
+             addresses of all replicas, or ask a node with --addr"
+        )
+    })
+}
+
+/// That the group serves although something is wrong, and what it bears, if it serves.
+fn service_of(answers: &[Answer]) -> Option<String> {
+    let leader = reports_in(answers).find(|report| leads(report) && !report.disk_failed)?;
+    let well = reports_in(answers).filter(|report| problem(report).is_none()).count();
+    let (size, more) = (leader.replicas, well.saturating_sub(majority_of(leader)));
+    let bears = match more {
+        0 => "it stops when another one fails".to_owned(),
+        more => format!("it bears the loss of {more} more"),
+    };
+    Some(format!(
+        "the cluster serves: replica {} leads, and {well} of {size} replicas are known to take part; {bears}",
+        leader.replica
+    ))
 }
 
 /// Asks a replica, at the address where it listens for others.
@@ -384,7 +442,7 @@ impl<S: Read> Read for Timely<S> {
     fn read(&mut self, bytes: &mut [u8]) -> std::io::Result<usize> {
         if Instant::now() >= self.until {
             let text = format!("it has not answered within {} s", ANSWER_TIMEOUT.as_secs());
-            return Err(std::io::Error::new(std::io::ErrorKind::TimedOut, text));
+            return Err(std::io::Error::new(ErrorKind::TimedOut, text));
         }
         self.stream.read(bytes)
     }
@@ -442,7 +500,61 @@ mod tests {
         }
         let mut timely = Timely { stream: Drip, until: Instant::now() + Duration::from_millis(20) };
         let error = std::io::copy(&mut timely, &mut std::io::sink()).expect_err("it never ends");
-        assert_eq!(error.kind(), std::io::ErrorKind::TimedOut);
+        assert_eq!(error.kind(), ErrorKind::TimedOut);
+    }
+
+    fn answer(replica: u8, replicas: u8, role: RoleName) -> Answer {
+        (format!("db{replica}:1"), Ok(StatusReport { replica, replicas, role, ..StatusReport::default() }))
+    }
+
+    fn down(replica: u8) -> Answer {
+        (format!("db{replica}:1"), Err("it is away".to_owned()))
+    }
+
+    #[test]
+    fn a_replica_that_nobody_asked_is_a_problem() {
+        let well = [
+            answer(0, 3, RoleName::Leader),
+            answer(1, 3, RoleName::Follower),
+            answer(2, 3, RoleName::Follower),
+        ];
+        assert_eq!(problems_of(&well), Vec::<String>::new());
+        let problems = problems_of(&well[..2]);
+        assert_eq!(problems.len(), 1, "{problems:?}");
+        assert!(problems[0].contains("nothing is known of replica 2."), "{problems:?}");
+        // Two addresses of one replica are one replica.
+        let twice = [well[0].clone(), well[1].clone(), well[1].clone()];
+        assert!(problems_of(&twice)[0].contains("nothing is known of replica 2."));
+        // One that is down is told of once.
+        let lacking = [well[0].clone(), well[1].clone(), down(2)];
+        assert_eq!(problems_of(&lacking), ["db2:1: down: it is away"]);
+        // The list is that of the group before it grew.
+        let mut grown = well.clone();
+        for (_, report) in &mut grown {
+            let report = report.as_mut().unwrap();
+            (report.replicas, report.view) = (5, 9);
+        }
+        assert!(problems_of(&grown)[0].contains("nothing is known of replica 3, 4."));
+    }
+
+    #[test]
+    fn a_group_that_serves_without_a_member_says_so_and_what_it_bears() {
+        let three = [answer(0, 3, RoleName::Leader), answer(1, 3, RoleName::Follower), down(2)];
+        let service = service_of(&three).unwrap();
+        assert_eq!(
+            service,
+            "the cluster serves: replica 0 leads, and 2 of 3 replicas are known to take part; it stops when another one fails"
+        );
+        let five = [
+            answer(0, 5, RoleName::Leader),
+            answer(1, 5, RoleName::Follower),
+            answer(2, 5, RoleName::Follower),
+            answer(3, 5, RoleName::Follower),
+            down(4),
+        ];
+        assert!(service_of(&five).unwrap().ends_with("it bears the loss of 1 more"));
+        assert_eq!(service_of(&three[1..]), None);
+        assert!(problems_of(&three[1..]).last().unwrap().contains("no replica leads with a majority"));
     }
 
     #[test]

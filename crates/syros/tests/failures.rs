@@ -43,6 +43,12 @@ fn writes_go_on_after_the_leader_is_killed() {
         output.status.success().then(|| text(&output))
     });
     assert_eq!(status.lines().count(), 3, "{status}");
+    // Of a replica that is not asked nobody knows whether it is there.
+    let two: Vec<String> = dev.nodes[..2].iter().map(|node| format!("127.0.0.1:{}", node.replica)).collect();
+    let output = run(syros().args(["status", "--replicas", &two.join(",")]));
+    let told = text(&output);
+    assert_eq!(output.status.code(), Some(1), "{told}");
+    assert!(told.contains("not all of them were asked"), "{told}");
     assert!(dev.stop().success());
 }
 

@@ -318,6 +318,11 @@ fn a_gateway_serves_the_cluster_and_survives_its_leader() {
     assert_eq!(lines.matches("\"role\":\"down\"").count(), 1, "{lines}");
     assert_eq!(lines.matches("\"role\":\"leader\"").count(), 1, "{lines}");
     kill(gateway.id().try_into().unwrap(), Signal::TERM);
+    let told = text(&output);
+    assert!(
+        told.contains("2 of 3 replicas are known to take part; it stops when another one fails"),
+        "{told}"
+    );
     assert!(wait_for_end(&mut gateway).success());
 }
 

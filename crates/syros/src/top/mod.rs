@@ -11,9 +11,9 @@ use std::time::{Duration, Instant};
 
 use clap::Args;
 use syros_cli::signals;
-use syros_client::{Access, Credentials, StatusReport};
+use syros_client::{Access, Credentials};
 
-use crate::status::{ReplicaOptions, problem_of, query};
+use crate::status::{Answer, ReplicaOptions, problems_of, query};
 use picture::{Moment, picture};
 use terminal::{Screen, read_keys};
 
@@ -46,8 +46,8 @@ pub(crate) struct Options {
     once: bool,
 }
 
-/// What replicas answered, or why they did not, each with its address.
-type Answers = Vec<(String, Result<StatusReport, String>)>;
+/// What replicas answered, or why they did not.
+type Answers = Vec<Answer>;
 
 /// What happens while the screen is shown.
 enum Event {
@@ -142,12 +142,5 @@ pub(crate) fn run(options: &Options) -> Result<ExitCode, String> {
 
 /// What is wrong, a line for each.
 fn problems(moment: &Moment) -> Vec<String> {
-    let wrong = |(address, report): &(String, Result<StatusReport, String>)| {
-        problem_of(report).map(|problem| format!("{address}: {problem}"))
-    };
-    let mut problems: Vec<String> = moment.answers.iter().filter_map(wrong).collect();
-    if moment.leader().is_none() {
-        problems.push("no replica leads with a majority: nothing can be read or written".to_owned());
-    }
-    problems
+    problems_of(&moment.answers)
 }

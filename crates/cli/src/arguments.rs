@@ -1,5 +1,7 @@
 //! What options name: addresses, sizes of groups, durabilities, engines.
 
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+
 use clap::ValueEnum;
 use syros_protocol::replica::Durability;
 use syros_runtime::EngineKind;
@@ -14,6 +16,62 @@ pub fn check_address(address: &str) -> Result<(), String> {
     match port {
         Some(Ok(1..=u16::MAX)) => Ok(()),
         _ => Err(format!("\"{address}\" is not host:port with a port from 1 to 65535")),
+    }
+}
+
+/// Checks that each of a group's addresses is that of another node, however they are spelt. (Which names lead to one address only
+/// the name server knows, and that may change: nodes find out when they connect.)
+///
+/// # Errors
+/// Two are the same; both are named, with their positions.
+pub fn check_different(addresses: &[String]) -> Result<(), String> {
+    for (later, address) in addresses.iter().enumerate() {
+        let place = Place::of(address);
+        let Some(earlier) = addresses[..later].iter().position(|other| Place::of(other).is_same(&place))
+        else {
+            continue;
+        };
+        return Err(if addresses[earlier] == *address {
+            format!(
+                "{address} is listed twice, as replica {earlier} and as replica {later}: each replica is a node of its own"
+            )
+        } else {
+            format!(
+                "replica {earlier}, {}, and replica {later}, {address}, are one address: each replica is a node of its own",
+                addresses[earlier]
+            )
+        });
+    }
+    Ok(())
+}
+
+/// Where a node is, without how that is spelt.
+#[derive(Debug, PartialEq, Eq)]
+enum Place {
+    Address(SocketAddr),
+    Name { host: String, port: Option<u16> },
+}
+
+impl Place {
+    fn of(address: &str) -> Self {
+        if let Ok(address) = address.parse::<SocketAddr>() {
+            return Self::Address(SocketAddr::new(address.ip().to_canonical(), address.port()));
+        }
+        let (host, port) = address.rsplit_once(':').unwrap_or((address, ""));
+        let host = host.strip_suffix('.').unwrap_or(host).to_ascii_lowercase();
+        Self::Name { host, port: port.parse().ok() }
+    }
+
+    fn is_same(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Self::Address(address), Self::Name { host, port })
+            | (Self::Name { host, port }, Self::Address(address)) => {
+                // The one name that leads to the same addresses everywhere.
+                let loopbacks = [IpAddr::V4(Ipv4Addr::LOCALHOST), IpAddr::V6(Ipv6Addr::LOCALHOST)];
+                host == "localhost" && *port == Some(address.port()) && loopbacks.contains(&address.ip())
+            }
+            (ours, theirs) => ours == theirs,
+        }
     }
 }
 
@@ -62,6 +120,47 @@ impl From<EngineName> for EngineKind {
             EngineName::Memory => Self::Memory,
             EngineName::Disk => Self::Disk,
             EngineName::RocksDb => Self::RocksDb,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::check_different;
+
+    fn check(addresses: &[&str]) -> Result<(), String> {
+        check_different(&addresses.iter().map(|&address| address.to_owned()).collect::<Vec<_>>())
+    }
+
+    #[test]
+    fn one_node_in_two_spellings_is_found_and_both_are_named() {
+        for [first, second] in [
+            ["db1:7379", "DB1:7379"],
+            ["db1:7379", "db1.:7379"],
+            ["db1:7379", "db1:07379"],
+            ["localhost:7379", "127.0.0.1:7379"],
+            ["[::1]:7379", "LOCALHOST:7379"],
+            ["10.0.0.1:7379", "[::ffff:10.0.0.1]:7379"],
+            ["[::1]:7379", "[0:0:0:0:0:0:0:1]:7379"],
+        ] {
+            let problem = check(&["other:1", first, second]).unwrap_err();
+            let told = format!("replica 1, {first}, and replica 2, {second}, are one address");
+            assert!(problem.starts_with(&told), "{problem}");
+        }
+        let problem = check(&["a:1", "b:2", "a:1"]).unwrap_err();
+        assert!(problem.starts_with("a:1 is listed twice, as replica 0 and as replica 2"), "{problem}");
+    }
+
+    #[test]
+    fn nodes_that_may_be_different_are_taken() {
+        for others in [
+            ["db1:7379", "db1:7380"],
+            ["127.0.0.1:7379", "[::1]:7379"],
+            ["localhost:7379", "127.0.0.1:7380"],
+            ["localhost:7379", "127.0.0.2:7379"],
+            ["db1:7379", "db1.example.com:7379"],
+        ] {
+            assert_eq!(check(&others), Ok(()), "{others:?}");
         }
     }
 }

@@ -8,7 +8,7 @@ pub mod regions;
 pub mod signals;
 pub mod tls;
 
-pub use arguments::{DurabilityName, EngineName, check_address, parse_group};
+pub use arguments::{DurabilityName, EngineName, check_address, check_different, parse_group};
 pub use output::{end_when_nobody_reads, unwritten, write_to_stderr, write_to_stdout};
 pub use syros_settings::{BytesText, parse_bytes, parse_duration};
 

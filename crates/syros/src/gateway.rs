@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use clap::Args;
 use syros_cli::tls::TlsOptions;
-use syros_cli::{check_address, signals};
+use syros_cli::{check_address, check_different, signals};
 use syros_runtime::{
     ClientCertificates, FrontConfig, GatewayConfig, GatewayNode, NodesTls, REDIS_ADDRESS,
     TRACE_ATTRIBUTES_MAX, TlsConfig, TraceEndpoint, TraceSampling, TraceSettings,
@@ -135,6 +135,7 @@ impl Options {
 
 /// Runs the gateway until it is asked to end.
 pub(crate) fn run(options: &Options) -> Result<ExitCode, String> {
+    check_different(&options.cluster).map_err(|problem| format!("--cluster: {problem}"))?;
     syros_logging::install(&options.log.or(syros_logging::Settings::default()))?;
     let mut front = FrontConfig {
         connections_max: options.connections,

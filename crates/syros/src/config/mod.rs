@@ -7,7 +7,7 @@ use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use syros_cli::check_address;
+use syros_cli::{check_address, check_different};
 use syros_logging::{FilterError, Format};
 use syros_protocol::replica::Durability;
 use syros_runtime::{
@@ -258,14 +258,8 @@ fn read_eviction(memory: &mut Reader) -> Result<EvictionSettings, ConfigError> {
 /// Checks the list of replicas: 1, 3, 5, 7 or 9 different `host:port`.
 fn check_addresses(root: &Reader, replicas: &[String]) -> Result<Group, ConfigError> {
     let group = Group::new(replicas.len()).map_err(|error| root.error("replicas", error.to_string()))?;
-    for (position, address) in replicas.iter().enumerate() {
-        if let Err(problem) = check_address(address) {
-            return Err(root.error("replicas", problem));
-        }
-        if replicas[..position].contains(address) {
-            return Err(root.error("replicas", format!("{address} is listed twice")));
-        }
-    }
+    let checked = replicas.iter().try_for_each(|address| check_address(address));
+    checked.and_then(|()| check_different(replicas)).map_err(|problem| root.error("replicas", problem))?;
     Ok(group)
 }
 

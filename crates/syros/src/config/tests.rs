@@ -83,6 +83,12 @@ fn values_out_of_range_are_named_with_the_range() {
         ("", "replicas", "[\"a:1\", \"b:2\"]", "1, 3, 5, 7 or 9 replicas, not 2"),
         ("", "replicas", "[]", "1, 3, 5, 7 or 9 replicas, not 0"),
         ("", "replicas", "[\"a:1\", \"b:2\", \"a:1\"]", "a:1 is listed twice"),
+        (
+            "",
+            "replicas",
+            "[\"localhost:1\", \"b:2\", \"127.0.0.1:1\"]",
+            "replica 0, localhost:1, and replica 2, 127.0.0.1:1, are one address",
+        ),
         ("", "replicas", "[\"a:1\", \"b\", \"c:3\"]", "\"b\" is not host:port"),
         ("", "replicas", "[\"a:1\", \":2\", \"c:3\"]", "\":2\" is not host:port"),
         ("", "replicas", "[\"a:1\", \"b:0\", \"c:3\"]", "\"b:0\" is not host:port"),

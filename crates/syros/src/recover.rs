@@ -1,6 +1,6 @@
 //! `syros recover`: what is left of a cluster that has lost its majority for good, as a backup.
 
-use std::path::PathBuf;
+use std::path::{Component, Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::Args;
@@ -9,7 +9,7 @@ use syros_runtime::{RecoveryPlan, Stamp};
 use syros_types::{ReplicaId, WallTime};
 
 use crate::backup;
-use crate::place::{PlaceOptions, warn};
+use crate::place::{PlaceOptions, is_bucket, warn};
 
 /// Options of `syros recover`.
 #[derive(Args, Debug)]
@@ -40,6 +40,9 @@ pub(crate) struct Options {
 
 /// Tells what can be recovered, and does it if it is told to.
 pub(crate) fn run(options: &Options) -> Result<ExitCode, String> {
+    if let Some(target) = options.to.as_deref().filter(|target| !is_bucket(target)) {
+        check_target(target, &options.directories)?;
+    }
     let plan = RecoveryPlan::make(&options.directories).map_err(|error| error.to_string())?;
     tell(&plan);
     let Some(target) = options.to.as_deref().filter(|_| options.force) else {
@@ -54,6 +57,49 @@ pub(crate) fn run(options: &Options) -> Result<ExitCode, String> {
     backup::print_summary(target, "was made of what is left", &manifest);
     syros_cli::tell!("syros restore makes the nodes of a new cluster of it");
     Ok(ExitCode::SUCCESS)
+}
+
+/// Checks that a backup has a place of its own: what is left of the cluster is not to be touched, and a node does not start in a
+/// directory with a backup in it.
+fn check_target(target: &Path, directories: &[PathBuf]) -> Result<(), String> {
+    let failed = |path: &Path, error: std::io::Error| format!("cannot find {}: {error}", path.display());
+    let place = resolved(target).map_err(|error| failed(target, error))?;
+    for directory in directories {
+        let data = resolved(directory).map_err(|error| failed(directory, error))?;
+        let relation = if place == data {
+            "is"
+        } else if place.starts_with(&data) {
+            "is inside"
+        } else if data.starts_with(&place) {
+            "contains"
+        } else {
+            continue;
+        };
+        return Err(format!(
+            "--to {} {relation} the data directory {}, of which this command changes nothing: the backup needs a new directory \
+             elsewhere",
+            target.display(),
+            directory.display()
+        ));
+    }
+    Ok(())
+}
+
+/// Where a path leads, though its last parts may not be there yet.
+fn resolved(path: &Path) -> std::io::Result<PathBuf> {
+    let mut place = PathBuf::new();
+    for component in std::path::absolute(path)?.components() {
+        match component {
+            Component::ParentDir => drop(place.pop()),
+            component => place.push(component),
+        }
+        match place.canonicalize() {
+            Ok(real) => place = real,
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(place)
 }
 
 /// Says exactly what there is, and what may be lost.
@@ -110,4 +156,41 @@ fn tell(plan: &RecoveryPlan) {
 /// A log time, for people.
 fn time(time: WallTime) -> String {
     utc(time.0 / 1_000_000)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::check_target;
+    use std::fs;
+    use std::os::unix::fs::symlink;
+
+    #[test]
+    fn a_backup_has_a_place_of_its_own() {
+        let base = std::env::temp_dir().join(format!("syros-recover-{}", std::process::id()));
+        let _ = fs::remove_dir_all(&base);
+        let [one, three] = ["mnt/node1", "mnt/node3"].map(|name| base.join(name));
+        for data in [&one, &three] {
+            fs::create_dir_all(data.join("wal")).unwrap();
+        }
+        symlink(&three, base.join("link")).unwrap();
+        let directories = [one, three];
+        for (target, complaint) in [
+            ("mnt/node3", "is the data directory"),
+            ("mnt/node1/.", "is the data directory"),
+            ("link", "is the data directory"),
+            ("mnt/node1/new/deep", "is inside the data directory"),
+            ("mnt/node3/wal", "is inside the data directory"),
+            ("link/new", "is inside the data directory"),
+            ("new/../mnt/node1/new", "is inside the data directory"),
+            ("mnt", "contains the data directory"),
+            ("", "contains the data directory"),
+        ] {
+            let problem = check_target(&base.join(target), &directories).unwrap_err();
+            assert!(problem.contains(complaint), "{target}: {problem}");
+        }
+        for target in ["mnt/node2", "mnt/node11", "new/deep", "link/../node1-rest"] {
+            assert_eq!(check_target(&base.join(target), &directories), Ok(()), "{target}");
+        }
+        fs::remove_dir_all(&base).unwrap();
+    }
 }

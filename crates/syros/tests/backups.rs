@@ -490,6 +490,12 @@ fn what_one_of_three_knows_comes_back() {
     assert!(told.status.success() && text(&told).contains("nothing was written"), "{}", text(&told));
     assert!(text(&told).contains("replicas without a directory: 0, 1"), "{}", text(&told));
     assert!(!recover(&directories[2..], &["--to", target]).status.success(), "not without --force");
+    for place in [directories[2].clone(), directories[2].join("rest"), scratch.0.clone()] {
+        let inside = recover(&directories[2..], &["--to", place.to_str().unwrap(), "--force"]);
+        let told = text(&inside);
+        assert!(!inside.status.success() && told.contains("the data directory"), "{told}");
+        assert!(!directories[2].join("rest").exists());
+    }
     assert!(!Path::new(target).exists());
     let made = recover(&directories[2..], &["--to", target, "--force"]);
     assert!(made.status.success() && text(&made).contains("was made of what is left"), "{}", text(&made));

@@ -2,6 +2,8 @@
 
 use crate::credentials::{Credentials, value_in};
 use crate::error::SettingsError;
+use std::fs::File;
+use std::io::Read;
 use std::path::PathBuf;
 
 /// The region where none is said: that of most stores that are not AWS, and the oldest one of AWS.
@@ -40,17 +42,19 @@ impl Surroundings for Process {
     }
 
     fn file(&self, path: &str) -> Result<Option<String>, String> {
-        match std::fs::metadata(path) {
-            Err(_) => return Ok(None),
-            Ok(found) if found.len() > FILE_BYTES_MAX => {
-                return Err(format!(
-                    "it has {} bytes, and {FILE_BYTES_MAX} is the most that is read",
-                    found.len()
-                ));
-            }
-            Ok(_) => {}
+        if std::fs::metadata(path).is_err() {
+            return Ok(None);
         }
-        std::fs::read_to_string(path).map(Some).map_err(|error| error.to_string())
+        let mut text = String::new();
+        // One more than it may have shows that it is too long. The length that the system tells of a device is 0.
+        let read = File::open(path).and_then(|file| file.take(FILE_BYTES_MAX + 1).read_to_string(&mut text));
+        match read {
+            Err(error) => Err(error.to_string()),
+            Ok(length) if length as u64 > FILE_BYTES_MAX => {
+                Err(format!("it has more than {FILE_BYTES_MAX} bytes, and that is the most that is read"))
+            }
+            Ok(_) => Ok(Some(text)),
+        }
     }
 }
 
@@ -200,5 +204,12 @@ mod tests {
         let keys = [("AWS_ACCESS_KEY_ID", "A"), ("AWS_SECRET_ACCESS_KEY", "hidden\n")];
         let told = read(&keys, &[]).expect_err("it has a line break").to_string();
         assert!(told.contains("line break") && !told.contains("hidden"), "{told}");
+    }
+
+    #[test]
+    fn a_file_without_end_is_refused() {
+        let problem = Process.file("/dev/zero").unwrap_err();
+        assert_eq!(problem, "it has more than 1048576 bytes, and that is the most that is read");
+        assert_eq!(Process.file("/dev/null/credentials"), Ok(None));
     }
 }

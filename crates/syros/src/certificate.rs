@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::{Args, Subcommand};
+use syros_cli::read_text;
 use syros_cli::tls::files_in;
 use syros_tls::{Authority, Files, Identity, Role, ValidityDays};
 use syros_types::{Group, ReplicaId};
@@ -160,7 +161,7 @@ pub(crate) fn issue(
     make_directory(to)?;
     let Files { certificate, key, authorities } = files_in(to);
     // One that is renewed has the same name.
-    if let Ok(text) = fs::read_to_string(&certificate)
+    if let Ok(text) = read_text(&certificate)
         && let Some(theirs) = Identity::of_pem(&text)
         && theirs != identity
     {
@@ -173,7 +174,7 @@ pub(crate) fn issue(
     write(&key, &issued.key, 0o600)?;
     write(&certificate, &issued.certificate, 0o644)?;
     // Those that are believed already stay: while another authority takes the place of one, both are.
-    let believed = match fs::read_to_string(&authorities) {
+    let believed = match read_text(&authorities) {
         Ok(text) => text,
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => String::new(),
         Err(error) => return Err(format!("cannot read {}: {error}", authorities.display())),
@@ -201,7 +202,7 @@ pub(crate) fn make_authority(directory: &Path, name: &str, days: ValidityDays) -
 }
 
 fn read(path: &Path) -> Result<String, String> {
-    fs::read_to_string(path).map_err(|error| format!("cannot read {}: {error}", path.display()))
+    read_text(path).map_err(|error| format!("cannot read {}: {error}", path.display()))
 }
 
 fn make_directory(path: &Path) -> Result<(), String> {

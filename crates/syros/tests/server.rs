@@ -169,6 +169,10 @@ fn a_wrong_configuration_names_file_and_key() {
     std::fs::remove_file(nodes.config(0)).unwrap();
     let refused = nodes.refused(0, &[]);
     assert!(refused.contains("cannot read") && refused.contains("node-0.toml"), "{refused}");
+    let endless = run(syros().args(["server", "--config", "/dev/zero"]));
+    let refused = text(&endless);
+    assert!(!endless.status.success(), "{refused}");
+    assert!(refused.contains("cannot read /dev/zero: it has more than 1048576 bytes"), "{refused}");
 }
 
 #[test]

@@ -7,7 +7,7 @@ use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use syros_cli::{check_address, check_different};
+use syros_cli::{check_address, check_different, read_text};
 use syros_logging::{FilterError, Format};
 use syros_protocol::replica::Durability;
 use syros_runtime::{
@@ -40,7 +40,7 @@ pub(crate) struct ServerConfig {
 /// Reads a configuration file.
 pub(crate) fn read(path: &Path, first_start: Option<FirstStart>) -> Result<ServerConfig, String> {
     let file = path.display();
-    let text = std::fs::read_to_string(path).map_err(|error| format!("cannot read {file}: {error}"))?;
+    let text = read_text(path).map_err(|error| format!("cannot read {file}: {error}"))?;
     let base = path.parent().unwrap_or(Path::new(""));
     parse(&text, base, first_start).map_err(|error| format!("{file}: {error}"))
 }

@@ -18,6 +18,7 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 
 use rustix::fs::{FlockOperation, flock};
+use syros_cli::read_text;
 use syros_cli::tls::files_in;
 use syros_protocol::replica::Durability;
 use syros_relay::Relay;
@@ -168,7 +169,7 @@ impl Layout {
     /// The cluster in the directory, if there is one.
     pub(super) fn load(&self) -> Result<Option<Cluster>, String> {
         let file = self.path.join("dev.toml");
-        match fs::read_to_string(&file) {
+        match read_text(&file) {
             Ok(text) => {
                 Cluster::parse(&text).map(Some).map_err(|problem| format!("{}: {problem}", file.display()))
             }

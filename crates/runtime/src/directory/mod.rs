@@ -119,64 +119,18 @@ impl DataDirectory {
             Ok(target) if !path.exists() => DirectoryError::Dangling { path: path.to_owned(), target },
             _ => io_error("create directory", path)(error),
         })?;
+        // One that is refused gets no lock, and keeps everything that is in it.
+        if !exists(&path.join(LOCK_FILE))? {
+            examine(path, identity, first_start)?;
+        }
         make_room_to_start(path);
         let disk = open_locked(path)?;
         sync_parent(path)?;
-        let nothing = Roster::unknown(identity.group);
-        let (found, is_new) = match IdentityFile::read(path, IDENTITY)? {
-            Some(found) => {
-                if let Some(first_start) = first_start {
-                    let (path, identity) = (path.to_owned(), found.identity);
-                    return Err(DirectoryError::AlreadyInUse { path, identity, first_start });
-                }
-                (Some(found), false)
-            }
-            None => {
-                refuse_unknown_contents(path)?;
-                let found = IdentityFile::read(path, FORMATION)?;
-                match (&found, first_start) {
-                    (Some(found), Some(FirstStart::Bootstrap)) if found.place_wanted.is_some() => {
-                        return Err(DirectoryError::Replaces(path.to_owned()));
-                    }
-                    // What it holds is for a new cluster.
-                    (Some(found), Some(FirstStart::Replace | FirstStart::Join))
-                        if found.restored.is_some() =>
-                    {
-                        refuse_data(path)?;
-                    }
-                    // Before anybody is asked: a node whose place is taken cannot come back, whatever is found here.
-                    (None, Some(FirstStart::Replace | FirstStart::Join)) => refuse_data(path)?,
-                    _ => {}
-                }
-                (found, true)
-            }
-        };
+        // Another process may have made something of it meanwhile.
+        let Examined { found, is_new, identity } = examine(path, identity, first_start)?;
         let restored = found.as_ref().and_then(|found| found.restored);
-        // The configuration may name the cluster as it did when the directory was made from a backup, or as it is called since.
-        let is_named = found.as_ref().is_some_and(|found| found.identity.cluster == identity.cluster);
-        let cluster = restored.filter(|_| !is_named).map(|backup| backup.cluster(identity.cluster));
-        let identity = Identity { cluster: cluster.unwrap_or(identity.cluster), ..identity };
-        // The group may have another size by now than the list of nodes in the configuration says.
-        let resized =
-            found.as_ref().filter(|found| !is_new && found.configuration.epoch > ConfigurationEpoch::FIRST);
-        let identity =
-            Identity { group: resized.map_or(identity.group, |found| found.identity.group), ..identity };
-        let nothing = resized.map_or(nothing, |found| Roster::unknown(found.identity.group));
-        // The mode that the cluster was made with goes on until the leader is asked to change it.
-        let identity = match &found {
-            Some(found) if !is_new && found.identity.fast_quorum.may_become(identity.fast_quorum) => {
-                Identity { fast_quorum: found.identity.fast_quorum, ..identity }
-            }
-            _ => identity,
-        };
-        if let Some(found) = found.as_ref().filter(|found| found.identity != identity) {
-            let (found, expected) = (Box::new(found.identity), Box::new(identity));
-            return Err(DirectoryError::Mismatch { path: path.to_owned(), found, expected });
-        }
+        let nothing = Roster::unknown(identity.group);
         let configuration = found.as_ref().map_or(ConfigurationId::FIRST, |found| found.configuration);
-        ConfigurationId::FIRST
-            .check(configuration.of_group())
-            .map_err(|other| DirectoryError::Configuration { path: path.to_owned(), other })?;
         let was_wanted = found.as_ref().and_then(|found| found.place_wanted);
         let incarnation = found.as_ref().map_or(Incarnation::UNKNOWN, |found| found.incarnation).next();
         let lease = found.as_ref().and_then(|found| found.lease);
@@ -464,6 +418,77 @@ impl DataDirectory {
             number += 1;
         }
     }
+}
+
+/// What is in a directory that the node may use.
+struct Examined {
+    found: Option<IdentityFile>,
+    is_new: bool,
+    /// The node's identity, with what has changed about its cluster since that was configured.
+    identity: Identity,
+}
+
+/// Looks whether a directory may be used, and changes nothing.
+fn examine(
+    path: &Path,
+    identity: Identity,
+    first_start: Option<FirstStart>,
+) -> Result<Examined, DirectoryError> {
+    let (found, is_new) = match IdentityFile::read(path, IDENTITY)? {
+        Some(found) => {
+            if let Some(first_start) = first_start {
+                let (path, identity) = (path.to_owned(), found.identity);
+                return Err(DirectoryError::AlreadyInUse { path, identity, first_start });
+            }
+            (Some(found), false)
+        }
+        None => (check_new(path, first_start)?, true),
+    };
+    let restored = found.as_ref().and_then(|found| found.restored);
+    // The configuration may name the cluster as it did when the directory was made from a backup, or as it is called since.
+    let is_named = found.as_ref().is_some_and(|found| found.identity.cluster == identity.cluster);
+    let cluster = restored.filter(|_| !is_named).map(|backup| backup.cluster(identity.cluster));
+    let identity = Identity { cluster: cluster.unwrap_or(identity.cluster), ..identity };
+    // The group may have another size by now than the list of nodes in the configuration says.
+    let resized =
+        found.as_ref().filter(|found| !is_new && found.configuration.epoch > ConfigurationEpoch::FIRST);
+    let identity =
+        Identity { group: resized.map_or(identity.group, |found| found.identity.group), ..identity };
+    // The mode that the cluster was made with goes on until the leader is asked to change it.
+    let identity = match &found {
+        Some(found) if !is_new && found.identity.fast_quorum.may_become(identity.fast_quorum) => {
+            Identity { fast_quorum: found.identity.fast_quorum, ..identity }
+        }
+        _ => identity,
+    };
+    if let Some(found) = found.as_ref().filter(|found| found.identity != identity) {
+        let (found, expected) = (Box::new(found.identity), Box::new(identity));
+        return Err(DirectoryError::Mismatch { path: path.to_owned(), found, expected });
+    }
+    let configuration = found.as_ref().map_or(ConfigurationId::FIRST, |found| found.configuration);
+    ConfigurationId::FIRST
+        .check(configuration.of_group())
+        .map_err(|other| DirectoryError::Configuration { path: path.to_owned(), other })?;
+    Ok(Examined { found, is_new, identity })
+}
+
+/// Checks a directory without an identity: whether the node may begin in it. Gives back what an earlier start has left.
+fn check_new(path: &Path, first_start: Option<FirstStart>) -> Result<Option<IdentityFile>, DirectoryError> {
+    refuse_unknown_contents(path)?;
+    let found = IdentityFile::read(path, FORMATION)?;
+    match (&found, first_start) {
+        (Some(found), Some(FirstStart::Bootstrap)) if found.place_wanted.is_some() => {
+            return Err(DirectoryError::Replaces(path.to_owned()));
+        }
+        // What it holds is for a new cluster.
+        (Some(found), Some(FirstStart::Replace | FirstStart::Join)) if found.restored.is_some() => {
+            refuse_data(path)?;
+        }
+        // Before anybody is asked: a node whose place is taken cannot come back, whatever is found here.
+        (None, Some(FirstStart::Replace | FirstStart::Join)) => refuse_data(path)?,
+        _ => {}
+    }
+    Ok(found)
 }
 
 /// Makes the name of the directory durable.

@@ -231,6 +231,37 @@ fn somebody_elses_directory_is_refused_by_name() {
 }
 
 #[test]
+fn nothing_is_left_behind_in_a_directory_that_is_refused() {
+    let path = scratch("refused");
+    let names = || {
+        let mut names: Vec<_> =
+            fs::read_dir(&path).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+        names.sort();
+        names
+    };
+    fs::create_dir(&path).unwrap();
+    fs::write(path.join("holiday.jpg"), "").unwrap();
+    for first_start in [FirstStart::Bootstrap, FirstStart::Replace, FirstStart::Join] {
+        let refused = DataDirectory::open(&path, identity(), Some(first_start)).unwrap_err();
+        assert!(matches!(refused, DirectoryError::NotEmpty { .. }), "{refused}");
+        assert_eq!(names(), ["holiday.jpg"]);
+    }
+    fs::remove_dir_all(&path).unwrap();
+
+    // A copy without its lock, of another node.
+    DataDirectory::open(&path, identity(), Some(FirstStart::Bootstrap)).unwrap().claim().unwrap();
+    fs::remove_file(path.join(LOCK_FILE)).unwrap();
+    let other = Identity { replica: ReplicaId(1), ..identity() };
+    for (identity, first_start) in [(other, None), (identity(), Some(FirstStart::Bootstrap))] {
+        let _ = DataDirectory::open(&path, identity, first_start).unwrap_err();
+        assert_eq!(names(), [IDENTITY.name]);
+    }
+    assert!(!DataDirectory::open(&path, identity(), None).unwrap().is_new());
+    assert_eq!(names(), [IDENTITY.name, LOCK_FILE]);
+    fs::remove_dir_all(&path).unwrap();
+}
+
+#[test]
 fn a_node_that_is_to_replace_another_one_says_so_until_it_has() {
     let path = scratch("replace");
     let first = DataDirectory::open(&path, identity(), Some(FirstStart::Replace)).unwrap();

@@ -121,7 +121,10 @@ fn exchange(stream: &mut BlockingStream, ours: &[u8]) -> Result<Vec<u8>, String>
             Ok(count) => received.extend_from_slice(&buffer[..count]),
             Err(error) if error.kind() == ErrorKind::Interrupted => {}
             Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut) => {
-                return Err(format!("no answer within {ANSWER_TIMEOUT:?}"));
+                return Err(format!(
+                    "no answer within {ANSWER_TIMEOUT:?} (nodes are asked at their ports for each other, listen.replicas, and not at \
+                     those for Redis clients)"
+                ));
             }
             Err(error) => return Err(error.to_string()),
         }

@@ -1,12 +1,14 @@
 //! `syros health`: asks a process whether it lives, or is ready, as the health check of a container does that has no shell and
 //! no HTTP client.
 
-use std::io::{Read, Write};
+use std::io::{ErrorKind, Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::process::ExitCode;
 use std::time::Duration;
 
 use clap::Args;
+
+use crate::wrong_port::instead_of_http;
 
 /// A process answers within a second and a half, or says that it stands still.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(5);
@@ -35,7 +37,7 @@ pub(crate) fn run(options: &Options) -> Result<ExitCode, String> {
     let path = if options.ready { "/readyz" } else { "/livez" };
     let answer = ask(options.address, path).map_err(|error| format!("{}: {error}", options.address))?;
     let (status, text) = read_answer(&answer)
-        .ok_or_else(|| format!("{}: what answers there is no Syros process", options.address))?;
+        .ok_or_else(|| format!("{}: {}", options.address, instead_of_http(answer.as_bytes())))?;
     syros_cli::tell!("{}", text.trim_end());
     Ok(if status == 200 { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
@@ -48,7 +50,11 @@ fn ask(address: SocketAddr, path: &str) -> std::io::Result<String> {
         format!("GET {path} HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n\r\n").as_bytes(),
     )?;
     let mut answer = Vec::new();
-    stream.take(ANSWER_BYTES_MAX).read_to_end(&mut answer)?;
+    match stream.take(ANSWER_BYTES_MAX).read_to_end(&mut answer) {
+        // A port for something else closes the connection before it has taken all, and what it has said counts.
+        Err(error) if error.kind() == ErrorKind::ConnectionReset => {}
+        read => drop(read?),
+    }
     Ok(String::from_utf8_lossy(&answer).into_owned())
 }
 

@@ -24,6 +24,7 @@ mod secret;
 mod server;
 mod status;
 mod top;
+mod wrong_port;
 
 use std::process::ExitCode;
 

@@ -15,6 +15,7 @@ use syros_runtime::REDIS_ADDRESS;
 use syros_tls::BlockingStream;
 
 use crate::redis_command::put_command;
+use crate::wrong_port::{answers_redis_clients, instead_of_redis};
 
 /// A node that does not answer within this time counts as down.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(2);
@@ -31,10 +32,10 @@ pub(crate) const PASSWORD_VARIABLE: &str = "REDISCLI_AUTH";
 /// Names the user whose password that is, if it is not the default one.
 pub(crate) const USER_VARIABLE: &str = "SYROS_USER";
 
-/// Options of `syros status`.
 /// What a replica answered, or why it did not, with its address.
 pub(crate) type Answer = (String, Result<StatusReport, String>);
 
+/// Options of `syros status`.
 #[derive(Args, Debug)]
 #[command(after_help = "Examples:
   syros status                                   the cluster of the node at 127.0.0.1:6379
@@ -94,12 +95,12 @@ pub(crate) fn run(options: &Options) -> Result<ExitCode, String> {
         let report = query(&address, access);
         let line = if options.json { json_line(&address, &report) } else { text_line(&address, &report) };
         syros_cli::tell!("{line}");
-    }
         answers.push((address, report));
     }
     let problems = problems_of(&answers);
     for problem in &problems {
         syros_cli::say!("{problem}");
+    }
     if problems.is_empty() {
         return Ok(ExitCode::SUCCESS);
     }
@@ -178,7 +179,18 @@ fn service_of(answers: &[Answer]) -> Option<String> {
 pub(crate) fn query(address: &str, access: Access<'_>) -> Result<StatusReport, String> {
     let endpoint = Endpoint::resolve(address).map_err(|error| error.to_string())?;
     let status = endpoint.ask(|address| syros_client::status(address, access, ANSWER_TIMEOUT));
-    status.map_err(|error| plain(&error.to_string()))
+    status.map_err(|error| match error {
+        StatusError::Io(error) if error.kind() == ErrorKind::TimedOut => {
+            let hint = if answers_redis_clients(&endpoint) {
+                ". It is a port for Redis clients, and replicas are asked at those for nodes (listen.replicas): name it with --addr, \
+                 if there is this option"
+            } else {
+                ""
+            };
+            format!("it has not answered within {} s{hint}", ANSWER_TIMEOUT.as_secs())
+        }
+        error => plain(&error.to_string()),
+    })
 }
 
 /// What the replicas say that answer.
@@ -350,7 +362,9 @@ pub(crate) fn replicas_of(
                 "{address}: this node reads its data, or copies what its cluster holds before it comes in; its log says how far it is. \
                  Ask another node"
             )),
-            Ok(_) => problems.push(format!("{address}: no node of Syros answers there")),
+            Ok(_) => problems.push(format!(
+                "{address}: no node of Syros answers there, but another server that speaks the Redis protocol"
+            )),
             Err(problem) => problems.push(format!("{address}: {problem}")),
         }
     }
@@ -399,9 +413,22 @@ fn info(address: &str, password: Option<&str>, credentials: Option<&Credentials>
         put_command(&mut request, &words.into_iter().flatten().collect::<Vec<_>>());
     }
     request.extend_from_slice(b"INFO syros\r\n");
-    stream.write_all(&request).map_err(|error| error.to_string())?;
+    let sent = stream.write_all(&request);
     let timely = Timely { stream, until: Instant::now() + ANSWER_TIMEOUT };
     let mut reader = BufReader::new(timely.take(INFO_BYTES_MAX));
+    let first = match reader.fill_buf() {
+        Ok(first) => first,
+        // A port that closes connections may do so before it has taken anything.
+        Err(error) if error.kind() == ErrorKind::ConnectionReset => &[],
+        Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut) => {
+            return Err(format!("it has not answered within {} s", ANSWER_TIMEOUT.as_secs()));
+        }
+        Err(error) => return Err(error.to_string()),
+    };
+    if let Some(problem) = instead_of_redis(first) {
+        return Err(problem.to_owned());
+    }
+    sent.map_err(|error| error.to_string())?;
     let mut head = String::new();
     let mut is_wrong = false;
     if password.is_some() {
@@ -426,7 +453,10 @@ fn info(address: &str, password: Option<&str>, credentials: Option<&Credentials>
     }
     let length = head.trim_end().strip_prefix('$').and_then(|length| length.parse::<usize>().ok());
     let length = length.filter(|length| *length as u64 <= INFO_BYTES_MAX);
-    let length = length.ok_or_else(|| format!("unexpected answer {:?}", head.trim_end()))?;
+    let length = length.ok_or_else(|| match head.trim_end().strip_prefix('-') {
+        Some(error) => plain(error),
+        None => format!("unexpected answer {:?}", head.trim_end()),
+    })?;
     let mut text = vec![0; length];
     reader.read_exact(&mut text).map_err(|error| error.to_string())?;
     String::from_utf8(text).map_err(|_| "its answer is no text".to_owned())

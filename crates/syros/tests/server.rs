@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::{Redis, Scratch, free_ports, kill, run, syros, text, wait_for, wait_for_end};
+use common::{Dev, Redis, Scratch, free_ports, kill, run, syros, text, wait_for, wait_for_end};
 use rustix::process::Signal;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Stdio};
@@ -318,15 +318,15 @@ fn a_gateway_serves_the_cluster_and_survives_its_leader() {
     let output = run(syros().args(["status", "--json", "--addr", &format!("127.0.0.1:{port}")]));
     let lines = String::from_utf8_lossy(&output.stdout).into_owned();
     assert_eq!(output.status.code(), Some(1), "a replica is down: {lines}");
-    assert_eq!(lines.lines().count(), 3, "{lines}");
-    assert_eq!(lines.matches("\"role\":\"down\"").count(), 1, "{lines}");
-    assert_eq!(lines.matches("\"role\":\"leader\"").count(), 1, "{lines}");
-    kill(gateway.id().try_into().unwrap(), Signal::TERM);
     let told = text(&output);
     assert!(
         told.contains("2 of 3 replicas are known to take part; it stops when another one fails"),
         "{told}"
     );
+    assert_eq!(lines.lines().count(), 3, "{lines}");
+    assert_eq!(lines.matches("\"role\":\"down\"").count(), 1, "{lines}");
+    assert_eq!(lines.matches("\"role\":\"leader\"").count(), 1, "{lines}");
+    kill(gateway.id().try_into().unwrap(), Signal::TERM);
     assert!(wait_for_end(&mut gateway).success());
 }
 
@@ -342,4 +342,37 @@ fn a_gateway_to_the_wrong_place_says_so() {
         "{}",
         text(&output)
     );
+}
+
+/// A process has several ports, and each is easily taken for another one.
+#[test]
+fn a_command_at_the_wrong_port_is_told_which_one_that_is() {
+    let scratch = Scratch::new("ports");
+    let dev = Dev::start(&scratch.0.join("dev"), free_ports(), &[]);
+    let node = &dev.nodes[0];
+    let told = |arguments: &[&str]| {
+        let output = run(syros().args(arguments));
+        assert!(!output.status.success(), "{}", text(&output));
+        text(&output)
+    };
+    let at = |port: u16| format!("127.0.0.1:{port}");
+    assert!(
+        Redis::connect(node.replica)
+            .ask(&["GET", "k"])
+            .starts_with("-ERR this port of Syros is for its nodes")
+    );
+    for arguments in [
+        &["status", "--addr", &at(node.replica)][..],
+        &["lead", "1", "--addr", &at(node.replica)],
+    ] {
+        let told = told(arguments);
+        assert!(told.contains("this port of Syros is for its nodes"), "{told}");
+    }
+    let told_of = told(&["status", "--replicas", &at(node.redis)]);
+    assert!(told_of.contains("It is a port for Redis clients"), "{told_of}");
+    for port in [node.redis, node.replica] {
+        let told_of = told(&["health", &at(port)]);
+        assert!(told_of.contains("where syros health asks that for metrics"), "{told_of}");
+    }
+    assert!(dev.stop().success());
 }

@@ -2,7 +2,7 @@
 
 use core::fmt;
 use rustls::RootCertStore;
-use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::pem::{Error as PemError, PemObject};
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use std::fs::{self, Metadata};
 use std::io::{self, ErrorKind};
@@ -78,12 +78,15 @@ impl Files {
         let chain = certificates(&self.certificate)?;
         let authorities_der = certificates(&self.authorities)?;
         let mut authorities = RootCertStore::empty();
-        for authority in authorities_der {
-            authorities.add(authority).map_err(|error| TlsError::new(&self.authorities, error))?;
+        for (place, authority) in authorities_der.into_iter().enumerate() {
+            authorities.add(authority).map_err(|error| {
+                let problem = format!("block {} of it is no certificate of an authority: {error}", place + 1);
+                TlsError::new(&self.authorities, problem)
+            })?;
         }
         let text = text(&self.key, true)?;
         let key = PrivateKeyDer::from_pem_slice(&text)
-            .map_err(|error| TlsError::new(&self.key, format!("it has no private key in PEM: {error}")))?;
+            .map_err(|error| TlsError::new(&self.key, problem_of(&error, &text, "private key")))?;
         Ok(Content { chain, key, authorities })
     }
 }
@@ -100,9 +103,9 @@ pub fn certificates_in(path: &Path) -> Result<Vec<Vec<u8>>, TlsError> {
 fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, TlsError> {
     let text = text(path, false)?;
     let found: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(&text).collect();
-    let found = found.map_err(|error| TlsError::new(path, format!("it is not in PEM: {error}")))?;
+    let found = found.map_err(|error| TlsError::new(path, problem_of(&error, &text, "certificate")))?;
     if found.is_empty() {
-        return Err(TlsError::new(path, "it has no certificate in PEM"));
+        return Err(TlsError::new(path, problem_of(&PemError::NoItemsFound, &text, "certificate")));
     }
     // One that does not begin on a line of its own would be left out without a word.
     let begun = text.windows(CERTIFICATE.len()).filter(|window| *window == CERTIFICATE).count();
@@ -114,6 +117,45 @@ fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, TlsError> {
         return Err(TlsError::new(path, problem));
     }
     Ok(found)
+}
+
+/// What is wrong with a file in which something is looked for.
+fn problem_of(error: &PemError, text: &[u8], wanted: &str) -> String {
+    let what = match error {
+        PemError::MissingSectionEnd { end_marker } => format!(
+            "a block {} has a beginning and no end: the file may have been cut off",
+            String::from_utf8_lossy(end_marker)
+        ),
+        PemError::IllegalSectionStart { line } => {
+            format!("a line is damaged that a block should begin with: {}", line.escape_ascii())
+        }
+        PemError::Base64Decode(problem) => format!("a block of it is damaged, and is no base64: {problem}"),
+        PemError::NoItemsFound => return nothing_of(text, wanted),
+        other => other.to_string(),
+    };
+    format!("it has no {wanted} in PEM that can be read: {what}")
+}
+
+/// That a file has nothing of what is looked for, and what it has instead.
+fn nothing_of(text: &[u8], wanted: &str) -> String {
+    const BEGINNING: &str = "-----BEGIN ";
+    let lines = String::from_utf8_lossy(text);
+    let kinds: Vec<&str> = lines
+        .lines()
+        .filter_map(|line| line.trim_start().strip_prefix(BEGINNING)?.strip_suffix("-----"))
+        .filter(|kind| kind.bytes().all(|byte| byte.is_ascii_graphic() || byte == b' '))
+        .collect();
+    let is_der = matches!(text, [0x30, 0x80..=0x84, ..]);
+    let instead = match (text.is_empty(), &kinds[..]) {
+        (true, _) => "it is empty".to_owned(),
+        (_, [first, ..]) if first.contains("ENCRYPTED") => {
+            "the one that is there is encrypted, and has to be without a password".to_owned()
+        }
+        (_, [first, ..]) => format!("what is there begins with {BEGINNING}{first}-----"),
+        (_, []) if is_der => "it is in DER; openssl makes PEM of it (-inform der)".to_owned(),
+        (_, []) => format!("no line of it begins with {BEGINNING}"),
+    };
+    format!("it has no {wanted} in PEM: {instead}")
 }
 
 fn text(path: &Path, is_secret: bool) -> Result<Vec<u8>, TlsError> {
@@ -132,4 +174,36 @@ fn text(path: &Path, is_secret: bool) -> Result<Vec<u8>, TlsError> {
         return Err(TlsError::new(path, problem));
     }
     fs::read(path).map_err(failed)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const WHOLE: &str = "-----BEGIN CERTIFICATE-----\nQUJD\n-----END CERTIFICATE-----\n";
+
+    #[test]
+    fn garbage_is_named_for_what_it_is() {
+        let path = std::env::temp_dir().join(format!("syros-garbage-{}.pem", std::process::id()));
+        let der = [0x30, 0x82, 1, 2];
+        for (bytes, words) in [
+            (&b""[..], "it is empty"),
+            (b"\xff\xfe garbage", "no line of it begins with -----BEGIN "),
+            (&der[..], "it is in DER"),
+            (
+                b"-----BEGIN PRIVATE KEY-----\nQUJD\n-----END PRIVATE KEY-----\n",
+                "begins with -----BEGIN PRIVATE KEY-----",
+            ),
+            (b"-----BEGIN CERTIFICATE-----\nQUJD\n", "a block CERTIFICATE has a beginning and no end"),
+            (b"-----BEGIN CERTIFICATE-----\nQ\xffJD\n-----END CERTIFICATE-----\n", "is no base64"),
+        ] {
+            fs::write(&path, bytes).unwrap();
+            let problem = certificates_in(&path).unwrap_err().to_string();
+            assert!(problem.contains("it has no certificate in PEM") && problem.contains(words), "{problem}");
+            assert!(problem.contains("syros-garbage"), "{problem}");
+        }
+        fs::write(&path, WHOLE).unwrap();
+        assert_eq!(certificates_in(&path).unwrap(), [b"ABC".to_vec()]);
+        fs::remove_file(&path).unwrap();
+    }
 }

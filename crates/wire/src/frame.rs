@@ -122,9 +122,33 @@ impl FrameError {
     /// True if what came for a frame begins as a record of TLS does (RFC 8446, 5.1): its type, and version 3.
     #[must_use]
     pub fn looks_like_tls(&self) -> bool {
-        let Self::TooLong { length, .. } = self else { return false };
-        let [kind, major, minor, ..] = length.to_le_bytes();
+        let Some([kind, major, minor, _]) = self.first_bytes() else { return false };
         (0x14..=0x17).contains(&kind) && major == 3 && minor <= 4
+    }
+
+    /// True if what came for a frame begins as a command or a reply of the Redis protocol does, or as a command that somebody types.
+    #[must_use]
+    pub fn looks_like_redis(&self) -> bool {
+        let Some([kind, rest @ ..]) = self.first_bytes() else { return false };
+        let is_text = rest.iter().all(|byte| byte.is_ascii_graphic() || b" \r\n".contains(byte));
+        let is_digit = rest[0].is_ascii_digit();
+        let is_typed = kind.is_ascii_alphabetic() && rest.iter().all(u8::is_ascii_alphabetic);
+        !self.looks_like_http()
+            && is_text
+            && (b"*$:".contains(&kind) && is_digit || b"+-".contains(&kind) || is_typed)
+    }
+
+    /// True if what came for a frame begins as a request or an answer of HTTP does.
+    #[must_use]
+    pub fn looks_like_http(&self) -> bool {
+        self.first_bytes().is_some_and(|first| [b"HTTP", b"GET ", b"HEAD", b"POST"].contains(&&first))
+    }
+
+    /// The first bytes that came, which were taken for a length. (Text is above the limits
+    /// of handshakes and of clients.)
+    fn first_bytes(&self) -> Option<[u8; 4]> {
+        let Self::TooLong { length, .. } = self else { return None };
+        u32::try_from(*length).ok().map(u32::to_le_bytes)
     }
 }
 
@@ -134,6 +158,14 @@ impl fmt::Display for FrameError {
             error @ Self::TooLong { .. } if error.looks_like_tls() => {
                 f.write_str("it speaks TLS, and this end of the connection does not")
             }
+            error @ Self::TooLong { .. } if error.looks_like_redis() => f.write_str(
+                "it speaks the Redis protocol, and this connection is one between nodes and clients of Syros: Redis clients have a \
+                 port of their own (listen.redis), and replicas are asked at those for nodes (listen.replicas)",
+            ),
+            error @ Self::TooLong { .. } if error.looks_like_http() => f.write_str(
+                "it speaks HTTP, and this connection is one between nodes and clients of Syros: metrics have a port of their own \
+                 (listen.metrics), and replicas are asked at those for nodes (listen.replicas)",
+            ),
             Self::TooLong { length, limit } => {
                 write!(f, "a frame of {length} bytes is above the limit of {limit}")
             }
@@ -411,5 +443,21 @@ mod tests {
             out[0] = (out.len() - 4) as u8;
             assert_eq!(split_frame(&out, 100), Err(FrameError::Configuration), "{numbers:?}");
         }
+    }
+
+    #[test]
+    fn what_is_spoken_instead_is_recognized() {
+        let error = |first: &[u8]| split_frame(first, CLIENT_FRAME_BYTES_MAX).unwrap_err();
+        for redis in [&b"*2\r\n$3\r\nGET\r\n"[..], b"PING\r\n", b"-ERR no\r\n", b"+PONG\r\n", b"$12\r\n"] {
+            assert!(error(redis).looks_like_redis(), "{redis:?}");
+            assert!(error(redis).to_string().starts_with("it speaks the Redis protocol"));
+        }
+        for http in [&b"GET /livez HTTP/1.1\r\n"[..], b"HTTP/1.1 400 Bad Request\r\n"] {
+            assert!(error(http).looks_like_http() && !error(http).looks_like_redis(), "{http:?}");
+        }
+        let tls = error(b"\x16\x03\x01\x02\x00");
+        assert!(tls.looks_like_tls() && !tls.looks_like_redis() && !tls.looks_like_http());
+        let garbage = error(b"\xff\xff\xff\xff");
+        assert!(!garbage.looks_like_tls() && !garbage.looks_like_redis() && !garbage.looks_like_http());
     }
 }

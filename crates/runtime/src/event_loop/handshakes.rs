@@ -24,6 +24,10 @@ use crate::handshake::Transcript;
 pub(super) const FRONT_ENDS_TALK_SINCE: u16 = 12;
 
 impl EventLoop {
+/// What a Redis client is answered at the port for nodes.
+const OTHER_PORT: &[u8] = b"-ERR this port of Syros is for its nodes and for clients of its own protocol: Redis clients have another \
+    one (listen.redis in the configuration of the node)\r\n";
+
     /// What this process says of itself on a new connection.
     pub(super) fn hello(&self) -> io::Result<Hello> {
         self.introduction.hello(self.declaration())
@@ -57,10 +61,11 @@ impl EventLoop {
             return Ok(true);
         };
         let frame = net.inbound().next_frame(HANDSHAKE_BYTES_MAX);
-        let problem = |error: FrameError| {
-            if error.looks_like_tls() { error.to_string() } else { HelloError::NotSyros.to_string() }
+        let frame = match frame {
+            Ok(Some(frame)) => frame,
+            Ok(None) => return Ok(false),
+            Err(error) => return self.refuse_stranger(index, error).map(|()| false),
         };
-        let Some(frame) = frame.map_err(problem)? else { return Ok(false) };
         if frame.channel != Channel::Handshake {
             return Err(HelloError::NotSyros.to_string());
         }
@@ -90,6 +95,19 @@ impl EventLoop {
     }
 
     /// A connection that this process made is about to be closed: the other end learns why. An older build ends it as soon as it
+    /// What has come is no frame. Who takes this port for one for Redis clients learns that it is none.
+    fn refuse_stranger(&mut self, index: usize, error: FrameError) -> Result<(), String> {
+        let is_known = error.looks_like_tls() || error.looks_like_redis() || error.looks_like_http();
+        let problem = if is_known { error.to_string() } else { HelloError::NotSyros.to_string() };
+        let is_client = |open: &OpenConnection| matches!(&open.kind, ConnectionKind::Greeting(greeting) if greeting.dialed.is_none());
+        let open = self.table.open_mut(index).filter(|open| is_client(open) && error.looks_like_redis());
+        let Some(open) = open else { return Err(problem) };
+        open.net.outbound().extend_from_slice(OTHER_PORT);
+        // If it does not leave at once, the connection is closed without it, as it is for others.
+        let _ = open.net.flush();
+        Err(problem)
+    }
+
     /// reads that, which comes to the same.
     fn tell_refused(&mut self, index: usize, problem: &str) {
         let Some(OpenConnection { net, kind: ConnectionKind::Greeting(greeting), .. }) =

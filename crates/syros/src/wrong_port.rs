@@ -10,6 +10,14 @@ use syros_client::Endpoint;
 /// A port for Redis clients answers within this time, if it is asked whether it is one.
 const PROBE_TIMEOUT: Duration = Duration::from_millis(500);
 
+/// How a node answers a Redis client at its port for nodes.
+const AT_PORT_FOR_NODES: &str = "ERR this port of Syros is for its nodes";
+
+/// True if this error to whatever a Redis client has said means that it has to be at another port.
+pub(crate) fn is_of_other_port(error: &str) -> bool {
+    error.starts_with(AT_PORT_FOR_NODES)
+}
+
 /// What stands in the way of a Redis client, as the first bytes show that have come for an answer; `None` if they may be one. No bytes:
 /// the connection was closed.
 pub(crate) fn instead_of_redis(first: &[u8]) -> Option<&'static str> {

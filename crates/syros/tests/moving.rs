@@ -6,16 +6,17 @@ mod common;
 #[path = "../../resp/tests/redis_server/process.rs"]
 mod process;
 
-use common::{Dev, Scratch, free_ports, kill, run, syros, text, wait_for};
+use common::{Dev, Scratch, free_ports, kill, run, syros, text, wait_for, wait_for_end};
 use process::RedisProcess;
 use rustix::process::Signal;
 use std::collections::BTreeMap;
 use std::fs;
-use std::io::{BufReader, Write};
-use std::net::{Ipv4Addr, TcpStream};
+use std::io::{BufRead as _, BufReader, Write};
+use std::net::{Ipv4Addr, TcpListener, TcpStream};
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::{Output, Stdio};
+use std::sync::mpsc::{Receiver, channel};
 use std::time::{Duration, Instant};
 use syros_resp::ReceivedReply::{self, Array, Bulk, Integer};
 
@@ -362,6 +363,69 @@ fn file_of(keys: &[(&str, &str)]) -> Vec<u8> {
         writer.key(0, key.as_bytes(), None, &typed).unwrap();
     }
     writer.finish().unwrap()
+}
+
+/// A server that has one key as it says, and answers SCAN when it is told to.
+fn server_that_stands_still(goes_on: Receiver<()>) -> u16 {
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+    let port = listener.local_addr().unwrap().port();
+    std::thread::spawn(move || {
+        let (stream, _) = listener.accept().unwrap();
+        let mut input = BufReader::new(stream);
+        while let Ok(Array(words)) = syros_resp::read_reply(&mut input, 1 << 20) {
+            let words: Vec<String> =
+                words.iter().map(|word| String::from_utf8(bytes(word)).unwrap()).collect();
+            let reply = match words.iter().map(String::as_str).collect::<Vec<_>>()[..] {
+                ["PING"] => "+PONG\r\n",
+                ["PEXPIRETIME", _] => ":-2\r\n",
+                ["INFO", "keyspace"] => "$20\r\ndb0:keys=1,expires=0\r\n",
+                ["INFO", _] => "$0\r\n\r\n",
+                ["SELECT", "0"] => "+OK\r\n",
+                ["SCAN", ..] => {
+                    goes_on.recv().unwrap();
+                    "*2\r\n$1\r\n0\r\n*0\r\n"
+                }
+                _ => "-ERR unknown command\r\n",
+            };
+            input.get_mut().write_all(reply.as_bytes()).unwrap();
+        }
+    });
+    port
+}
+
+#[test]
+fn a_server_that_stands_still_is_told_of_while_it_is_waited_for() {
+    let scratch = Scratch::new("moving-still");
+    let dev = Dev::start(&scratch.0.join("dev"), free_ports(), &[]);
+    let (go_on, goes_on) = channel();
+    let from = format!("redis://127.0.0.1:{}", server_that_stands_still(goes_on));
+    let mut command = syros();
+    command.args(["import", "--from", &from, "--to", &format!("127.0.0.1:{}", dev.port)]);
+    let mut import = command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut told = BufReader::new(import.stderr.take().unwrap()).lines().map(Result::unwrap);
+    let still = told.find(|line| line.contains("has sent nothing for")).unwrap();
+    assert!(still.ends_with("s; it is given up after 60 s"), "{still}");
+    go_on.send(()).unwrap();
+    assert!(told.any(|line| line.contains("goes on, after")));
+    assert!(wait_for_end(&mut import).success());
+    assert!(dev.stop().success());
+}
+
+#[test]
+fn data_for_a_cluster_is_not_written_into_another_server() {
+    let scratch = Scratch::new("moving-other");
+    let port = free_ports();
+    let Some(_other) = redis("other", &scratch.0, port, &[]) else { return };
+    let mut client = Client::connect(port);
+    let file = scratch.0.join("dump.rdb");
+    fs::write(&file, file_of(&[("key", "value")])).unwrap();
+    let words = "is no node or gateway of Syros, but another server that speaks the Redis protocol";
+    is_refused(&import(file.to_str().unwrap(), port, &[]), words);
+    // Nor into itself.
+    let from = format!("redis://127.0.0.1:{port}");
+    is_refused(&import(&from, port, &["--merge"]), words);
+    is_refused(&import(&from, port, &["--follow"]), words);
+    assert_eq!(client.number("DBSIZE"), 0);
 }
 
 #[test]

@@ -364,6 +364,7 @@ fn a_command_at_the_wrong_port_is_told_which_one_that_is() {
     for arguments in [
         &["status", "--addr", &at(node.replica)][..],
         &["lead", "1", "--addr", &at(node.replica)],
+        &["import", "--from", &format!("redis://{}", at(node.replica)), "--to", &at(node.redis)],
     ] {
         let told = told(arguments);
         assert!(told.contains("this port of Syros is for its nodes"), "{told}");

@@ -1,6 +1,6 @@
 //! From a server that runs: SCAN, and for each key DUMP and its expiry.
 
-use std::io::{Error, Read as _};
+use std::io::{Error, ErrorKind, Read as _};
 use std::process::ExitCode;
 
 use syros_commands::rdb::restore_libraries;
@@ -67,10 +67,15 @@ pub(super) fn import(
         return Ok(ExitCode::SUCCESS);
     }
     let mut loader = loader(options, target);
-    source.libraries(&mut loader)?;
-    for (database, _) in databases {
-        source.database(database, &mut loader)?;
-    }
+    let mut load = || {
+        source.libraries(&mut loader)?;
+        databases.iter().try_for_each(|(database, _)| source.database(*database, &mut loader))
+    };
+    load().map_err(|problem: String| {
+        format!(
+            "{problem}. The import is not complete: the cluster has a part of the keys. Run the command again, with --replace"
+        )
+    })?;
     let (account, seconds, _) = loader.finish()?;
     account.print(seconds);
     Ok(ExitCode::SUCCESS)
@@ -78,7 +83,7 @@ pub(super) fn import(
 
 impl Source {
     fn failed(&self, error: &Error) -> String {
-        format!("{}: {error}", self.address)
+        failed(&self.address, error)
     }
 
     fn ask(&mut self, words: &[&[u8]]) -> Result<ReceivedReply, String> {
@@ -201,7 +206,7 @@ impl Source {
         let expiry_ms = self.expiry()?;
         let place = Place { database, key: key.to_vec(), expiry_ms };
         let input = &mut self.connection.input;
-        let failed = |error: &Error| format!("{}: {error}", self.address);
+        let failed = |error: &Error| failed(&self.address, error);
         let length = match read_bulk_head(input).map_err(|error| failed(&error))? {
             BulkHead::Bytes(length) => length,
             BulkHead::Nil => {
@@ -237,6 +242,14 @@ impl Source {
             })),
             other => Err(format!("{}: it does not say when a key expires: {other}", self.address)),
         }
+    }
+}
+
+/// What went wrong with the connection to a server.
+fn failed(address: &str, error: &Error) -> String {
+    match error.kind() {
+        ErrorKind::UnexpectedEof => format!("{address}: it closed the connection"),
+        _ => format!("{address}: {error}"),
     }
 }
 

@@ -7,6 +7,7 @@ mod follow;
 mod from_file;
 mod from_server;
 mod loader;
+mod patient;
 mod repeater;
 mod replication;
 mod target;
@@ -105,6 +106,7 @@ impl Options {
             credentials: self.tls.credentials()?.map(Arc::new),
         };
         let mut target = Target::new(self.to.clone(), login);
+        target.check_kind()?;
         let keys = target.keys()?;
         if keys > 0 && self.existing() == Existing::None {
             return Err(format!(

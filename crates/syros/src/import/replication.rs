@@ -14,17 +14,25 @@ use std::time::{Duration, Instant};
 
 use syros_resp::ReceivedReply;
 
-use super::connection::{Connection, Login};
+use super::connection::{ANSWER_TIMEOUT, Connection, Login};
+use super::patient::is_timeout;
 use crate::progress::{Progress, mebibytes};
 use crate::redis_command::put_command;
 
 /// A server waits so long for the file that it sends: it may have to write it first.
 const FILE_PATIENCE: Duration = Duration::from_secs(3600);
 
+/// How often it is told that the file has not come.
+const FILE_INTERVAL: Duration = Duration::from_secs(10);
+
 /// How often the server hears how far the cluster is; it drops replicas that are silent for a minute.
 const ACKNOWLEDGE_INTERVAL: Duration = Duration::from_secs(1);
 
-/// A server says something at least every ten seconds, unless `repl-ping-replica-period` was raised.
+/// A server says something at least every ten seconds, unless `repl-ping-replica-period` was raised. So it is told that it does not
+/// after a longer time, and this often from then on.
+const SILENCE_TOLD: Duration = Duration::from_secs(15);
+
+/// After so long a silence a server is given up.
 const SILENCE_MAX: Duration = Duration::from_secs(60);
 
 /// How long to wait for what the thread takes next.
@@ -112,7 +120,7 @@ impl Replication {
             offset.ok_or_else(|| format!("{address} takes no replica in the way of Redis 2.8 and later"))?;
         let spool = Spool::create(spool)?;
         let (mut file, updates) = (spool.create_file("dump.rdb")?, spool.create_file("updates")?);
-        let length = length_of_file(&mut connection).map_err(failed)?;
+        let length = length_of_file(address, &mut connection).map_err(failed)?;
         copy(&mut connection, length, &mut file).map_err(failed)?;
         syros_cli::say!("syros: {address} has sent a file of {}", mebibytes(length));
         let shared = Arc::new(Shared::default());
@@ -187,25 +195,38 @@ fn offset_of(text: &str) -> Option<u64> {
 }
 
 /// Waits for what stands before the file: empty lines as long as the server writes it, and then its length.
-fn length_of_file(connection: &mut Connection) -> Result<u64, Error> {
-    let began = Instant::now();
+fn length_of_file(address: &str, connection: &mut Connection) -> Result<u64, Error> {
+    let (began, mut told) = (Instant::now(), Instant::now());
+    connection.input.get_mut().set_patience(Duration::ZERO);
     loop {
+        if told.elapsed() >= FILE_INTERVAL {
+            told = Instant::now();
+            let (seconds, most) = (began.elapsed().as_secs(), FILE_PATIENCE.as_secs());
+            syros_cli::say!(
+                "syros: {address} has sent no file for {seconds} s; it may have to write it first, and has {most} s"
+            );
+        }
         match connection.input.fill_buf() {
             Ok([]) => return Err(Error::new(ErrorKind::UnexpectedEof, "it closed the connection")),
             Ok([b'\n', ..]) => connection.input.consume(1),
             Ok(_) => break,
             Err(error) if is_timeout(&error) && began.elapsed() < FILE_PATIENCE => {}
+            Err(error) if is_timeout(&error) => return Err(silent(FILE_PATIENCE)),
             Err(error) => return Err(error),
         }
     }
+    connection.input.get_mut().set_patience(ANSWER_TIMEOUT);
     match syros_resp::read_bulk_head(&mut connection.input)? {
         syros_resp::BulkHead::Bytes(length) => Ok(length),
         other => Err(Error::other(format!("it sends no file: {other:?}"))),
     }
 }
 
-fn is_timeout(error: &Error) -> bool {
-    matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut)
+fn silent(patience: Duration) -> Error {
+    Error::new(
+        ErrorKind::TimedOut,
+        format!("it has sent nothing for {} s, and is given up", patience.as_secs()),
+    )
 }
 
 /// Copies the file.
@@ -240,16 +261,18 @@ struct Taker {
 
 impl Taker {
     fn run(mut self, address: &str) {
-        if let Err(error) = self.take() {
+        if let Err(error) = self.take(address) {
             let problem = format!("{address} sends nothing more: {error}");
             *self.shared.failed.lock().unwrap_or_else(PoisonError::into_inner) = Some(problem);
         }
     }
 
-    fn take(&mut self) -> Result<(), Error> {
-        let socket: &TcpStream = self.connection.input.get_ref().socket();
+    fn take(&mut self, address: &str) -> Result<(), Error> {
+        self.connection.input.get_mut().set_patience(Duration::ZERO);
+        let socket: &TcpStream = self.connection.input.get_ref().stream().socket();
         socket.set_read_timeout(Some(ACKNOWLEDGE_INTERVAL))?;
-        let (mut buffer, mut heard) = (vec![0; STEP_BYTES], Instant::now());
+        let mut buffer = vec![0; STEP_BYTES];
+        let (mut heard, mut told) = (Instant::now(), Instant::now());
         let mut acknowledged: Option<Instant> = None;
         while !self.shared.ends.load(Ordering::Acquire) {
             match self.connection.input.read(&mut buffer) {
@@ -259,7 +282,16 @@ impl Taker {
                     self.shared.taken.fetch_add(count as u64, Ordering::AcqRel);
                     heard = Instant::now();
                 }
-                Err(error) if is_timeout(&error) && heard.elapsed() < SILENCE_MAX => {}
+                Err(error) if is_timeout(&error) && heard.elapsed() < SILENCE_MAX => {
+                    if heard.elapsed() >= SILENCE_TOLD && told.elapsed() >= SILENCE_TOLD {
+                        told = Instant::now();
+                        let (seconds, most) = (heard.elapsed().as_secs(), SILENCE_MAX.as_secs());
+                        syros_cli::say!(
+                            "syros: {address} has sent nothing for {seconds} s; it is given up after {most} s"
+                        );
+                    }
+                }
+                Err(error) if is_timeout(&error) => return Err(silent(SILENCE_MAX)),
                 Err(error) => return Err(error),
             }
             if acknowledged.is_none_or(|last| last.elapsed() >= ACKNOWLEDGE_INTERVAL) {

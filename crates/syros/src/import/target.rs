@@ -129,6 +129,19 @@ impl Target {
         Ok(keys)
     }
 
+    /// Fails if what is there is no node or gateway of Syros: what is sent is for nothing else.
+    pub(super) fn check_kind(&mut self) -> Result<(), String> {
+        match self.ask(0, &[b"INFO", b"syros"])? {
+            ReceivedReply::Bulk(text) if !is_info_of_syros(&String::from_utf8_lossy(&text)) => Err(format!(
+                "{} is no node or gateway of Syros, but another server that speaks the Redis protocol: nothing was written. syros \
+                 import brings data into Syros (--to names a cluster); syros export makes a file for Redis",
+                self.addresses[self.next]
+            )),
+            // A user who may not ask may write all the same.
+            _ => Ok(()),
+        }
+    }
+
     /// Where its replicas listen for others, as it says; none if it is no cluster of Syros.
     pub(super) fn replicas(&mut self) -> Result<Vec<String>, String> {
         match self.ask(0, &[b"INFO", b"syros"])? {
@@ -402,6 +415,11 @@ fn error_of(reply: ReceivedReply) -> Option<String> {
         ReceivedReply::Array(replies) => replies.into_iter().find_map(error_of),
         _ => None,
     }
+}
+
+/// True if INFO has the section that only Syros has.
+fn is_info_of_syros(text: &str) -> bool {
+    text.lines().any(|line| line.trim_end().eq_ignore_ascii_case("# syros"))
 }
 
 fn select(database: u8) -> Vec<u8> {

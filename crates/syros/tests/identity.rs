@@ -103,6 +103,31 @@ fn two_nodes_with_one_id_are_not_both_taken() {
     nodes.set(0, "k", "x");
 }
 
+/// One that waited would take the place of a node that is merely started anew.
+#[test]
+fn a_node_that_runs_is_not_waited_for_to_be_away() {
+    let scratch = Scratch::new("alive");
+    let mut nodes = Nodes::new(&scratch);
+    nodes.start_all(&["--bootstrap"]);
+    (0..3).for_each(|node| nodes.set(node, "k", "v"));
+    nodes.configure(3, 2, "", "");
+    nodes.start(3, &["--replace"]);
+    let log = nodes.refused(3);
+    assert!(log.contains("the node that is replica 2 runs, and goes on answering"), "{log}");
+    // It has its place after it was started anew.
+    nodes.stop(2, Signal::KILL);
+    nodes.start(2, &[]);
+    assert_eq!(nodes.get(2, "k"), "v");
+    // Nor does a later start wait, which needs no option.
+    nodes.start(3, &[]);
+    let log = nodes.refused(3);
+    assert_eq!(log.matches("goes on answering").count(), 2, "{log}");
+    // When it is stopped for good, another one takes its place.
+    nodes.stop(2, Signal::KILL);
+    nodes.start(3, &[]);
+    assert_eq!(nodes.get(3, "k"), "v");
+}
+
 /// A data directory that is put back has forgotten what it acknowledged since.
 #[test]
 fn an_earlier_life_of_a_node_is_not_counted() {

@@ -23,6 +23,8 @@ pub(crate) struct Forming {
     pub(crate) objection: Option<Mismatch>,
     /// Why it has not been taken yet, as another node said last.
     told: Option<(ReplicaId, String)>,
+    /// When this node heard first that the one whose place it asks for runs.
+    runs_since: Option<Instant>,
     /// For whom it waited when that was logged last, and when it is logged again.
     logged: Option<ReplicaSet>,
     log_at: Instant,
@@ -30,7 +32,15 @@ pub(crate) struct Forming {
 
 impl Forming {
     pub(crate) const fn new(formation: Formation, directory: DataDirectory) -> Self {
-        Self { formation, directory, objection: None, told: None, logged: None, log_at: Instant(0) }
+        Self {
+            formation,
+            directory,
+            objection: None,
+            told: None,
+            runs_since: None,
+            logged: None,
+            log_at: Instant(0),
+        }
     }
 
     /// What the node waits to be.
@@ -47,6 +57,26 @@ impl Forming {
     /// When it has something to say.
     pub(crate) const fn deadline(&self) -> Instant {
         self.log_at
+    }
+
+    /// A member has said why this node is not taken. Gives back why it must not wait any longer, if so: the node whose place it asks
+    /// for runs. If this one waited, it would take the place as soon as that node is started anew, though nobody has decided then
+    /// that it is lost.
+    ///
+    /// A node that has just been ended is not known to be gone at once. So it is taken to run when it has answered the leader after
+    /// this one had heard of it.
+    fn refusal_after(&mut self, by: ReplicaId, objection: &str, now: Instant) -> Option<String> {
+        let Declaration { replica, stage, .. } = self.formation.declaration();
+        let answered = answered_before(objection, replica).filter(|_| stage == Stage::Replacing)?;
+        let first_heard = *self.runs_since.get_or_insert(now);
+        (answered < now.since(first_heard)).then(|| {
+            format!(
+                "the node that is {replica} runs, and goes on answering, as {by} says: it is not replaced, and this one does not \
+                 wait for it to be away. If it is to be replaced all the same, stop it for good, see that nothing starts it again, \
+                 and start this one again. If this start was a mistake, delete the data directory {}, which holds nothing",
+                self.directory.path().display()
+            )
+        })
     }
 
     fn log_wait(&mut self, waits: ReplicaSet, now: Instant) {
@@ -84,6 +114,14 @@ impl Forming {
             names.join(", ")
         );
     }
+}
+
+/// How long before the leader said so the node had answered that is `replica`, if that is what it objects: see
+/// [`ReconfigurationObjection::Alive`](syros_protocol::replica::ReconfigurationObjection::Alive).
+fn answered_before(objection: &str, replica: ReplicaId) -> Option<Duration> {
+    let (_, rest) = objection.split_once(&format!("the node that is {replica} is running: it answered "))?;
+    let (number, _) = rest.split_once(" ms ago")?;
+    number.parse().ok().map(Duration::from_millis)
 }
 
 impl EventLoop {
@@ -136,6 +174,8 @@ impl EventLoop {
         let Some(objection) = reason.strip_prefix(REFUSES_US) else { return };
         if let Some(forming) = &mut self.forming {
             forming.told = Some((replica, objection.to_owned()));
+            let refusal = forming.refusal_after(replica, objection, self.now.instant);
+            self.refusal = self.refusal.take().or(refusal);
         }
         self.on_not_yet(replica, objection.to_owned());
     }
@@ -149,5 +189,22 @@ impl EventLoop {
         forming.formation.check(&declaration).map_err(|mismatch| mismatch.to_string())?;
         forming.formation.hear(&declaration);
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use syros_protocol::replica::ReconfigurationObjection;
+
+    /// The reason comes from another process, as a text.
+    #[test]
+    fn a_leader_that_says_that_a_node_runs_is_understood() {
+        let (member, silent) = (ReplicaId(2), Duration::from_millis(37));
+        let text = format!("it is not in yet: {}", ReconfigurationObjection::Alive { member, silent });
+        assert_eq!(answered_before(&text, member), Some(silent), "{text}");
+        assert_eq!(answered_before(&text, ReplicaId(1)), None);
+        let other = ReconfigurationObjection::JustBegun.to_string();
+        assert_eq!(answered_before(&other, member), None);
     }
 }

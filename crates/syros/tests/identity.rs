@@ -128,6 +128,26 @@ fn a_node_that_runs_is_not_waited_for_to_be_away() {
     assert_eq!(nodes.get(3, "k"), "v");
 }
 
+/// Without a secret. Only one node is left to say so.
+#[test]
+fn a_node_that_was_away_while_the_cluster_shrank_ends() {
+    let scratch = Scratch::new("shrunk");
+    let mut nodes = Nodes::new(&scratch);
+    nodes.start_all(&["--bootstrap"]);
+    (0..3).for_each(|node| nodes.set(node, "k", "v"));
+    nodes.stop(2, Signal::KILL);
+    nodes.set(0, "k", "w");
+    let address = format!("127.0.0.1:{}", nodes.port);
+    let removed = run(syros().args(["member", "remove", "1", "2", "--addr", &address]));
+    assert!(removed.status.success(), "{}", text(&removed));
+    let log = nodes.refused(1);
+    assert!(log.contains("was removed from the cluster"), "{log}");
+    nodes.start(2, &[]);
+    let log = nodes.refused(2);
+    assert!(log.contains("replica 2, this node, was removed from the cluster in epoch 1"), "{log}");
+    assert_eq!(nodes.get(0, "k"), "w");
+}
+
 /// A data directory that is put back has forgotten what it acknowledged since.
 #[test]
 fn an_earlier_life_of_a_node_is_not_counted() {

@@ -7,7 +7,7 @@ use syros_protocol::formation::{self, Declaration, Mismatch, Stage};
 use syros_protocol::message::{Message, Peer};
 use syros_protocol::replica;
 use syros_tls::Role;
-use syros_types::{Reconfiguration, ReplicaId, Roster};
+use syros_types::{Group, Reconfiguration, ReplicaId, ReplicaSet, Roster};
 use syros_wire::{
     Channel, FrameError, HANDSHAKE_BYTES_MAX, HandshakeMessage, Hello, HelloError, Member, Proof,
     REPLACED_SINCE, RESIZED_SINCE, Sender, Side, put_frame,
@@ -17,17 +17,18 @@ use tracing::field::display;
 use super::EventLoop;
 use super::input::REFUSES_US;
 use super::links::Link;
+use super::witnesses::Witnesses;
 use crate::connection::{ConnectionKind, OpenConnection};
 use crate::handshake::Transcript;
 
 /// The version of the wire format since which front ends send each other messages.
 pub(super) const FRONT_ENDS_TALK_SINCE: u16 = 12;
 
-impl EventLoop {
 /// What a Redis client is answered at the port for nodes.
 const OTHER_PORT: &[u8] = b"-ERR this port of Syros is for its nodes and for clients of its own protocol: Redis clients have another \
     one (listen.redis in the configuration of the node)\r\n";
 
+impl EventLoop {
     /// What this process says of itself on a new connection.
     pub(super) fn hello(&self) -> io::Result<Hello> {
         self.introduction.hello(self.declaration())
@@ -94,7 +95,6 @@ const OTHER_PORT: &[u8] = b"-ERR this port of Syros is for its nodes and for cli
         }
     }
 
-    /// A connection that this process made is about to be closed: the other end learns why. An older build ends it as soon as it
     /// What has come is no frame. Who takes this port for one for Redis clients learns that it is none.
     fn refuse_stranger(&mut self, index: usize, error: FrameError) -> Result<(), String> {
         let is_known = error.looks_like_tls() || error.looks_like_redis() || error.looks_like_http();
@@ -108,6 +108,7 @@ const OTHER_PORT: &[u8] = b"-ERR this port of Syros is for its nodes and for cli
         Err(problem)
     }
 
+    /// A connection that this process made is about to be closed: the other end learns why. An older build ends it as soon as it
     /// reads that, which comes to the same.
     fn tell_refused(&mut self, index: usize, problem: &str) {
         let Some(OpenConnection { net, kind: ConnectionKind::Greeting(greeting), .. }) =
@@ -409,6 +410,7 @@ const OTHER_PORT: &[u8] = b"-ERR this port of Syros is for its nodes and for cli
         let (connection, peer) = (open.address, open.peer.map(display));
         tracing::info!(node = self.node(), member = replica.0, connection, peer, "connected to another node");
         self.disowned_by = self.disowned_by.without(replica);
+        self.left_out_by = self.left_out_by.without(replica);
         let link = &mut self.links[replica.index()];
         link.connection = Some(index);
         link.node = Some(declaration.node);
@@ -677,7 +679,7 @@ const OTHER_PORT: &[u8] = b"-ERR this port of Syros is for its nodes and for cli
         if let Err(mismatch @ Mismatch::OurNode { .. }) = &checked
             && self.forming.is_none()
         {
-            self.on_disowned(replica, dialed.is_some(), mismatch);
+            self.on_disowned(replica, dialed.is_some(), mismatch, None);
         }
         match &checked {
             // It is, when it has shown that it may: see `consider_replacement`.
@@ -688,7 +690,8 @@ const OTHER_PORT: &[u8] = b"-ERR this port of Syros is for its nodes and for cli
             }
             // It proves nothing, as it refuses this node. Many of them are believed.
             Err(mismatch @ (Mismatch::WeAreReplaced { .. } | Mismatch::WeAreRemoved { .. })) => {
-                self.on_disowned(replica, true, mismatch);
+                let later = theirs.configuration().map(|known| known.roster.group());
+                self.on_disowned(replica, true, mismatch, later);
                 if matches!(mismatch, Mismatch::WeAreRemoved { .. }) && self.introduction.secret.is_some() {
                     // It is about to prove that it may say so.
                     return Ok(());
@@ -703,17 +706,36 @@ const OTHER_PORT: &[u8] = b"-ERR this port of Syros is for its nodes and for cli
         checked.map_err(|mismatch| mismatch.to_string())
     }
 
-    /// A member knows another node in the position of this one. If so many do that no quorum can be had with the others,
-    /// this node will never be of use. One that connects and knows no secret is not believed, if there is a secret.
-    pub(super) fn on_disowned(&mut self, by: ReplicaId, is_dialed: bool, mismatch: &Mismatch) {
-        if is_dialed || self.introduction.secret.is_none() {
-            self.disowned_by = self.disowned_by.with(by);
+    /// A member knows another node in the position of this one, or none. If so many do that no quorum can be had with the others,
+    /// this node will never be of use. One that connects and knows no secret is not believed, if there is a secret. `later` is
+    /// the size of a later configuration that the member acts in, and that this node is not in.
+    fn on_disowned(&mut self, by: ReplicaId, is_dialed: bool, mismatch: &Mismatch, later: Option<Group>) {
+        if !is_dialed && self.introduction.secret.is_some() {
+            return;
+        }
+        self.disowned_by = self.disowned_by.with(by);
+        if later.is_some() {
+            self.left_out_by = self.left_out_by.with(by);
         }
         let known = self.local.as_ref().map(|local| local.newest_configuration().roster.group());
-        let group = known.unwrap_or(self.description.configuration.group());
-        if self.disowned_by.len() > group.faults() {
+        let ours = known.unwrap_or(self.description.configuration.group());
+        let witnesses = Witnesses {
+            disowned_by: self.disowned_by,
+            left_out_by: self.left_out_by,
+            connected: self.connected_members(ours),
+        };
+        if witnesses.are_enough(ours, later) {
             self.refusal = Some(self.not_needed(mismatch));
         }
+    }
+
+    /// Members of the group that this node is connected to.
+    fn connected_members(&self, group: Group) -> ReplicaSet {
+        let is_connected = |member: &ReplicaId| {
+            let link = self.links.get(member.index());
+            link.is_some_and(|link| link.connection.is_some() && !link.is_learner)
+        };
+        group.members().filter(is_connected).fold(ReplicaSet::default(), ReplicaSet::with)
     }
 
     /// Logs why a connection is refused.

@@ -33,6 +33,7 @@ mod output;
 mod reads;
 mod redis;
 mod shutdown;
+mod witnesses;
 
 use std::collections::VecDeque;
 use std::io;
@@ -148,8 +149,10 @@ pub(crate) struct EventLoop {
     forming: Option<Forming>,
     /// The replica is no member yet.
     learning: Option<Learning>,
-    /// Members that know this one by another disk.
+    /// Members that know another node in the position of this one, or none.
     disowned_by: ReplicaSet,
+    /// Those of them that act in a later configuration, in which this node is not.
+    left_out_by: ReplicaSet,
     /// The members that the group has shrunk by, if it has, are not needed any more, as was seen last.
     is_established: bool,
     /// Why the node must not go on.
@@ -241,6 +244,7 @@ impl EventLoop {
             forming: parts.forming,
             learning: parts.learning,
             disowned_by: ReplicaSet::default(),
+            left_out_by: ReplicaSet::default(),
             refusal: None,
             description: parts.description,
             clients: 0,

@@ -1,7 +1,12 @@
 //! Users: the rules of ACL SETUSER, their texts, and what they allow. Expectations are Valkey 8's.
 
-use syros_commands::acl::limits::{USER_BYTES_MAX, USER_NAME_BYTES_MAX, USERS_MAX};
-use syros_commands::acl::{NamedUser, Password, User, UserChange, UserNumber, Users, hide_passwords};
+use syros_commands::acl::limits::{
+    CHECK_STEPS, CHECKS_STEPS_MAX, USER_BYTES_MAX, USER_NAME_BYTES_MAX, USERS_MAX,
+};
+use syros_commands::acl::{
+    CheckBudget, NamedUser, Password, User, UserChange, UserNumber, Users, hide_passwords,
+};
+use syros_commands::{CommandError, parse};
 
 /// Users after one ACL SETUSER of the user `u` with these rules, separated by blanks.
 fn users(rules: &str) -> Users {
@@ -27,7 +32,9 @@ fn words(command: &str) -> Vec<&[u8]> {
 /// What ACL DRYRUN answers.
 fn dry_run(users: &Users, command: &str) -> String {
     let user: &NamedUser = users.find(b"u").expect("the user");
-    match user.user().check(&words(command)) {
+    let admitted = user.user().admit(&words(command), &mut CheckBudget::default());
+    assert_eq!(admitted, user.user().check(&words(command)), "{command}");
+    match admitted {
         Ok(()) => "OK".to_owned(),
         Err(denial) => String::from_utf8(denial.sentence(user.name(), true)).unwrap(),
     }
@@ -209,6 +216,81 @@ fn commands_keys_and_channels_are_checked() {
     ] {
         assert_eq!(dry_run(&users(rules), command), expected, "{rules}: {command}");
     }
+}
+
+/// Found by a hostile client: a pattern of 60 kB and a key like it took a node seconds.
+#[test]
+fn what_takes_too_long_to_compare_is_refused() {
+    let worst = |tail: &str| format!("*{}{tail}", "[ab]".repeat(250));
+    let key = "a".repeat(65_000);
+    let get = format!("get {key}");
+    let users_of = |pattern: &str| users(&format!("+@all ~{pattern} &{pattern}"));
+    let admits = |users: &Users, command: &str, budget: &mut CheckBudget| {
+        users.find(b"u").unwrap().user().admit(&words(command), budget).is_ok()
+    };
+    // Both are matched. Only the one is matched soon enough.
+    let (hard, easy) = (users_of(&worst("*")), users_of(&format!("*{}*", "a".repeat(1_000))));
+    assert!(admits(&hard, &get, &mut CheckBudget::default()), "it matches at once");
+    assert!(admits(&easy, &get, &mut CheckBudget::default()));
+    let never = users_of(&worst("c"));
+    let mut budget = CheckBudget::default();
+    assert!(!admits(&never, &get, &mut budget));
+    assert!(!admits(&never, &format!("publish {key} m"), &mut budget));
+    assert!(!never.find(b"u").unwrap().user().allows_channel(key.as_bytes(), false));
+    // One that would be matched, behind one that uses up all the steps.
+    let late = users(&format!("+@all ~{} ~a*", worst("c")));
+    assert!(!admits(&late, &get, &mut CheckBudget::default()));
+    assert!(
+        late.find(b"u").unwrap().user().check(&words(&get)).is_ok(),
+        "what scripts may call stays what it was"
+    );
+    // All commands of a transaction have one budget.
+    let commands = (0..).take_while(|_| !admits(&never, &get, &mut budget) && budget.has_steps()).count();
+    assert!((commands as u64) < CHECKS_STEPS_MAX / CHECK_STEPS, "{commands}");
+    assert!(!admits(&easy, "get a", &mut budget));
+}
+
+#[test]
+fn a_user_of_many_patterns_may_use_many_keys() {
+    let patterns: Vec<String> = (0..200).map(|number| format!("~tenant:{number}:*")).collect();
+    let users = users(&format!("+@all {}", patterns.join(" ")));
+    let keys: Vec<String> = (0..60_000).map(|number| format!("tenant:199:{number}")).collect();
+    let user = users.find(b"u").unwrap().user();
+    assert!(user.admit(&words(&format!("mget {}", keys.join(" "))), &mut CheckBudget::default()).is_ok());
+}
+
+#[test]
+fn who_has_patterns_that_take_long_runs_no_scripts() {
+    let (mild, harsh) = ("*:[ab]?:*", "*".to_owned() + &"?".repeat(300));
+    for command in ["eval x 0", "evalsha_ro x 0", "fcall f 0"] {
+        let admit = |rules: &str| {
+            let users = users(&format!("+@all {rules}"));
+            users.find(b"u").unwrap().user().admit(&words(command), &mut CheckBudget::default()).is_ok()
+        };
+        assert!(admit("~*") && admit(&format!("~{mild} &{mild} ~k*")), "{command}");
+        assert!(!admit(&format!("~{harsh}")) && !admit(&format!("~* &{harsh}")), "{command}");
+        assert!(!admit(&format!("~* (~{harsh})")), "{command}");
+    }
+}
+
+/// Rules that are in the log or in a snapshot stay what they are.
+#[test]
+fn only_clients_are_refused_long_patterns() {
+    let (longest, too_long) = ("a".repeat(1_024), "a".repeat(1_025));
+    let set_by_client = |rules: &str| parse(&words(&format!("acl setuser u {rules}"))).map(|_| ());
+    for prefix in ["~", "%R~", "%RW~", "&", "on (+get ~", "(~a &"] {
+        let end = if prefix.contains('(') { ")" } else { "" };
+        assert_eq!(set_by_client(&format!("{prefix}{longest}{end}")), Ok(()), "{prefix}");
+        let rules = format!("{prefix}{too_long}{end}");
+        assert_eq!(set_by_client(&rules), Err(CommandError::PatternTooLong(1_025)), "{prefix}");
+        let made = users(&rules);
+        assert_eq!(Users::decode(&made.encode()).as_ref(), Ok(&made), "{prefix}");
+    }
+    assert_eq!(
+        parse(&[b"acl", b"setuser", b"u", &[b"(+get ~", too_long.as_bytes(), b")"].concat()]).map(|_| ()),
+        Err(CommandError::PatternTooLong(1_025))
+    );
+    assert_eq!(set_by_client(&format!(">{too_long} +get|{too_long}")), Ok(()));
 }
 
 #[test]

@@ -327,6 +327,34 @@ fn no_password_is_submitted() {
     assert!(client.ask("SLOWLOG GET").starts_with("*0"), "{answer}");
 }
 
+#[test]
+fn a_long_pattern_is_not_submitted_and_gives_no_rights() {
+    let too_long = format!("a*{}", "?".repeat(1_023));
+    let wild = format!("~*{}c", "?".repeat(1_000));
+    let mut client = Client::new(&[
+        ("old", &format!("on nopass +@all ~{too_long}")),
+        ("wild", &format!("on nopass +@all {wild}")),
+    ]);
+    let refused = "-ERR pattern of 1025 bytes exceeds the maximum of 1024\r\n";
+    for rule in ["~", "&", "%W~", "(~"] {
+        assert_eq!(client.ask(&format!("ACL SETUSER bob on {rule}{too_long}")), refused, "{rule}");
+    }
+    assert_eq!(client.ask("MULTI"), "+OK\r\n");
+    client.ask(&format!("BLIND ACL SETUSER bob ~{too_long}"));
+    client.ask("EXEC");
+    assert!(client.connection.poll_submit().is_none(), "nothing of it reaches the log");
+    // A user of an older build has one. What it matches soon it matches.
+    let key = "a".repeat(1_100);
+    client.ask("AUTH old x");
+    client.submitted(&format!("GET {key}"));
+    let mut client = Client::of(&client.shared, LOOPBACK);
+    client.ask("AUTH wild x");
+    let no_key = "-NOPERM No permissions to access a key\r\n";
+    assert_eq!(client.ask(&format!("GET {}c", "a".repeat(60_000))), no_key);
+    let no_script = "-NOPERM User wild has no permissions to run the 'eval' command\r\n";
+    assert_eq!(client.ask("EVAL x 0"), no_script);
+}
+
 /// Found by a user: EVAL_RO was told nothing, and nothing was that came behind READ.
 #[test]
 fn scripts_may_touch_any_key_however_they_are_asked_for() {

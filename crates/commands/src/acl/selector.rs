@@ -5,7 +5,7 @@ use super::denial::Denial;
 use super::rule_error::RuleError;
 use crate::families::ConnectionCommand;
 use crate::families::specification::CommandKind;
-use crate::glob::glob_matches;
+use crate::glob::{Steps, glob_matches_within, weight};
 use crate::key_access::AccessedKey;
 use crate::words::is;
 
@@ -114,19 +114,27 @@ impl Selector {
         Ok(())
     }
 
+    /// How long a comparison with all patterns can take: the sum of their [weights](weight).
+    pub(super) fn weight(&self) -> usize {
+        let of_keys = self.keys.iter().flatten().map(|known| weight(&known.pattern));
+        let of_channels = self.channels.iter().flatten().map(|pattern| weight(pattern));
+        of_keys.chain(of_channels).sum()
+    }
+
     /// Why a command with these words, which names these keys, is not allowed, and the position of what is not: that of the key
-    /// or channel.
+    /// or channel. What cannot be decided in so many steps is not allowed.
     pub(super) fn check<'a>(
         &self,
         known: &Known,
         words: &[&'a [u8]],
         keys: &[AccessedKey<'a>],
+        steps: &mut Steps,
     ) -> Result<(), (usize, Denial)> {
         if !self.commands.allows(known, words) {
             return Err((0, Denial::Command(known.name())));
         }
         for (position, (key, flags)) in keys.iter().enumerate() {
-            if !self.allows_key(key, access_of_flags(flags)) {
+            if !self.allows_key(key, access_of_flags(flags), steps) {
                 return Err((position, Denial::Key(key.to_vec())));
             }
         }
@@ -135,16 +143,16 @@ impl Selector {
         }
         let (channels, is_pattern) = channels_of(known, words);
         for (position, channel) in channels.iter().enumerate() {
-            if !self.allows_channel(channel, is_pattern) {
+            if !self.allows_channel(channel, is_pattern, steps) {
                 return Err((position, Denial::Channel(channel.to_vec())));
             }
         }
         Ok(())
     }
 
-    fn allows_key(&self, key: &[u8], access: u8) -> bool {
+    fn allows_key(&self, key: &[u8], access: u8, steps: &mut Steps) -> bool {
         let Some(patterns) = &self.keys else { return true };
-        patterns.iter().any(|known| known.access & access == access && glob_matches(&known.pattern, key))
+        patterns.iter().any(|known| known.access & access == access && matches(&known.pattern, key, steps))
     }
 
     fn reads_all_keys(&self) -> bool {
@@ -153,11 +161,11 @@ impl Selector {
     }
 
     /// True if a channel, or a pattern of channels, may be used.
-    pub(super) fn allows_channel(&self, channel: &[u8], is_pattern: bool) -> bool {
+    pub(super) fn allows_channel(&self, channel: &[u8], is_pattern: bool, steps: &mut Steps) -> bool {
         let Some(patterns) = &self.channels else { return true };
         patterns.iter().any(|known| {
             // A pattern could match channels that the user may not use: it has to be the same.
-            if is_pattern { known == channel } else { glob_matches(known, channel) }
+            if is_pattern { known == channel } else { matches(known, channel, steps) }
         })
     }
 
@@ -194,6 +202,11 @@ impl Selector {
         parts.retain(|part| !part.is_empty());
         parts.join(&b' ')
     }
+}
+
+/// True if a name certainly matches a pattern. Whoever has used up its steps gets nothing more.
+fn matches(pattern: &[u8], name: &[u8], steps: &mut Steps) -> bool {
+    glob_matches_within(pattern, name, steps) == Some(true)
 }
 
 /// Letters between `%` and `~`, each of them once.

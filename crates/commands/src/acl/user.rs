@@ -2,10 +2,12 @@
 
 use super::command_set::{Known, command_of};
 use super::denial::Denial;
+use super::limits::{CHECK_STEPS, CHECK_STEPS_PER_KEY, CHECKS_STEPS_MAX, SCRIPT_PATTERN_WEIGHT_MAX};
 use super::password::Password;
 use super::rule_error::RuleError;
 use super::selector::Selector;
 use crate::families::specification::CommandKind;
+use crate::glob::Steps;
 use crate::key_access::{AccessedKey, accessed_keys, subcommand_key_flags};
 use crate::words::is;
 
@@ -193,7 +195,7 @@ impl User {
     }
 
     /// Whether the user may run a command, which exists and has a fitting number of words. BLIND and READ are what stands
-    /// behind them.
+    /// behind them. All replicas come to the same, however long it takes: this is for what scripts call, and for nobody else.
     ///
     /// # Errors
     /// Why not: if no selector has the command, that; else the last key or channel that none has.
@@ -202,10 +204,46 @@ impl User {
         if known.spec.kind == CommandKind::Blind {
             return self.check(&words[1..]);
         }
+        self.check_known(&known, words, &keys_of(&known, words), &mut Steps::unlimited())
+    }
+
+    /// As [`check`](Self::check), before a command is submitted, in a bounded time: what cannot be decided in that is
+    /// refused. So are scripts of a user whose patterns are such that each call of theirs could take long.
+    ///
+    /// # Errors
+    /// As [`check`](Self::check).
+    pub fn admit(&self, words: &[&[u8]], budget: &mut CheckBudget) -> Result<(), Denial> {
+        let Some(known) = command_of(words) else { return Ok(()) };
+        if known.spec.kind == CommandKind::Blind {
+            return self.admit(&words[1..], budget);
+        }
         let keys = keys_of(&known, words);
+        let mut steps = budget.of_command(keys.len());
+        let before = steps;
+        let checked = self.check_known(&known, words, &keys, &mut steps);
+        budget.give(before, steps);
+        checked?;
+        if runs_commands(known.spec.name) && self.pattern_weight() > SCRIPT_PATTERN_WEIGHT_MAX {
+            return Err(Denial::Command(known.name()));
+        }
+        Ok(())
+    }
+
+    /// See [`weight`](crate::glob::weight).
+    fn pattern_weight(&self) -> usize {
+        core::iter::once(&self.root).chain(&self.selectors).map(Selector::weight).sum()
+    }
+
+    fn check_known(
+        &self,
+        known: &Known,
+        words: &[&[u8]],
+        keys: &[AccessedKey<'_>],
+        steps: &mut Steps,
+    ) -> Result<(), Denial> {
         let mut worst = None;
         for selector in core::iter::once(&self.root).chain(&self.selectors) {
-            match selector.check(&known, words, &keys) {
+            match selector.check(known, words, keys, steps) {
                 Ok(()) => return Ok(()),
                 Err((position, denial)) => {
                     let weight = (rank(&denial), position);
@@ -221,12 +259,13 @@ impl User {
         }
     }
 
-    /// True if the user may be told what is published there.
+    /// True if the user may be told what is published there, and that can be decided in a bounded time.
     #[must_use]
     pub fn allows_channel(&self, channel: &[u8], is_pattern: bool) -> bool {
+        let mut steps = Steps::new(CHECK_STEPS);
         core::iter::once(&self.root)
             .chain(&self.selectors)
-            .any(|selector| selector.allows_channel(channel, is_pattern))
+            .any(|selector| selector.allows_channel(channel, is_pattern, &mut steps))
     }
 }
 
@@ -234,6 +273,39 @@ impl Default for User {
     fn default() -> Self {
         Self::new()
     }
+}
+
+/// How long checks of commands that are to be submitted together may take.
+#[derive(Clone, Copy, Debug)]
+pub struct CheckBudget(Steps);
+
+impl Default for CheckBudget {
+    fn default() -> Self {
+        Self(Steps::new(CHECKS_STEPS_MAX))
+    }
+}
+
+impl CheckBudget {
+    /// False if nothing more can be decided.
+    #[must_use]
+    pub fn has_steps(&self) -> bool {
+        self.0 != Steps::new(0)
+    }
+
+    /// What a command with so many keys may use of it.
+    fn of_command(self, keys: usize) -> Steps {
+        self.0.at_most(CHECK_STEPS + CHECK_STEPS_PER_KEY * keys as u64)
+    }
+
+    /// A command had so many, and has left so many.
+    fn give(&mut self, had: Steps, left: Steps) {
+        self.0.use_up(had, left);
+    }
+}
+
+/// True for commands that call others.
+fn runs_commands(name: &str) -> bool {
+    matches!(name, "eval" | "eval_ro" | "evalsha" | "evalsha_ro" | "fcall" | "fcall_ro")
 }
 
 /// Which of two reasons is told: the greater one.

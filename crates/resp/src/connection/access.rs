@@ -10,7 +10,7 @@ use crate::context::Context;
 use crate::planted::PlantedBug;
 use crate::queue::Queue;
 use core::sync::atomic::Ordering;
-use syros_commands::acl::{Denial, NamedUser, hide_passwords};
+use syros_commands::acl::{CheckBudget, Denial, NamedUser, hide_passwords};
 use syros_commands::{CommandKind, CommandSpec, Parsed, commands};
 use syros_types::{ReadPolicy, WallTime};
 
@@ -139,7 +139,7 @@ impl CommandPipeline {
                 Some(aborted(OUTDATED_USERS))
             }
             Standing::User(user) => {
-                let denial = user.user().check(words).err()?;
+                let denial = user.user().admit(words, &mut CheckBudget::default()).err()?;
                 let is_queued = self.queue.is_some();
                 self.on_denial(&user, &denial, is_queued, context.now);
                 Some(denial.error(user.name()))
@@ -248,9 +248,10 @@ impl CommandPipeline {
             // Some were queued when the user could do everything.
             return Some([CHANGED, b"the user could do everything when it was queued"].concat());
         }
+        let mut budget = CheckBudget::default();
         for words in &queue.checked {
             let words: Vec<&[u8]> = words.iter().map(Vec::as_slice).collect();
-            if let Err(denial) = user.user().check(&words) {
+            if let Err(denial) = user.user().admit(&words, &mut budget) {
                 self.on_denial(&user, &denial, true, now);
                 return Some([CHANGED, &denial.sentence(user.name(), false)].concat());
             }

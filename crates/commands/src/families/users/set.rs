@@ -11,6 +11,7 @@ use crate::families::ConnectionCommand;
 use crate::families::connection::acl::SUBCOMMANDS;
 use crate::families::definition::{Definition, ExecutionResult, KeyNames, UpdateCommand};
 use crate::families::specification::{CommandKind, CommandSpec};
+use crate::limits::PATTERN_BYTES_MAX;
 use crate::words::{Words, is};
 
 /// ACL SETUSER. Its rules have hashes in the place of passwords: see [`hide_passwords`](crate::acl::hide_passwords).
@@ -52,6 +53,10 @@ fn parse<'a>(_: &'static str, words: Words<'a>) -> Result<Command<'a>, CommandEr
     let look = |question, name| Ok(UserLook { question, name, known: 0 }.into());
     match words {
         [_, subcommand, name, rules @ ..] if is(subcommand, "setuser") => {
+            // Asked of what clients send alone: replicas execute rules that were given before this was a limit.
+            if let Some(bytes) = rules.iter().find_map(|rule| too_long_pattern(rule)) {
+                return Err(CommandError::PatternTooLong(bytes));
+            }
             Ok(UserSet { name, rules: Arguments::new(rules), if_untouched: false }.into())
         }
         [_, subcommand, names @ ..] if is(subcommand, "deluser") && !names.is_empty() => {
@@ -62,6 +67,29 @@ fn parse<'a>(_: &'static str, words: Words<'a>) -> Result<Command<'a>, CommandEr
         [_, subcommand] if is(subcommand, "users") => look(UserQuestion::Names, b""),
         [_, subcommand, ..] => Err(CommandError::unknown_subcommand("acl", subcommand)),
         _ => Err(CommandError::Arity("acl")),
+    }
+}
+
+/// The length of the first pattern in a word of ACL SETUSER that is longer than a new one may be.
+fn too_long_pattern(word: &[u8]) -> Option<usize> {
+    let length = |rule: &[u8]| {
+        let pattern = pattern_of(rule)?;
+        // The end of the parentheses may stand behind it.
+        let length = pattern.strip_suffix(b")").unwrap_or(pattern).len();
+        (length > PATTERN_BYTES_MAX).then_some(length)
+    };
+    match word {
+        [b'(', rules @ ..] => rules.split(u8::is_ascii_whitespace).find_map(length),
+        rule => length(rule),
+    }
+}
+
+/// The pattern of a rule about keys or channels.
+fn pattern_of(rule: &[u8]) -> Option<&[u8]> {
+    match rule {
+        [b'~' | b'&', pattern @ ..] => Some(pattern),
+        [b'%', access @ ..] => Some(&access[access.iter().position(|byte| *byte == b'~')? + 1..]),
+        _ => None,
     }
 }
 

@@ -118,6 +118,10 @@ pub mod limits {
     /// Most keys that the commands of one transaction name together: as many as one operation.
     pub const TRANSACTION_KEYS_MAX: usize = KEYS_PER_OPERATION_MAX;
 
+    /// Most commands of one transaction that are about the node, such as INFO, CONFIG and COMMAND. Each takes up to half a
+    /// millisecond, and the node does nothing else until all of them have been answered.
+    pub const TRANSACTION_NODE_COMMANDS_MAX: usize = 256;
+
     /// Most bytes that the keys take which a connection watches: half of what a body may be, so that the other half is left
     /// for the transaction itself.
     pub const WATCHED_BYTES_MAX: usize = BODY_BYTES_MAX / 2;

@@ -1,6 +1,8 @@
 //! What a connection has queued since MULTI: the operations of one body, and what the connection answers by itself.
 
-use crate::limits::{TRANSACTION_COMMANDS_MAX, TRANSACTION_KEYS_MAX, TRANSACTION_WORK_MAX};
+use crate::limits::{
+    TRANSACTION_COMMANDS_MAX, TRANSACTION_KEYS_MAX, TRANSACTION_NODE_COMMANDS_MAX, TRANSACTION_WORK_MAX,
+};
 use crate::schedule::Load;
 use core::fmt;
 use syros_commands::limits::{
@@ -46,6 +48,8 @@ pub(crate) struct Queue {
     of_all_keys: usize,
     /// Scripts and functions.
     scripts: usize,
+    /// Commands that the connection answers by itself, and not at once.
+    of_node: usize,
     /// Bytes of what the connection answers by itself.
     local_bytes: usize,
     /// What the users were when it was begun.
@@ -68,6 +72,7 @@ pub(crate) enum TransactionTooLarge {
     Keys,
     WholeKeyspace,
     Scripts,
+    NodeCommands,
     Work,
 }
 
@@ -86,6 +91,10 @@ impl fmt::Display for TransactionTooLarge {
                 write!(f, "ERR a transaction has at most {max} commands on all keys")
             }
             Self::Scripts => write!(f, "ERR a transaction has at most {SCRIPTS_PER_BODY_MAX} scripts"),
+            Self::NodeCommands => {
+                let max = TRANSACTION_NODE_COMMANDS_MAX;
+                write!(f, "ERR a transaction has at most {max} commands about its node, such as INFO")
+            }
             Self::Work => f.write_str("ERR the transaction would take too long to execute"),
         }
     }
@@ -186,7 +195,13 @@ impl Queue {
         }
         let words: Vec<Vec<u8>> = words.iter().map(|word| word.to_vec()).collect();
         self.local_bytes += words.iter().map(|word| word.len() + size_of::<Vec<u8>>()).sum::<usize>();
-        self.push(number, QueuedKind::Local(command, words))
+        self.of_node += usize::from(is_about_node(command));
+        self.push(number, QueuedKind::Local(command, words))?;
+        if self.of_node > TRANSACTION_NODE_COMMANDS_MAX {
+            Err(TransactionTooLarge::NodeCommands)
+        } else {
+            Ok(())
+        }
     }
 
     /// Adds a command that will be answered with this error.
@@ -209,4 +224,16 @@ impl Queue {
             Ok(())
         }
     }
+}
+
+/// True for commands whose answers have to be put together from what the node knows of itself, its settings or its commands.
+/// The others take a microsecond or a few.
+const fn is_about_node(command: ConnectionCommand) -> bool {
+    use ConnectionCommand::{
+        Auth, Client, Echo, Hello, Ping, Publish, SPublish, Select, Time, Unwatch, Wait, WaitAof,
+    };
+    !matches!(
+        command,
+        Auth | Client | Echo | Hello | Ping | Publish | SPublish | Select | Time | Unwatch | Wait | WaitAof
+    )
 }

@@ -5,7 +5,9 @@ mod common;
 use common::{CONTEXT, TestStore, complete_all, connection, output, request, requests, serve, submissions};
 use std::sync::Arc;
 use syros_commands::{Operation, Reply, operations, put_array, put_bulk, put_integer};
-use syros_resp::limits::{COMMANDS_MAX, TRANSACTION_COMMANDS_MAX, TRANSACTION_KEYS_MAX};
+use syros_resp::limits::{
+    COMMANDS_MAX, TRANSACTION_COMMANDS_MAX, TRANSACTION_KEYS_MAX, TRANSACTION_NODE_COMMANDS_MAX,
+};
 use syros_resp::{Completion, Connection, Context, MessageAnswer, Submission, Unavailable};
 use syros_types::limits::VALUE_BYTES_MAX;
 use syros_types::{Class, Footprint, ReadPolicy, key_hash};
@@ -439,6 +441,15 @@ fn transactions_have_limits() {
     after(&begun("DBSIZE", 8), "");
     after(&begun("DBSIZE", 9), "-ERR a transaction has at most 8 commands on all keys");
     after(&begun("EVAL_RO return 0", 2_049), "-ERR a transaction has at most 2048 scripts");
+    // A node does nothing else while it answers all of them.
+    after(&begun("INFO", TRANSACTION_NODE_COMMANDS_MAX), "");
+    let about_node = "-ERR a transaction has at most 256 commands about its node, such as INFO";
+    for line in ["INFO", "COMMAND", "CONFIG GET *", "LASTSAVE", "SLOWLOG GET", "ACL CAT", "MEMORY DOCTOR"] {
+        after(&begun(line, TRANSACTION_NODE_COMMANDS_MAX + 1), about_node);
+    }
+    for line in ["SELECT 1", "ECHO x", "TIME", "CLIENT ID"] {
+        after(&begun(line, TRANSACTION_NODE_COMMANDS_MAX + 1), "");
+    }
     after(&begun("SETRANGE k 16000000 x", 68), "-ERR the transaction would take too long to execute");
     let value = "v".repeat(9 << 20);
     for line in [format!("SET k {value}"), format!("ECHO {value}")] {

@@ -122,6 +122,10 @@ pub mod limits {
     /// millisecond, and the node does nothing else until all of them have been answered.
     pub const TRANSACTION_NODE_COMMANDS_MAX: usize = 256;
 
+    /// Commands about the node that one connection gets answered before others have their turn: some milliseconds. Thousands may
+    /// come in one piece.
+    pub const NODE_COMMANDS_PER_TURN: usize = 32;
+
     /// Most bytes that the keys take which a connection watches: half of what a body may be, so that the other half is left
     /// for the transaction itself.
     pub const WATCHED_BYTES_MAX: usize = BODY_BYTES_MAX / 2;

@@ -49,7 +49,7 @@ pub(crate) struct Queue {
     /// Scripts and functions.
     scripts: usize,
     /// Commands that the connection answers by itself, and not at once.
-    of_node: usize,
+    pub(crate) of_node: usize,
     /// Bytes of what the connection answers by itself.
     local_bytes: usize,
     /// What the users were when it was begun.
@@ -228,7 +228,7 @@ impl Queue {
 
 /// True for commands whose answers have to be put together from what the node knows of itself, its settings or its commands.
 /// The others take a microsecond or a few.
-const fn is_about_node(command: ConnectionCommand) -> bool {
+pub(crate) const fn is_about_node(command: ConnectionCommand) -> bool {
     use ConnectionCommand::{
         Auth, Client, Echo, Hello, Ping, Publish, SPublish, Select, Time, Unwatch, Wait, WaitAof,
     };

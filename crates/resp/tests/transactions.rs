@@ -6,7 +6,8 @@ use common::{CONTEXT, TestStore, complete_all, connection, output, request, requ
 use std::sync::Arc;
 use syros_commands::{Operation, Reply, operations, put_array, put_bulk, put_integer};
 use syros_resp::limits::{
-    COMMANDS_MAX, TRANSACTION_COMMANDS_MAX, TRANSACTION_KEYS_MAX, TRANSACTION_NODE_COMMANDS_MAX,
+    COMMANDS_MAX, NODE_COMMANDS_PER_TURN, TRANSACTION_COMMANDS_MAX, TRANSACTION_KEYS_MAX,
+    TRANSACTION_NODE_COMMANDS_MAX,
 };
 use syros_resp::{Completion, Connection, Context, MessageAnswer, Submission, Unavailable};
 use syros_types::limits::VALUE_BYTES_MAX;
@@ -458,6 +459,32 @@ fn transactions_have_limits() {
         let (replies, _) = serve(&mut connection, &mut TestStore::default(), &requests(&lines));
         assert!(String::from_utf8_lossy(&replies).split("\r\n").nth(2).unwrap().starts_with(text));
         assert!(connection.memory_bytes() < 1 << 20, "what is never executed is not kept");
+    }
+}
+
+/// Found by a hostile client: ten thousand commands about the node came in one piece, and all other clients waited for seconds.
+#[test]
+fn commands_about_the_node_leave_others_their_turn() {
+    let mut connection = connection(1);
+    let transaction = [vec!["MULTI"], vec!["LASTSAVE"; 100], vec!["EXEC"]].concat();
+    for (lines, turns) in [
+        (vec!["PING"; 1000], 1),
+        (vec!["LASTSAVE"; 10 * NODE_COMMANDS_PER_TURN], 10),
+        ([&transaction[..], &transaction[..], &["PING"]].concat(), 3),
+        (vec!["LASTSAVE"; NODE_COMMANDS_PER_TURN], 1),
+    ] {
+        let input = requests(&lines);
+        let (mut rest, mut taken) = (&input[..], 0);
+        loop {
+            rest = &rest[connection.receive(rest, &CONTEXT)..];
+            taken += 1;
+            if !connection.rests() {
+                break;
+            }
+            assert!(!connection.is_paused(), "nobody says when it goes on");
+        }
+        assert_eq!((rest.len(), taken), (0, turns), "{}", lines[lines.len() / 2]);
+        connection.sent(connection.output().len());
     }
 }
 

@@ -168,6 +168,11 @@ impl OpenConnection {
         matches!(self.kind, ConnectionKind::Redis)
     }
 
+    /// True if the connection of a Redis client goes on with what it has received in the next turn.
+    pub(crate) fn rests(&self, front_end: &RedisFrontEnd) -> bool {
+        self.redis(front_end).is_some_and(syros_resp::Connection::rests)
+    }
+
     /// What the front end has for the connection of a Redis client.
     fn redis<'a>(&self, front_end: &'a RedisFrontEnd) -> Option<&'a syros_resp::Connection> {
         if self.is_redis() { front_end.connection(self.address) } else { None }

@@ -15,11 +15,12 @@ use crate::connection_commands::{self, Replies, Session, debug};
 use crate::context::{Context, Identity};
 use crate::info::tells_keys;
 use crate::limits::{
-    COMMANDS_MAX, REPLY_BYTES_EXPECTED_MAX, REPLY_BYTES_EXPECTED_NARROW, REPLY_BYTES_MAX, REPLY_BYTES_PAUSE,
+    COMMANDS_MAX, NODE_COMMANDS_PER_TURN, REPLY_BYTES_EXPECTED_MAX, REPLY_BYTES_EXPECTED_NARROW,
+    REPLY_BYTES_MAX, REPLY_BYTES_PAUSE,
 };
 use crate::messages::{MessageAnswer, MessageRequest, PushedMessage};
 use crate::parser::{Parser, ParserOutcome};
-use crate::queue::Queue;
+use crate::queue::{Queue, is_about_node};
 use crate::schedule::{Completion, PART_BYTES, Schedule, Submission, Written};
 use crate::shared::{Shared, put_words, words_of};
 use crate::watch::{Watched, Watching};
@@ -42,6 +43,7 @@ use transactions::Transaction;
 /// - calls [`receive`](Self::receive) with the received bytes that have not been consumed, whenever
 ///   there are new ones, and, if there are any, whenever [`is_paused`](Self::is_paused) has become
 ///   false; it should not read from the socket while the connection is paused;
+/// - calls it once more in its next turn if the connection [`rests`](Self::rests);
 /// - then calls [`poll_submit`](Self::poll_submit) until there is nothing, after `receive`, `complete`
 ///   and `sent` alike;
 /// - hands the end of every submission to [`complete`](Self::complete), in any order;
@@ -129,6 +131,8 @@ struct CommandPipeline {
     now: WallTime,
     /// Bytes received that were not looked at the last time.
     unread_bytes: usize,
+    /// So many commands about the node have been answered in this turn.
+    node_commands: usize,
     /// The name of the last command.
     last_command: Option<&'static str>,
 }
@@ -223,6 +227,7 @@ impl Connection {
                 changes_users: false,
                 now,
                 unread_bytes: 0,
+                node_commands: 0,
                 last_command: None,
             },
         }
@@ -242,7 +247,9 @@ impl Connection {
         let mut words: Vec<&[u8]> = std::mem::take(&mut self.words);
         let mut rest = bytes;
         self.pipeline.now = context.now;
-        while !self.pipeline.closing && !self.pipeline.is_paused() {
+        self.pipeline.node_commands = 0;
+        let has_turn = |pipeline: &CommandPipeline| pipeline.node_commands < NODE_COMMANDS_PER_TURN;
+        while !self.pipeline.closing && !self.pipeline.is_paused() && has_turn(&self.pipeline) {
             let consumed = match self.parser.next(rest) {
                 Ok(ParserOutcome::Incomplete) => break,
                 Ok(ParserOutcome::Empty { consumed }) => {
@@ -283,6 +290,14 @@ impl Connection {
         }
         self.pipeline.session.statistics.on_input(consumed, context.now);
         consumed
+    }
+
+    /// True if the connection has stopped to look at the input because it has answered so much about the node that others
+    /// are to have their turn. The driver calls [`receive`](Self::receive) again in its next turn, whether or not there are new
+    /// bytes.
+    #[must_use]
+    pub const fn rests(&self) -> bool {
+        self.pipeline.node_commands >= NODE_COMMANDS_PER_TURN && self.pipeline.unread_bytes > 0
     }
 
     /// An incomplete request at the front of the unconsumed bytes needs at least this many in all: what
@@ -793,6 +808,7 @@ impl CommandPipeline {
             return self.reply(|_, out| write_error(out, unavailable.text().as_bytes()));
         }
         self.session.statistics.on_call(number.unwrap_or_default());
+        self.node_commands += usize::from(is_about_node(command));
         if command == ConnectionCommand::Info
             && !self.is_silent
             && tells_keys(&words[1..])

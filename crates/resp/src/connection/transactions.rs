@@ -197,6 +197,7 @@ impl CommandPipeline {
         }
         self.session.statistics.on_call(number);
         queue.commands.iter().for_each(|queued| self.session.statistics.on_call(queued.number));
+        self.node_commands += queue.of_node;
         let Queue { mut body, mut load, commands, .. } = queue;
         if self.is_silent {
             (body, load) = without_replies(&body);

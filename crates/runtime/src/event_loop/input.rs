@@ -43,8 +43,13 @@ impl EventLoop {
                     return self.memory.wait(self.now.instant, growth);
                 }
             }
-            // Of a connection that is closing, only what has been received is still handled.
-            let outcome = if open.is_closing { ReadOutcome::Nothing } else { open.net.read() };
+            // Of a connection that is closing, only what has been received is still handled. One that has let others have their
+            // turn goes on with that: it is not known yet what it needs of what comes.
+            let outcome = if open.is_closing || open.rests(&self.front_end) {
+                ReadOutcome::Nothing
+            } else {
+                open.net.read()
+            };
             self.now = self.clock.now();
             match outcome {
                 ReadOutcome::Received(_) | ReadOutcome::Nothing | ReadOutcome::Full => {
@@ -63,7 +68,7 @@ impl EventLoop {
                 self.front_end.on_input_end(self.now, address);
                 return;
             }
-            if !open.net.is_readable() || open.is_stalled || open.is_closing {
+            if !open.net.is_readable() || open.is_stalled || open.is_closing || open.is_queued {
                 return;
             }
         }

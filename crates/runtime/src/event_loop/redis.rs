@@ -70,7 +70,12 @@ impl EventLoop {
             open.is_stalled = true;
         }
         open.mark_dirty(index, &mut self.dirty);
-        has_more && !open.net.received().is_empty()
+        let has_input = !open.net.received().is_empty();
+        if has_input && open.rests(front_end) {
+            self.queue(index);
+            return false;
+        }
+        has_more && has_input
     }
 
     /// Answers INFO where it waited until the keys were counted.

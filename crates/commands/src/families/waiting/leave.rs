@@ -37,8 +37,9 @@ impl<'a> UpdateCommand<'a> for Leave<'a> {
 
     fn apply<K: KeysMut>(&self, keys: &mut K, now_ms: u64, reply: &mut Vec<u8>) -> ExecutionResult {
         for key in self.keys {
-            let mut queue = Queue::read(keys, (key, self.is_list), |one| one.has_gone(now_ms, 0, 0));
-            queue.leave(self.waiter);
+            let mut queue =
+                Queue::read(keys, (key, self.is_list), self.waiter, |one| one.has_gone(now_ms, 0, 0));
+            queue.leave();
             queue.store(keys);
         }
         put_ok(reply);

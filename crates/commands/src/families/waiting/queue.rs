@@ -110,21 +110,67 @@ impl Standing {
     }
 }
 
-/// One in a queue as an operation leaves it.
+/// Those who stand in a queue and have not [gone](Standing::has_gone), the first one first, and the ranks of those who have in
+/// `gone`. Thousands may stand in a queue, and each of them comes by in each key that it waits for: nothing is kept of those
+/// that are only passed.
+fn stand<'a>(
+    list: &'a List,
+    has_gone: impl Fn(Standing) -> bool + 'a,
+    mut gone: impl FnMut(u64) + 'a,
+) -> impl Iterator<Item = (u64, Standing)> + 'a {
+    (0..).zip(list.iter()).filter_map(move |(rank, bytes)| {
+        let one = Standing::of(bytes).filter(|one| !has_gone(*one));
+        if one.is_none() {
+            gone(rank);
+        }
+        one.map(|one| (rank, one))
+    })
+}
+
+/// How a queue is looked at by a node that wants to know whose turn it is: how many of those in the queue are of an owner, and
+/// the numbers of those of them who are among the first ones.
+pub(super) fn turns_of<K: Keys>(
+    keys: &K,
+    (key, is_list): (&[u8], bool),
+    has_gone: impl Fn(Standing) -> bool,
+    (owner, first): (u64, u64),
+) -> (u64, Vec<u64>) {
+    let (mut count, mut turns) = (0, Vec::new());
+    let found = waiting_key(key, is_list).and_then(|name| keys.get(&name));
+    if let Some(list) = found.as_ref().and_then(|found| found.list().ok()) {
+        for (place, (_, one)) in (0..).zip(stand(list, has_gone, |_| {})) {
+            if one.id.owner == owner {
+                count += 1;
+                if place < first {
+                    turns.push(one.id.sequence);
+                }
+            }
+        }
+    }
+    (count, turns)
+}
+
+/// The place of the one in a queue whom an operation is about.
 #[derive(Clone, Copy, Debug)]
 struct Place {
     one: Standing,
+    /// So many are before it.
+    before: u64,
     /// Its rank in the list behind the hidden key; `None` if it is to be added.
     rank: Option<u64>,
     /// What the list has is to be replaced.
     is_renewed: bool,
 }
 
-/// The queue of a key as an operation finds it, and what the operation does with it.
+/// The queue of a key as an operation about one of those in it finds it, and what the operation does with it.
 pub(super) struct Queue {
     /// The hidden key that it stands behind; `None` if nobody can wait.
     name: Option<Vec<u8>>,
-    places: Vec<Place>,
+    /// The place of the one; `None` if it does not stand here.
+    own: Option<Place>,
+    /// How many others stand here, and until when the last one of them does.
+    others: u64,
+    latest: u64,
     /// The ranks of those that were there and have left or gone, in no order.
     left: Vec<u64>,
     /// When the hidden key expires.
@@ -132,39 +178,38 @@ pub(super) struct Queue {
 }
 
 impl Queue {
-    /// The queue of a key, without those who have [gone](Standing::has_gone).
+    /// The queue of a key in which this one stands or wants to, without those who have [gone](Standing::has_gone).
     pub(super) fn read<K: Keys>(
         keys: &K,
         (key, is_list): (&[u8], bool),
+        id: WaiterId,
         has_gone: impl Fn(Standing) -> bool,
     ) -> Self {
         let name = waiting_key(key, is_list);
-        let mut queue = Self { name, places: Vec::new(), left: Vec::new(), expiry: None };
+        let mut queue = Self { name, own: None, others: 0, latest: 0, left: Vec::new(), expiry: None };
         if let Some(found) = queue.name.as_ref().and_then(|name| keys.get(name))
             && let Ok(list) = found.list()
         {
             queue.expiry = found.expiry();
-            for (rank, bytes) in (0..).zip(list.iter()) {
-                match Standing::of(bytes).filter(|one| !has_gone(*one)) {
-                    Some(one) => queue.places.push(Place { one, rank: Some(rank), is_renewed: false }),
-                    None => queue.left.push(rank),
+            for (rank, one) in stand(list, has_gone, |rank| queue.left.push(rank)) {
+                if one.id == id && queue.own.is_none() {
+                    let before = queue.others;
+                    queue.own = Some(Place { one, before, rank: Some(rank), is_renewed: false });
+                } else {
+                    queue.others += 1;
+                    queue.latest = queue.latest.max(one.until);
                 }
             }
         }
         queue
     }
 
-    /// Those who wait, the first one first.
-    pub(super) fn iter(&self) -> impl Iterator<Item = Standing> {
-        self.places.iter().map(|place| place.one)
+    /// How many are before the one, who may be missing: all then.
+    pub(super) fn before(&self) -> u64 {
+        self.own.map_or(self.others, |own| own.before)
     }
 
-    /// How many are before this one, who may be missing: all then.
-    pub(super) fn before(&self, id: WaiterId) -> u64 {
-        self.iter().position(|one| one.id == id).unwrap_or(self.places.len()) as u64
-    }
-
-    /// Has one wait until then: at the end, if it does not wait already.
+    /// Has the one wait until then: at the end, if it does not wait already.
     ///
     /// # Errors
     /// If too many wait, or the name of the key is too long.
@@ -172,43 +217,42 @@ impl Queue {
         if self.name.is_none() {
             return Err(ExecutionError::WaitedKeyTooLong);
         }
-        if let Some(known) = self.places.iter_mut().find(|known| known.one.id == one.id) {
-            (known.one.until, known.is_renewed) = (one.until, true);
+        if let Some(own) = &mut self.own {
+            (own.one.until, own.is_renewed) = (one.until, true);
             return Ok(());
         }
-        if self.places.len() >= QUEUE_LENGTH_MAX {
+        if self.others >= QUEUE_LENGTH_MAX as u64 {
             return Err(ExecutionError::TooManyWaiting);
         }
-        self.places.push(Place { one, rank: None, is_renewed: false });
+        self.own = Some(Place { one, before: self.others, rank: None, is_renewed: false });
         Ok(())
     }
 
-    /// Takes one out.
-    pub(super) fn leave(&mut self, id: WaiterId) {
-        if let Some(at) = self.places.iter().position(|place| place.one.id == id) {
-            self.left.extend(self.places.remove(at).rank);
-        }
+    /// Takes the one out.
+    pub(super) fn leave(&mut self) {
+        self.left.extend(self.own.take().and_then(|own| own.rank));
     }
 
     /// Puts the queue back, if it has changed. The list is not built anew: thousands may stand in it, and each of them enters
     /// and leaves.
     pub(super) fn store<K: KeysMut>(mut self, keys: &mut K) {
-        let is_changed =
-            !self.left.is_empty() || self.places.iter().any(|it| it.rank.is_none() || it.is_renewed);
+        let own = self.own.filter(|own| own.rank.is_none() || own.is_renewed);
+        let is_changed = !self.left.is_empty() || own.is_some();
         let Some(name) = self.name.as_ref().filter(|_| is_changed) else { return };
-        let Some(until) = self.iter().map(|one| one.until).max().and_then(NonZeroU64::new) else {
+        let latest = self.own.map_or(self.latest, |own| self.latest.max(own.one.until));
+        let Some(until) = NonZeroU64::new(latest) else {
             return keys.remove(name);
         };
         self.left.sort_unstable();
-        let (places, left) = (&self.places, &self.left);
+        let left = &self.left;
         let edited = keys.edit_collection(name, |list: &mut List| {
-            for place in places.iter().filter(|place| place.is_renewed) {
-                place.rank.map(|rank| list.set(rank, &place.one.bytes()));
+            if let Some(Place { one, rank: Some(rank), .. }) = own {
+                list.set(rank, &one.bytes());
             }
             // From the end, so that the ranks of those that are still to be removed stay what they are.
             left.iter().rev().for_each(|rank| list.remove_range(*rank..rank + 1));
-            for place in places.iter().filter(|place| place.rank.is_none()) {
-                list.push(ListEnd::Right, &place.one.bytes());
+            if let Some(Place { one, rank: None, .. }) = own {
+                list.push(ListEnd::Right, &one.bytes());
             }
         });
         debug_assert!(edited.is_ok(), "nothing but a queue stands behind a hidden key");

@@ -208,7 +208,9 @@ impl<'a> TakeParts<'a> {
     fn queue<K: KeysMut>(&self, keys: &K, key: &[u8], now_ms: u64) -> Queue {
         let (absent, owner) = (self.absent, self.waiter.owner);
         let key = (key, self.action.is_of_lists());
-        Queue::read(keys, key, |one| one.id != self.waiter && one.has_gone(now_ms, absent, owner))
+        Queue::read(keys, key, self.waiter, |one| {
+            one.id != self.waiter && one.has_gone(now_ms, absent, owner)
+        })
     }
 
     /// Waits in the queues of all keys, or fails and changes nothing.
@@ -233,7 +235,7 @@ impl<'a> TakeParts<'a> {
     fn leave<K: KeysMut>(&self, keys: &mut K, now_ms: u64) {
         for key in self.keys {
             let mut queue = self.queue(keys, key, now_ms);
-            queue.leave(self.waiter);
+            queue.leave();
             queue.store(keys);
         }
     }
@@ -261,8 +263,7 @@ impl<'a> UpdateCommand<'a> for TakeParts<'a> {
                 Err(_) if self.is_renewed => 0,
                 Err(error) => return Err(error),
             };
-            let before =
-                if waits && length > 0 { self.queue(keys, key, now_ms).before(self.waiter) } else { 0 };
+            let before = if waits && length > 0 { self.queue(keys, key, now_ms).before() } else { 0 };
             if length > before {
                 self.action.carry_out(keys, key, length - before, now_ms, reply)?;
                 if waits {

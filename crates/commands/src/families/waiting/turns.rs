@@ -1,7 +1,7 @@
 //! Whose turn it is.
 
 use super::action::length_of;
-use super::queue::{Queue, Standing};
+use super::queue::{Standing, turns_of};
 use crate::access::Keys;
 use crate::encoding::{Flag, Key, Seed, Unsigned, fields};
 use crate::families::definition::{Definition, ExecutionResult, KeyNames, ReadCommand, View};
@@ -36,14 +36,10 @@ impl ReadCommand for Turns<'_> {
     fn read<K: Keys>(&self, keys: &K, view: View, reply: &mut Vec<u8>) -> ExecutionResult {
         let now_ms = view.now.as_millis();
         let has_gone = |one: Standing| one.has_gone(now_ms, self.absent, self.owner);
-        let queue = Queue::read(keys, (self.key, self.is_list), has_gone);
         let length = length_of(keys, self.key, self.is_list).unwrap_or(0);
-        let is_own = |owner: u64| owner == self.owner;
-        let have_turn = queue.iter().take(usize::try_from(length).unwrap_or(usize::MAX));
-        let turns: Vec<u64> =
-            have_turn.filter(|one| is_own(one.id.owner)).map(|one| one.id.sequence).collect();
+        let (standing, turns) = turns_of(keys, (self.key, self.is_list), has_gone, (self.owner, length));
         put_array(reply, 1 + turns.len());
-        put_integer(reply, queue.iter().filter(|one| is_own(one.id.owner)).count() as i64);
+        put_integer(reply, standing.cast_signed());
         turns.iter().for_each(|sequence| put_integer(reply, sequence.cast_signed()));
         Ok(())
     }

@@ -131,6 +131,8 @@ struct WaitedFor {
     /// The name of the group, if the consumers of one wait.
     group: Vec<u8>,
     waits: BTreeSet<u64>,
+    /// How many of these have been told to wait: they should stand in its queue.
+    told: u64,
     /// It is in the list of those to be looked at, or is being looked at.
     is_looked_at: bool,
     /// It is to be looked at once more then.
@@ -196,6 +198,8 @@ pub(super) struct Waits {
     absent: u64,
     /// Members that have never been reached count as lost from then on.
     unreached_at: Instant,
+    #[cfg(test)]
+    work: usize,
     #[cfg(feature = "planted-bugs")]
     planted: Option<PlantedBug>,
 }
@@ -226,6 +230,8 @@ impl Waits {
             late_asked_at: Instant::NEVER,
             absent: 0,
             unreached_at: now.after(UNREACHED_MAX),
+            #[cfg(test)]
+            work: 0,
             #[cfg(feature = "planted-bugs")]
             planted: None,
         }
@@ -367,6 +373,7 @@ impl Waits {
             name: name.to_vec(),
             group: group.to_vec(),
             waits: BTreeSet::new(),
+            told: 0,
             is_looked_at: false,
             again: false,
             look_at,
@@ -459,6 +466,13 @@ impl Waits {
     fn on_nothing(&mut self, now: Instant, number: u64) -> Option<WaitEnd> {
         let wait = self.waits.get_mut(&number)?;
         let has_stood = wait.stands_since.replace(wait.stands_since.unwrap_or(now)).is_some();
+        if !has_stood {
+            for key in &wait.keys {
+                if let Some(waited) = self.keys.get_mut(key) {
+                    waited.told += 1;
+                }
+            }
+        }
         if let Some(reason) = wait.ends {
             return self.end(now, number, reason);
         }
@@ -522,6 +536,7 @@ impl Waits {
             self.news.push((key.hash, false));
             if let Some(waited) = self.keys.get_mut(key) {
                 waited.waits.remove(&number);
+                waited.told -= u64::from(wait.stands_since.is_some());
                 if waited.waits.is_empty() {
                     self.key_moments.remove(&(waited.look_at, *key));
                     self.keys.remove(key);
@@ -617,19 +632,38 @@ impl Waits {
 
     // ---- Turns.
 
-    /// Has the keys of a command looked at no later than then.
+    /// Has the keys of a command looked at no later than then. A command may wait for a thousand keys: nothing that is done for
+    /// each of its keys does this.
     fn look_before(&mut self, number: u64, at: Instant) {
-        let Some(wait) = self.waits.get(&number) else { return };
-        for key in &wait.keys {
-            if let Some(waited) = self.keys.get_mut(key)
-                && at < waited.look_at
-            {
-                self.key_moments.remove(&(waited.look_at, *key));
-                waited.look_at = at;
-                self.key_moments.insert((at, *key));
-            }
+        let Some(wait) = self.waits.get_mut(&number) else { return };
+        let keys = std::mem::take(&mut wait.keys);
+        keys.iter().for_each(|key| self.look_at_before(*key, at));
+        if let Some(wait) = self.waits.get_mut(&number) {
+            wait.keys = keys;
         }
     }
+
+    /// Has a key looked at no later than then.
+    fn look_at_before(&mut self, key: WaitedKey, at: Instant) {
+        self.count_work(1);
+        if let Some(waited) = self.keys.get_mut(&key)
+            && at < waited.look_at
+        {
+            self.key_moments.remove(&(waited.look_at, key));
+            waited.look_at = at;
+            self.key_moments.insert((at, key));
+        }
+    }
+
+    /// So many keys or commands have been gone through: tests say how many there may be.
+    #[cfg(test)]
+    const fn count_work(&mut self, steps: usize) {
+        self.work += steps;
+    }
+
+    #[cfg(not(test))]
+    #[expect(clippy::unused_self, clippy::needless_pass_by_ref_mut, reason = "only tests count")]
+    const fn count_work(&mut self, _: usize) {}
 
     /// Has a key looked at now.
     fn look(&mut self, key: WaitedKey) {
@@ -705,14 +739,16 @@ impl Waits {
             if turns.is_empty() { (waited.interval * 2).min(POLL_INTERVALS.1) } else { POLL_INTERVALS.0 };
         waited.look_at = now.after(if hears { LOOK_INTERVAL } else { waited.interval });
         self.key_moments.insert((waited.look_at, key));
-        // Most often all are there.
-        let lacking = (waited.waits.len() as u64 > standing).then(|| waited.waits.clone());
+        // Most often all are there. Those that have not been told to wait may be on their way: hundreds may be at a time.
+        let is_lacking = waited.waits.len() as u64 > standing;
+        let missing = (waited.told > standing).then(|| waited.waits.clone());
         let (database, name) = (waited.database, waited.name.clone());
         for number in turns {
-            self.on_turn(now, number, (database, &name), key.kind);
+            self.on_turn(now, number, (database, &name), key);
         }
-        if let Some(numbers) = lacking {
-            self.renew_missing(now, &numbers, standing);
+        let are_renewed = missing.is_some_and(|numbers| self.renew_missing(now, &numbers, standing));
+        if is_lacking && !are_renewed {
+            self.look_at_before(key, now.after(MISSED_AFTER));
         }
         if has_changed {
             self.look(key);
@@ -720,41 +756,41 @@ impl Waits {
     }
 
     /// It is the turn of this command, as far as the state knows that was looked at.
-    fn on_turn(&mut self, now: Instant, number: u64, (database, name): (Database, &[u8]), kind: WaitedKind) {
+    fn on_turn(&mut self, now: Instant, number: u64, (database, name): (Database, &[u8]), key: WaitedKey) {
         match self.waits.get(&number) {
             Some(wait) if wait.is_asking => {}
             Some(wait) if wait.retry_at <= now => self.ask(number),
             Some(wait) => {
                 let at = wait.retry_at;
-                self.look_before(number, at);
+                self.look_at_before(key, at);
             }
             // It has ended, and stands before others.
             None if self.departures.contains_key(&number) => {}
             None => {
-                let is_list = kind == WaitedKind::List;
+                let is_list = key.kind == WaitedKind::List;
                 self.depart(now, number, Departure::new(database, vec![name.to_vec()], is_list));
             }
         }
     }
 
-    /// So many commands of this front end stand in the queue of a key, where these should: if some lack, all say again that they
-    /// wait.
-    fn renew_missing(&mut self, now: Instant, numbers: &BTreeSet<u64>, standing: u64) {
+    /// So many commands of this front end stand in the queue of a key, where these should: if some lack that have not just come, all
+    /// of those say again that they wait. True if they do; else it may be that the others are on their way.
+    fn renew_missing(&mut self, now: Instant, numbers: &BTreeSet<u64>, standing: u64) -> bool {
+        self.count_work(numbers.len());
         let stand = |number: &u64| {
             let since = self.waits.get(number).and_then(|wait| wait.stands_since);
             since.is_some_and(|since| since.after(MISSED_AFTER) <= now)
         };
-        let (settled, recent): (Vec<u64>, Vec<u64>) = numbers.iter().copied().partition(stand);
-        if (settled.len() as u64) > standing {
-            for number in settled {
-                if self.waits.get(&number).is_some_and(|wait| wait.retry_at <= now) {
-                    self.ask(number);
-                }
-            }
-        } else if let Some(number) = recent.first() {
-            // It may be on its way, and it may be missing.
-            self.look_before(*number, now.after(MISSED_AFTER));
+        let settled: Vec<u64> = numbers.iter().copied().filter(stand).collect();
+        if settled.len() as u64 <= standing {
+            return false;
         }
+        for number in settled {
+            if self.waits.get(&number).is_some_and(|wait| wait.retry_at <= now) {
+                self.ask(number);
+            }
+        }
+        true
     }
 
     // ---- Members.

@@ -213,6 +213,42 @@ fn a_command_that_is_missing_in_a_queue_says_again_that_it_waits() {
     assert_eq!(bench.leaving(), Some(9));
 }
 
+/// Found by a hostile client: what was done for each key of a command was done for each command that waited for the key, and for
+/// each of its other keys.
+#[test]
+fn what_many_commands_on_many_keys_cost_is_in_proportion_to_both() {
+    let (commands, keys) = (100, 100);
+    let names: Vec<String> = (0..keys).map(|number| format!("k{number}")).collect();
+    let mut bench = Bench::new();
+    let mut looks = 0;
+    for address in 1..=commands {
+        bench.begin(address, &format!("BLPOP {} 0", names.join(" ")));
+    }
+    assert_eq!(bench.asked().len() as u64, commands);
+    for number in 1..=commands {
+        assert_eq!(bench.answer(number, put_waits), None);
+        bench.waited.on_state_replaced();
+        bench.waits.exchange(&mut bench.waited);
+        // The others are on their way.
+        bench.pass(0);
+        looks += bench.answer_looks(number.cast_signed(), &[]);
+    }
+    let pairs = commands as usize * keys;
+    assert!(looks <= 2 * pairs, "{looks}");
+    assert!(bench.waits.work <= 4 * pairs, "{}", bench.waits.work);
+    // It is the turn of one of them at all keys, and it has got nothing a moment ago.
+    bench.waits.work = 0;
+    bench.waited.on_state_replaced();
+    bench.waits.exchange(&mut bench.waited);
+    bench.answer_looks(commands.cast_signed(), &[1]);
+    assert_eq!(bench.asked(), [(1, true)], "once");
+    assert_eq!(bench.answer(1, put_waits), None);
+    bench.waited.on_state_replaced();
+    bench.waits.exchange(&mut bench.waited);
+    bench.answer_looks(commands.cast_signed(), &[1]);
+    assert!(bench.waits.work <= 4 * keys, "{}", bench.waits.work);
+}
+
 #[test]
 fn a_command_says_in_time_that_it_still_waits() {
     let mut bench = Bench::new();

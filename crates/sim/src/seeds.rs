@@ -229,7 +229,7 @@ pub enum Shown {
 }
 
 /// Planted bugs that no random world shows, because what they take is not drawn or too rare, with the tests that show them.
-const TESTED_ELSEWHERE: [(PlantedBug, &str); 39] = [
+const TESTED_ELSEWHERE: [(PlantedBug, &str); 41] = [
     (PlantedBug::DirectToStranger, "crates/protocol/src/replica/tests/direct.rs"),
     (PlantedBug::LogOfAnyView, "crates/protocol/src/replica/tests/direct.rs"),
     (PlantedBug::MixedEpochAnswers, "crates/protocol/src/client/tests/epochs.rs"),
@@ -254,6 +254,8 @@ const TESTED_ELSEWHERE: [(PlantedBug, &str); 39] = [
     // Seed 44446 shows it, too, the 15,000th world or so of those that change their size.
     (PlantedBug::FirstRuleOfNow, "crates/protocol/src/replica/tests/first_views.rs"),
     (PlantedBug::FetchingUnheard, "crates/protocol/src/replica/tests/liveness.rs"),
+    (PlantedBug::FruitlessLeaderStays, "crates/protocol/src/replica/tests/liveness.rs"),
+    (PlantedBug::RestartsUnheard, "crates/protocol/src/replica/tests/liveness.rs"),
     (PlantedBug::OwnPatience, "crates/protocol/src/replica/tests/schedules/stars.rs"),
     (PlantedBug::UnansweredViewBegan, "crates/protocol/src/replica/tests/schedules/stars.rs"),
     (PlantedBug::AbsentStaysActive, "crates/protocol/src/replica/tests/active.rs"),

@@ -479,7 +479,7 @@ mod tests {
         let client = Hello { cluster: ANY_CLUSTER, nonce: None, sender: Sender::Client };
         assert_eq!(encoded(&client), *b"SYRS\x04\0\0\0\0\0\0\0\0\0\0\x01");
         let parts: [&[u8]; 10] = [
-            b"SYRS\x18\0\x08\x07\x06\x05\x04\x03\x02\x01",
+            b"SYRS\x19\0\x08\x07\x06\x05\x04\x03\x02\x01",
             &[1],
             &[0xee; 16],
             // Member 2 of 3, supermajority, fsync, the engine.
@@ -545,7 +545,7 @@ mod tests {
         member().encode_as(VERSION_MIN, &mut out);
         assert_eq!(out, encoded(&member()), "which a process of version 4 refuses by name");
         assert_eq!(Hello::version_of_answer(&out), VERSION);
-        assert_eq!(Hello::version_of_answer(b"SYRS\x18\0"), VERSION);
+        assert_eq!(Hello::version_of_answer(b"SYRS\x19\0"), VERSION);
     }
 
     #[test]
@@ -658,9 +658,9 @@ mod tests {
     fn other_protocols_and_versions_are_refused_by_name() {
         assert_eq!(Hello::decode(b"*1\r\n$4\r\nPING"), Err(HelloError::NotSyros));
         assert_eq!(Hello::decode(b""), Err(HelloError::NotSyros));
-        let error = Hello::decode(b"SYRS\x19\0whatever").unwrap_err();
-        assert_eq!(error, HelloError::Version { theirs: 25, ours: 24 });
-        assert_eq!(error.to_string(), "peer speaks wire format version 25, this process speaks 4 to 24");
+        let error = Hello::decode(b"SYRS\x1a\0whatever").unwrap_err();
+        assert_eq!(error, HelloError::Version { theirs: 26, ours: 25 });
+        assert_eq!(error.to_string(), "peer speaks wire format version 26, this process speaks 4 to 25");
     }
 
     #[test]

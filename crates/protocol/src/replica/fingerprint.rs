@@ -134,6 +134,7 @@ impl Leader {
             reads_unconfirmed,
             comparison: _,
             contact,
+            got_to,
             clock_off_since,
             heartbeat_due,
             // Nothing takes time in a model.
@@ -174,6 +175,7 @@ impl Leader {
         reads_unconfirmed.len().hash(hasher);
         reads_unconfirmed.iter().for_each(|read| read.fingerprint(clock, hasher));
         contact.fingerprint(config, clock, hasher);
+        got_to.hash(hasher);
         self.missed_timeout().hash(hasher);
         overtaken.map(|(number, _)| number).hash(hasher);
         hash_since(overtaken.map(|(_, since)| since), config.settings.slow_disk_after, clock, hasher);

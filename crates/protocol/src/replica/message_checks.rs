@@ -9,9 +9,9 @@ use crate::record::SnapshotHead;
 use crate::sessions::SESSION_WINDOW_MAX;
 use syros_types::{Class, ConfigurationEpoch, OpNumber, Reconfiguration, ReplicaId, View, WallTime};
 
-/// A view farther ahead than this is refused. With ten view changes a second a member would have to be away for 13 years
-/// to hear of one; and views cannot be used up by messages, of which it would take four thousand million.
-const VIEWS_AHEAD_MAX: u64 = 1 << 32;
+/// A view farther ahead than this is refused. With ten view changes a second a member would have to be away for 19 days
+/// to hear of one; and to use up the views takes tens of thousands of messages that are believed.
+const VIEWS_AHEAD_MAX: u64 = 1 << 24;
 
 /// No number of a view reaches this: the next ones do not overflow.
 const VIEW_NUMBER_MAX: u64 = 1 << 39;
@@ -28,9 +28,11 @@ impl Replica {
         if self.planted(PlantedBug::PeersNotValidated) {
             return true;
         }
+        // A leader that hears of a later view leads one behind that, which its followers have to believe.
+        let ahead = if self.is_leader() { VIEWS_AHEAD_MAX / 2 } else { VIEWS_AHEAD_MAX };
         let possible = |view: View| {
             view.number() < VIEW_NUMBER_MAX
-                && view.number() <= self.view.number().saturating_add(VIEWS_AHEAD_MAX)
+                && view.number() <= self.view.number().saturating_add(ahead)
                 && self.is_possible_epoch(view.epoch())
         };
         // No view of a later configuration has number 0: a node that comes in takes that for the last one that it was in.

@@ -636,6 +636,7 @@ impl Replica {
         self.leave_with_full_disk();
         self.leave_with_wrong_clock();
         self.leave_unheard();
+        self.leave_fruitless();
         self.review_active_members();
     }
 

@@ -192,6 +192,33 @@ impl Replica {
         }
     }
 
+    /// Leader: gives up its view if a majority have not got on with its log for long, though `f` followers answer now and then: small
+    /// messages may pass where others are lost. Each view that commits nothing lets the next one wait twice as long.
+    pub(super) fn leave_fruitless(&mut self) {
+        let (me, own) = (self.config.replica, self.log.op_number());
+        let majority = self.config.configuration.majority();
+        let Role::Leader(leader) = &mut self.role else { return };
+        let reached = reached_by(&leader.durable(me, own), majority);
+        let (before, reviews) = leader.got_to;
+        let fetches = |at: Option<Instant>| {
+            at.is_some_and(|at| self.now.instant < at.after(self.config.settings.suspect_after * UNHEARD_MAX))
+        };
+        let is_fetching = leader.progress.iter().any(|progress| fetches(progress.fetched_at));
+        if reached >= own || reached > before || is_fetching {
+            leader.got_to = (reached, 0);
+            return;
+        }
+        leader.got_to = (reached, reviews.saturating_add(1));
+        let silence = self.config.settings.heartbeat * reviews;
+        let carrying = super::view_change::carrying_time(self.backlog.uncommitted_bytes) * 2;
+        let patience = self.config.settings.suspect_after * UNHEARD_MAX + carrying;
+        let committed_in = self.log.view_at(self.commit).unwrap_or_default();
+        let fruitless = self.view.number().saturating_sub(committed_in.number()).min(2) as u32;
+        if silence >= patience * (2 << fruitless) && !self.planted(PlantedBug::FruitlessLeaderStays) {
+            self.move_to(self.view.next(), ViewChangeReason::Moved, ViewChangeCause::Unheard(silence));
+        }
+    }
+
     /// Leader: a sign of life, if one is due.
     pub(super) fn emit_heartbeat(&mut self) {
         let Role::Leader(leader) = &mut self.role else { return };

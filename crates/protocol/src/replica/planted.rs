@@ -115,6 +115,8 @@ planted_bugs! {
     OldLogTrusted = "old-log-trusted": "A replica takes a log for its own that is an old copy of it.";
     WindowOfExecuted = "window-of-executed": "The window of a session moves on only with what is executed.";
     OwnPatience = "own-patience": "A replica leaves a view that has not begun after its own time-out, however long others wait for it.";
+    FruitlessLeaderStays = "fruitless-leader-stays": "A leader that is answered now and then stays, however long nothing is committed.";
+    RestartsUnheard = "restarts-unheard": "A leader that f followers do not answer leads again for one that has lost its memory.";
     UnansweredViewBegan = "unanswered-view-began": "A leader whom f followers have never answered takes its view for one that has begun.";
     PatienceByAverages = "patience-by-averages": "A client waits for a silent leader by the longest average of anything it has done.";
     ClockOfAnybody = "clock-of-anybody": "A client's timestamps follow whichever replica's clock is ahead, in one session.";

@@ -438,9 +438,7 @@ impl Replica {
     fn resolve_challenge(&mut self, to: ReplicaId, view: View, reason: ViewChangeReason) {
         let soon =
             |entered: Instant| self.now.instant < entered.after(self.config.settings.view_change_timeout);
-        let heard = self
-            .confirmed_at()
-            .is_some_and(|at| self.now.instant < at.after(self.config.settings.suspect_after));
+        let heard = self.hears_majority();
         let entered_at = self.role.leading().and_then(|leader| leader.entered_at);
         let established = heard && !entered_at.is_some_and(soon);
         // The group may have shrunk by this member: it leads no view of that configuration.
@@ -450,6 +448,12 @@ impl Replica {
         } else {
             self.move_to(view, ViewChangeReason::Moved, ViewChangeCause::Yielded(to));
         }
+    }
+
+    /// Leader: true if `f` followers have answered of late.
+    fn hears_majority(&self) -> bool {
+        let now = self.now.instant;
+        self.confirmed_at().is_some_and(|at| now < at.after(self.config.settings.suspect_after))
     }
 
     /// Leader: starts a view, `at_least` this one, that it leads again.
@@ -506,8 +510,12 @@ impl Replica {
         if self.view > view {
             // It never acted in this view: it would have known of it.
             self.send_start_view(from);
-        } else {
+        } else if self.hears_majority() || self.planted(PlantedBug::RestartsUnheard) {
             self.restart_leadership(View(view.0 + 1), ViewChangeCause::MemoryLost(from));
+        } else {
+            // If it led again it would count anew who answers, and a member that ends again and again would keep it leading.
+            let next = View(view.0 + 1).max(self.view.next());
+            self.move_to(next, ViewChangeReason::Moved, ViewChangeCause::MemoryLost(from));
         }
     }
 

@@ -33,6 +33,8 @@ pub(in crate::replica) struct Leader {
     pub(in crate::replica) reads_unconfirmed: VecDeque<WaitingRead>,
     pub(in crate::replica) comparison: Comparison,
     pub(in crate::replica) contact: Contact,
+    /// How far the logs of a majority are durable, and how many reviews in a row they have not got on, though there is more in this one.
+    pub(in crate::replica) got_to: (OpNumber, u32),
     /// Since when its own clock has contradicted the group's.
     pub(in crate::replica) clock_off_since: Option<Instant>,
     pub(in crate::replica) heartbeat_due: bool,
@@ -199,6 +201,7 @@ impl Leader {
             reads_unconfirmed: VecDeque::new(),
             comparison: Comparison::default(),
             contact: Contact { unheard_signs: 0, unheard_again_at: now, confirmed_until: Instant(0) },
+            got_to: (OpNumber(0), 0),
             clock_off_since: None,
             heartbeat_due: true,
             advisor: Box::default(),

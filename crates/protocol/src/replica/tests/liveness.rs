@@ -383,3 +383,61 @@ fn attempts_that_fail_for_minutes_do_not_outlast_their_cause() {
         assert!(cluster.replicas[1..].iter().any(Replica::is_leader), "{body} bytes, {seconds} s");
     }
 }
+
+/// From the leader to a member that it needs, only signs of life pass: the leader is heard, and answered, and commits nothing for
+/// ever. Member 2 hears both and is heard by both.
+#[test]
+fn a_leader_that_is_answered_and_commits_nothing_gives_up() {
+    for bug in [None, Some(PlantedBug::FruitlessLeaderStays)] {
+        let mut cluster = Cluster::with(5, FastQuorum::Majority, planted(bug));
+        let session = cluster.register();
+        let request = cluster.request(session, 1, 1_000_100, Path::Ordered, "ua");
+        cluster.down.extend([3, 4]);
+        cluster.send(&[0], &request);
+        let is_done = |cluster: &Cluster| cluster.executed[2].iter().any(|body| body == "ua");
+        for _ in 0..60_000 {
+            cluster.pass_silently();
+            while let Some((from, to, message)) = cluster.wire.pop_front() {
+                if (from, to) != (0, 1) || matches!(message, Message::Commit { .. }) {
+                    cluster.deliver(from, to, message);
+                }
+            }
+            if is_done(&cluster) {
+                break;
+            }
+        }
+        assert_eq!(is_done(&cluster), bug.is_none() || !cfg!(feature = "planted-bugs"), "{bug:?}");
+    }
+}
+
+/// Members 5 and 6 are dead, 2 and 3 do not hear the leader, 1 hears all and is heard by all, and 4 loses its memory each second, soon
+/// after it has come back. The leader is answered by 1 and 4 at most, and leads again each time that 4 asks to be let in.
+#[test]
+fn a_member_that_crashes_again_and_again_keeps_no_unheard_leader_in_place() {
+    for bug in [None, Some(PlantedBug::RestartsUnheard)] {
+        let mut cluster = Cluster::with(7, FastQuorum::Majority, |config| {
+            planted(bug)(config);
+            config.durability = Durability::Replicated;
+        });
+        cluster.register();
+        cluster.down.extend([5, 6]);
+        cluster.cut.extend([(0, 2), (0, 3)]);
+        let committed = |cluster: &Cluster| cluster.replicas[1].commit;
+        let before = committed(&cluster);
+        for _ in 0..60 {
+            let config = cluster.replicas[4].config.clone();
+            let view = cluster.replicas[4].view();
+            cluster.replicas[4] = Replica::new(config, Boot::Amnesiac { view }, cluster.now);
+            cluster.executed[4].clear();
+            cluster.event(4, Event::Tick);
+            for leader in 0..4 {
+                let view = cluster.replicas[leader].view();
+                let message = Message::Register { view, nonce: 2 };
+                cluster.event(leader, Event::Message { from: CLIENT, message });
+            }
+            cluster.pass(850);
+        }
+        let expected = bug.is_none() || !cfg!(feature = "planted-bugs");
+        assert_eq!(committed(&cluster) > before, expected, "with {bug:?}");
+    }
+}

@@ -15,6 +15,7 @@
 //!   tests. The replica hears of both at any later step.
 //! - Nodes are connected if each knows the other; if not, they compare configurations, as in a handshake.
 
+mod hostile_stars;
 mod network;
 mod processes;
 mod stars;
@@ -31,7 +32,10 @@ use std::{println, thread_local};
 use syros_types::{NodeId, ReadPolicy};
 
 /// The most members that a group has here.
-const MOST: usize = 5;
+const MOST: usize = 9;
+
+/// The most members that random schedules draw.
+const DRAWN: usize = 5;
 
 /// A file of a snapshot is a number that says which one it is.
 const FILE_BYTES: u64 = 8;
@@ -285,11 +289,17 @@ const fn member(replica: usize) -> ReplicaId {
 
 impl World {
     fn new(seed: u64, bug: Option<PlantedBug>) -> Self {
+        Self::of(seed, bug, None)
+    }
+
+    /// One of so many members, in this mode, with this durability, or what is drawn.
+    fn of(seed: u64, bug: Option<PlantedBug>, wanted: Option<(usize, FastQuorum, Durability)>) -> Self {
         let mut prng = Prng::new(seed);
         let n = if prng.chance(1, 2) { 3 } else { 5 };
         let modes = [FastQuorum::Majority, FastQuorum::Mixed, FastQuorum::Mixed, FastQuorum::Supermajority];
         let mode = modes[prng.below(4) as usize];
         let durability = if prng.chance(2, 3) { Durability::Fsync } else { Durability::Replicated };
+        let (n, mode, durability) = wanted.unwrap_or((n, mode, durability));
         let clocks_agree = prng.chance(1, 2);
         let mut weights = STEPS.to_vec();
         weights.iter_mut().for_each(|(_, weight)| *weight *= [0, 1, 1, 1, 5][prng.below(5) as usize]);

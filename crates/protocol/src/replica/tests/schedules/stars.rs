@@ -41,13 +41,13 @@ impl Star {
         while alive.len() > faults {
             alive.swap_remove(prng.below(alive.len() as u64) as usize);
         }
-        let links = (0..MOST).flat_map(|from| (0..MOST).map(move |to| (from, to)));
+        let links = (0..DRAWN).flat_map(|from| (0..DRAWN).map(move |to| (from, to)));
         let is_needed =
             |from, to| (from == centre && alive.contains(&to)) || (to == centre && alive.contains(&from));
         let cut =
             links.filter(|(from, to)| from != to && !is_needed(*from, *to) && prng.chance(1, 2)).collect();
         let slowest = [1, 50, 100, 200, 300][prng.below(5) as usize];
-        let disks = core::array::from_fn(|_| prng.below(slowest + 1));
+        let disks = core::array::from_fn(|at| if at < DRAWN { prng.below(slowest + 1) } else { 0 });
         Self { members, dead, cut, disks, link: [0, 5, 20, 50][prng.below(4) as usize] }
     }
 

@@ -118,8 +118,9 @@ impl World {
             found
         });
         let what = what.map_or(Step::Deliver, |(what, _)| *what);
-        let replica = prng.below(MOST as u64) as usize;
-        let other = prng.below((MOST + self.users.len()) as u64) as usize;
+        let replica = prng.below(DRAWN as u64) as usize;
+        let other = prng.below((DRAWN + self.users.len()) as u64) as usize;
+        let other = if other < DRAWN { other } else { other - DRAWN + MOST };
         let user = prng.below(self.users.len() as u64) as usize;
         if !matches!(what, Step::Deliver | Step::DeliverOldest) {
             tell(|| format!("{what:?} {replica} {other} {user}"));
@@ -244,7 +245,7 @@ impl World {
 
     /// One or two replicas reach no other one for a while, and all others run.
     pub(super) fn go_on_without(&mut self, prng: &mut Prng) {
-        let away = [prng.below(MOST as u64) as usize, prng.below(MOST as u64) as usize];
+        let away = [prng.below(DRAWN as u64) as usize, prng.below(DRAWN as u64) as usize];
         let pairs = (0..MOST).flat_map(|from| (0..MOST).map(move |to| (from, to)));
         self.cut = pairs.filter(|(from, to)| away.contains(from) || away.contains(to)).collect();
         for replica in (0..MOST).filter(|replica| !away.contains(replica)) {
@@ -269,10 +270,10 @@ impl World {
         let Some(core) = &self.places[known_to].replica else { return };
         let known = core.config.configuration;
         let is_free = |place: &Place| place.is_gone;
-        if known.size() != 3 || self.places[known_to].learns || !self.places[3..].iter().all(is_free) {
+        if known.size() != 3 || self.places[known_to].learns || !self.places[3..DRAWN].iter().all(is_free) {
             return;
         }
-        for place in 3..MOST {
+        for place in 3..DRAWN {
             self.nodes += 1;
             let new = node(self.nodes);
             let place_there = &mut self.places[place];

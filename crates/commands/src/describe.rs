@@ -81,6 +81,17 @@ pub fn may_be_no_op(body: &[u8]) -> bool {
     !body.is_empty() && operations(body).all(|operation| operation.is_ok_and(is_possible))
 }
 
+/// Shorter bodies name so little that the values of their keys alone can make them take long.
+const HEAVY_BODY_BYTES_MIN: usize = 128;
+
+/// True if a body of updates may take far longer than the values of its keys are long: it names them again and again, or so do
+/// its many operations.
+#[must_use]
+pub fn may_be_heavy(body: &[u8]) -> bool {
+    body.len() >= HEAVY_BODY_BYTES_MIN
+        && operations(body).flatten().any(|operation| operation.depends_on_values())
+}
+
 /// True if nothing is left of `older` once `newer` has run after it: both overwrite one key, and it
 /// is the same key. The key itself is compared, with its database, not its hash.
 #[must_use]

@@ -243,10 +243,17 @@ impl Decimal {
             _ => return None,
         };
         let (mut digits, mut digits_count) = (Natural::default(), 0);
-        for digit in whole.iter().chain(fraction) {
-            digits.multiply_add(10, u32::from(digit - b'0'));
-            digits_count += i64::from(!digits.is_zero());
+        // Digits are taken in as many at a time as a limb has room for: each time all limbs are gone through.
+        let (mut factor, mut taken) = (1, 0);
+        for digit in whole.iter().chain(fraction).skip_while(|digit| **digit == b'0') {
+            digits_count += 1;
+            (factor, taken) = (factor * 10, taken * 10 + u32::from(digit - b'0'));
+            if factor == 1_000_000_000 {
+                digits.multiply_add(factor, taken);
+                (factor, taken) = (1, 0);
+            }
         }
+        digits.multiply_add(factor, taken);
         Some(Self { digits, digits_count, exponent: exponent - fraction.len() as i64 })
     }
 

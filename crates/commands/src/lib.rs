@@ -48,8 +48,8 @@ pub use arguments::{Arguments, ArgumentsIter};
 pub use database_key::DatabaseKey;
 pub use deadline::Deadline;
 pub use describe::{
-    Operations, WithoutMemory, asks_about_users, describe, looks_at_little, may_be_no_op, operations,
-    overwrites, without_memory,
+    Operations, WithoutMemory, asks_about_users, describe, looks_at_little, may_be_heavy, may_be_no_op,
+    operations, overwrites, without_memory,
 };
 pub use double::{parse_double, write_decimal, write_double};
 pub use effects::Effects;
@@ -105,6 +105,10 @@ pub mod limits {
     /// Most bytes that one command may combine, in all strings that it reads: a key of 16 MiB may be named 65,536 times. Going
     /// through so many takes as long as others can be kept waiting.
     pub const SOURCE_BYTES_MAX: usize = 1 << 30;
+
+    /// Most bytes that a command, or a transaction, may go through that changes something, as far as the data tells before it is
+    /// executed: as much as a processor does in some seconds. All replicas execute it, and do nothing else meanwhile.
+    pub const UPDATE_WORK_MAX: usize = 1 << 30;
 
     /// Most keys that one SORT may look up for BY and GET. Each takes some hundred nanoseconds, and nothing else is executed
     /// meanwhile.

@@ -15,7 +15,7 @@ use crate::families::{
     ScriptCall, ScriptInput,
 };
 use crate::limits::{MESSAGE_BYTES, REPLY_BYTES_MAX, SCRIPT_MESSAGES_BYTES_MAX, UPDATE_REPLY_BYTES_MAX};
-use crate::operation::Operation;
+use crate::operation::{KEY_WORK, Operation};
 use crate::parse::{Parsed, parse};
 use crate::programs::Programs;
 use crate::reply::{
@@ -31,10 +31,6 @@ use syros_types::{Database, SubscriptionKind, WallTime, mix};
 
 /// Bytes that an operation touches for one unit of fuel.
 const BYTES_PER_UNIT: usize = 16;
-
-/// Bytes that an operation could touch while it goes through a key: 300,000 keys take 11 ms, and a script may go through some 20
-/// million.
-const KEY_WORK: usize = 8;
 
 /// What a script runs on.
 trait Target {

@@ -38,6 +38,10 @@ pub trait InMemory {
     }
     /// What an update would return: see [`Engine::evaluate`](syros_storage::Engine::evaluate).
     fn evaluate(&self, body: &[u8], reply: &mut Vec<u8>) -> bool;
+    /// About how many bytes a body of updates touches: see [`MemoryEngine::work_from_log`].
+    fn work_from_log(&self, _body: &[u8]) -> usize {
+        0
+    }
     /// What an update answers if it changes nothing: see [`MemoryEngine::answer_no_op`].
     fn answer_no_op(&self, now: WallTime, body: &[u8], reply: &mut Vec<u8>) -> bool;
     /// [`Self::evaluate`], known to be wrong: as if no key expired before the update is executed.
@@ -131,6 +135,10 @@ impl InMemory for MemoryEngine {
 
     fn evaluate(&self, body: &[u8], reply: &mut Vec<u8>) -> bool {
         Engine::evaluate(self, body, reply)
+    }
+
+    fn work_from_log(&self, body: &[u8]) -> usize {
+        Self::work_from_log(self, body)
     }
 
     fn answer_no_op(&self, now: WallTime, body: &[u8], reply: &mut Vec<u8>) -> bool {

@@ -1,4 +1,4 @@
-//! What a replica says of an update that may change nothing.
+//! What a replica says of an update that may change nothing, or take long.
 
 use syros_protocol::message::Body;
 use syros_types::OpNumber;
@@ -10,6 +10,8 @@ pub enum NoOpAnswer {
     NoOp(OpNumber, Body),
     /// It changes something, or may do so.
     Change,
+    /// It would go through about so many bytes, which keeps all replicas from everything else for too long.
+    TooMuch(usize),
     /// An update of its keys is to be executed before that is known.
     Later,
     /// This replica cannot say anything.

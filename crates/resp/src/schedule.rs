@@ -49,7 +49,7 @@ use crate::writer::{
 use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
-use syros_commands::limits::REPLY_BYTES_MAX;
+use syros_commands::limits::{REPLY_BYTES_MAX, UPDATE_WORK_MAX};
 use syros_commands::{
     ExecutionError, Head, Malformed, NO_MEMORY, Operation, ReplyRef, describe, put_error, put_ok,
     without_memory,
@@ -72,6 +72,8 @@ pub struct Submission {
     /// It is one command that may have to wait: see [`Operation::may_wait`]. It is submitted once more under the same name if
     /// it has been [postponed](crate::Connection::postpone).
     pub waits: bool,
+    /// It is several commands that were put together, each of which counts by itself.
+    pub is_pack: bool,
 }
 
 /// How a submission ended.
@@ -93,6 +95,8 @@ pub enum Completion {
     Overloaded,
     /// It was not executed and never will be: the data may take no more memory.
     OutOfMemory,
+    /// It was not executed and never will be: it would go through about so many bytes, and keep the replicas from all else.
+    TooMuchWork(usize),
 }
 
 impl Completion {
@@ -119,7 +123,8 @@ impl Completion {
             | Self::TimedOut
             | Self::NoQuorum
             | Self::Overloaded
-            | Self::OutOfMemory => 0,
+            | Self::OutOfMemory
+            | Self::TooMuchWork(_) => 0,
         }
     }
 }
@@ -561,6 +566,7 @@ impl Schedule {
             footprint,
             read_policy: group.read_policy,
             waits: group.may_wait,
+            is_pack,
         };
         #[cfg(feature = "planted-bugs")]
         if self.releases_early(slot) {
@@ -841,6 +847,14 @@ pub(crate) fn write_failure(completion: &Completion, out: &mut Vec<u8>) {
             "NOQUORUM the command was not executed: this node cannot reach a majority of the replicas"
         }
         Completion::OutOfMemory => NO_MEMORY,
+        Completion::TooMuchWork(work) => {
+            let text = format!(
+                "ERR this would go through {} MiB of values in one go; a command, or a transaction, may go through {} MiB",
+                work >> 20,
+                UPDATE_WORK_MAX >> 20
+            );
+            return write_error(out, text.as_bytes());
+        }
         Completion::Overloaded => {
             "OVERLOADED the command was not executed: too many operations are in flight"
         }

@@ -348,6 +348,39 @@ fn the_limit_of_data_can_be_set_while_a_node_runs() {
     node.stop();
 }
 
+/// Found by an adversary: a transaction of a megabyte held all replicas for half a minute.
+#[test]
+fn updates_that_would_keep_the_replicas_for_minutes_are_refused() {
+    let scratch = Scratch::new("work-of-updates");
+    let node = Node::start(&scratch, "true", "");
+    let mut redis = Redis::connect(node.port);
+    let members: Vec<String> = (0..20_000).map(|number| format!("member{number:034}")).collect();
+    for command in ["SADD", "RPUSH"] {
+        let words: Vec<&str> =
+            [command, command].into_iter().chain(members.iter().map(String::as_str)).collect();
+        assert_eq!(redis.ask(&words), ":20000");
+    }
+    let mut store = |times| {
+        let words: Vec<&str> =
+            ["SINTERSTORE", "store"].into_iter().chain(std::iter::repeat_n("SADD", times)).collect();
+        redis.ask(&words)
+    };
+    assert_eq!(store(10), ":20000");
+    let refused = store(3_000);
+    assert!(refused.starts_with("-ERR this would go through") && refused.ends_with("1024 MiB"), "{refused}");
+    let mut search = |times| {
+        assert_eq!(redis.ask(&["MULTI"]), "+OK");
+        assert_eq!(redis.ask(&["INCR", "searches"]), "+QUEUED");
+        (0..times).for_each(|_| assert_eq!(redis.ask(&["LPOS", "RPUSH", "none"]), "+QUEUED"));
+        redis.ask(&["EXEC"])
+    };
+    let refused = search(3_000);
+    assert!(refused.starts_with("-ERR this would go through"), "{refused}");
+    assert_eq!(search(10), "*11");
+    assert_eq!(Redis::connect(node.port).ask(&["GET", "searches"]), "1");
+    node.stop();
+}
+
 /// Before the first keys go, the members begin to record when keys change, which takes an update of its own.
 #[test]
 fn keys_are_evicted_though_nobody_asks_for_anything() {

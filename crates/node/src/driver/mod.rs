@@ -680,6 +680,9 @@ impl<M: InMemory + Send + 'static, S: Store, H> ReplicaDriver<M, S, H> {
     /// once: then it is one.
     pub fn answer_no_op(&mut self, now: Now, footprint: &Footprint, body: &[u8]) -> NoOpAnswer {
         let Execution::InMemory(memory) = &mut self.execution else { return NoOpAnswer::Unknown };
+        if let Some(work) = memory.too_much(body) {
+            return NoOpAnswer::TooMuch(work);
+        }
         let executed = memory.executed();
         if executed != self.replica.applied() {
             return NoOpAnswer::Unknown;

@@ -108,7 +108,7 @@ impl GroupClient {
         submission: Submission,
         reserved: usize,
     ) -> Option<(u64, Completion)> {
-        let Submission { slot, body, class, footprint, read_policy, waits: _ } = submission;
+        let Submission { slot, body, class, footprint, read_policy, waits: _, is_pack: _ } = submission;
         if !self.knows(&body) {
             self.room.release(reserved);
             return Some((slot, Completion::Refused(TOO_OLD.to_string())));
@@ -221,6 +221,7 @@ mod tests {
             footprint: Footprint::One(slot),
             read_policy: None,
             waits: false,
+            is_pack: false,
         }
     }
 

@@ -56,7 +56,7 @@ use messages::Messages;
 use no_ops::NoOps;
 use reply_room::{ReplyRoom, long_reply, needed};
 use requests::Requests;
-use syros_commands::{Generation, may_be_no_op};
+use syros_commands::{Generation, may_be_heavy, may_be_no_op};
 use syros_protocol::client::{Action, Client, Config, Event, Outcome, Token, Way};
 use syros_protocol::message::{Body, Message};
 #[cfg(feature = "planted-bugs")]
@@ -499,8 +499,11 @@ impl RedisFrontEnd {
                 }
             }
             let Submission { class, waits: may_wait, ref body, ref footprint, .. } = submission;
-            let is_possible = has_replica && class == Class::Update && !may_wait && may_be_no_op(body);
-            if is_possible && no_ops.is_worth_a_look(footprint) {
+            let is_asked_about = has_replica && !may_wait;
+            let is_heavy =
+                !submission.is_pack && !matches!(class, Class::Read | Class::Overwrite) && may_be_heavy(body);
+            let is_vain = class == Class::Update && may_be_no_op(body);
+            if is_asked_about && (is_heavy || (is_vain && no_ops.is_worth_a_look(footprint))) {
                 let (since, has_waited) = (now.instant, false);
                 no_ops.add(Attempt { address, submission, reserved, since, has_waited });
                 continue;
@@ -628,7 +631,10 @@ impl RedisFrontEnd {
                 self.no_ops.note(&attempt, false);
                 self.submit_attempt(now, attempt);
             }
-            NoOpAnswer::Unknown => self.submit_attempt(now, attempt),
+            NoOpAnswer::TooMuch(work) if !attempt.submission().is_pack => {
+                self.end_attempt(now, &attempt, Completion::TooMuchWork(work));
+            }
+            NoOpAnswer::TooMuch(_) | NoOpAnswer::Unknown => self.submit_attempt(now, attempt),
             NoOpAnswer::Later => match self.no_ops.wait(attempt) {
                 Ok(errand) => self.run_errand(now, errand),
                 Err(attempt) => self.submit_attempt(now, attempt),

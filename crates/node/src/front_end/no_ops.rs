@@ -236,6 +236,7 @@ mod tests {
             footprint: Footprint::One(key),
             read_policy: None,
             waits: false,
+            is_pack: false,
         };
         Attempt { address: 1, submission, reserved: 0, since: Instant(0), has_waited }
     }

@@ -6,7 +6,8 @@ mod planted;
 
 use std::time::Duration;
 
-use syros_commands::{operations, put_error};
+use syros_commands::limits::UPDATE_WORK_MAX;
+use syros_commands::{may_be_heavy, operations, put_error};
 use syros_protocol::message::{Body, LogEntry, Message, Payload};
 #[cfg(feature = "planted-bugs")]
 use syros_protocol::replica::PlantedBug;
@@ -280,6 +281,13 @@ impl<E: InMemory> MemoryExecutor<E> {
         }
         self.reply.clear();
         self.engine.answer_no_op(time, body, &mut self.reply).then(|| Body::from(self.reply.as_slice()))
+    }
+
+    /// The work of a body of updates, if that is more than a replica may be kept from everything else by it.
+    #[must_use]
+    pub fn too_much(&self, body: &[u8]) -> Option<usize> {
+        let is_too_much = |work: &usize| *work > UPDATE_WORK_MAX;
+        may_be_heavy(body).then(|| self.engine.work_from_log(body)).filter(is_too_much)
     }
 
     // ---- Reads.

@@ -117,6 +117,14 @@ impl MemoryEngine {
     /// minutes would be of no use to its client, who has given up by then, and would keep those of others waiting.
     pub const READ_WORK_MAX: usize = 1 << 30;
 
+    /// The [work](syros_commands::Operation::work_from_log) of a body of updates on the data as it is now. What its operations
+    /// add to the values that later ones go through is not counted.
+    #[must_use]
+    pub fn work_from_log(&self, body: &[u8]) -> usize {
+        let works = operations(body).flatten().map(|operation| operation.work_from_log(&self.databases));
+        works.fold(0, usize::saturating_add)
+    }
+
     /// How these reads are to be executed, if that takes long.
     #[must_use]
     pub fn long_read(&self, body: &[u8]) -> Option<LongRead> {

@@ -26,7 +26,15 @@ fn submission(words: &[&[u8]]) -> Submission {
     operation.encode(&mut body);
     let description = describe(&body).unwrap();
     let (class, footprint) = (description.class, description.footprint);
-    Submission { slot: 4, body: body.into(), class, footprint, read_policy: None, waits: false }
+    Submission {
+        slot: 4,
+        body: body.into(),
+        class,
+        footprint,
+        read_policy: None,
+        waits: false,
+        is_pack: false,
+    }
 }
 
 fn reply(address: u64) -> Withheld {

@@ -97,7 +97,8 @@ fn is_well(report: &StatusReport) -> bool {
     matches!(report.role, RoleName::Leader | RoleName::Follower) && !report.disk_failed
 }
 
-/// A thread that waits until a node whose data is in its memory only may start anew.
+/// A thread that waits until a node may start anew that loses its memory by that: one whose data is in its memory only, or whose disk
+/// is damaged.
 ///
 /// With durability `replicated` a restart loses the memory. Most replicas go on without one when their disk returns; those
 /// whose engine on disk has failed with it cannot. If the engines of a majority fail together, a node that started anew at
@@ -138,7 +139,7 @@ impl RestartPermit {
                         node = others.me.0,
                         needed = others.needed(),
                         well,
-                        "this replica has to start anew, and a restart loses its data, which is in memory only: it does so when enough \
+                        "this replica has to start anew, and loses its data on disk or in memory by that: it does so when enough \
                          other replicas are well. If a majority stays like that, save the \
                          data while the processes run: READ stale COMMAND answers from memory"
                     );

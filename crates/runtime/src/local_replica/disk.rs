@@ -233,7 +233,7 @@ impl LocalReplica {
             return false;
         }
         if !self.driver.outlives_log() || self.is_log_damaged {
-            return self.may_lose_memory();
+            return self.may_start_anew(self.is_log_damaged);
         }
         // The watch may not have seen yet that the directory is back.
         if self.disk_watch.loss().is_none() {
@@ -282,10 +282,10 @@ impl LocalReplica {
         tracing::info!(node, "the disk takes writes again: this replica goes on with the data in its memory");
     }
 
-    /// An engine that cannot go on, or a log that is damaged: true if a restart loses nothing, or nothing that enough other
-    /// replicas do not have.
-    pub(super) fn may_lose_memory(&mut self) -> bool {
-        if self.durability == Durability::Fsync {
+    /// An engine that cannot go on, or a disk that `is_damaged`: true if a restart loses nothing, or nothing that enough other
+    /// replicas do not have. What is damaged is set aside at the restart, the log with the engine.
+    pub(super) fn may_start_anew(&mut self, is_damaged: bool) -> bool {
+        if self.durability == Durability::Fsync && !is_damaged {
             return true;
         }
         if self.restart_permit.is_none() {

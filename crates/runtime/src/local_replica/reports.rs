@@ -65,8 +65,9 @@ impl LocalReplica {
         if !self.is_damaged || now.instant < self.renew_at {
             return false;
         }
-        // Scrubbing has waited for this replica's turn. A reader that finds damage has not.
-        if self.driver.engine_failure().is_some() && !self.may_lose_memory() {
+        // Scrubbing has waited for this replica's turn. A reader or a merge that finds damage has not: another replica may be
+        // without its memory at this moment, and two would be a majority of three.
+        if self.driver.engine_failure().is_some() && !self.may_start_anew(true) {
             self.renew_at = now.instant.after(PROBE_INTERVAL);
             return false;
         }

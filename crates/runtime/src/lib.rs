@@ -65,7 +65,7 @@ pub use node::{GatewayNode, Node};
 pub use recover::{RecoverError, RecoveryPlan, Stamp, Survivor};
 pub use restore::{RestoreError, Restored, restore};
 pub use socket::ListenError;
-pub use start_error::{LogError, StartError};
+pub use start_error::{LogError, NotWanted, StartError};
 pub use stop::Stopper;
 pub use store::StoreError;
 pub use syros_commands::acl::hide_passwords;

@@ -53,6 +53,24 @@ pub enum StartError {
     },
 }
 
+impl StartError {
+    /// True if a later start may succeed though nobody mends anything: an address that the machine does not have yet, a disk that
+    /// is full.
+    #[must_use]
+    pub fn may_pass(&self) -> bool {
+        match self {
+            Self::Log { source: LogError::Store(error), .. } => !error.is_damage(),
+            Self::Log { .. } | Self::Listen(_) | Self::Discover(_) | Self::System { .. } => true,
+            Self::Directory(error) => error.may_pass(),
+            Self::Group(_)
+            | Self::GroupMismatch { .. }
+            | Self::NothingToReplace
+            | Self::NoSuchEngine(_)
+            | Self::Tls(_) => false,
+        }
+    }
+}
+
 impl fmt::Display for StartError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -94,6 +112,19 @@ impl From<ListenError> for StartError {
         Self::Listen(error)
     }
 }
+
+/// Why a node must not run that has run: its cluster does not need it any more, or would not take it. It is inside the error of
+/// [`Node::run`](crate::Node::run).
+#[derive(Debug)]
+pub struct NotWanted(pub String);
+
+impl fmt::Display for NotWanted {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl core::error::Error for NotWanted {}
 
 /// The error of something that the system does not give.
 pub(crate) fn system(what: &'static str) -> impl FnOnce(io::Error) -> StartError {

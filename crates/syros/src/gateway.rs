@@ -135,8 +135,25 @@ impl Options {
 
 /// Runs the gateway until it is asked to end.
 pub(crate) fn run(options: &Options) -> Result<ExitCode, String> {
+    let log = options.log.or(syros_logging::Settings::default());
+    let config = match syros_logging::install(&log).and_then(|()| config_of(options)) {
+        Ok(config) => config,
+        Err(problem) => return Ok(logger::fail_for_good(&problem)),
+    };
+    let gateway = match GatewayNode::start(config) {
+        Ok(gateway) => gateway,
+        Err(error) if error.may_pass() => return Err(error.to_string()),
+        Err(error) => return Ok(logger::fail_for_good(&error.to_string())),
+    };
+    let stopper = gateway.stopper();
+    signals::watch_as_service(move |signal| stopper.stop(signals::name(signal)))?;
+    gateway.run().map_err(|error| error.to_string())?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// What the options say.
+fn config_of(options: &Options) -> Result<GatewayConfig, String> {
     check_different(&options.cluster).map_err(|problem| format!("--cluster: {problem}"))?;
-    syros_logging::install(&options.log.or(syros_logging::Settings::default()))?;
     let mut front = FrontConfig {
         connections_max: options.connections,
         connections_per_address_max: Some(options.connections_per_address).filter(|most| *most > 0),
@@ -158,7 +175,7 @@ pub(crate) fn run(options: &Options) -> Result<ExitCode, String> {
     if let Some(listen_redis) = listen_redis.filter(|address| options.metrics == Some(*address)) {
         return Err(format!("--metrics {listen_redis} is where Redis clients are listened for, too"));
     }
-    let config = GatewayConfig {
+    Ok(GatewayConfig {
         cluster: options.cluster_id,
         replicas: options.cluster.clone(),
         listen_redis,
@@ -170,10 +187,5 @@ pub(crate) fn run(options: &Options) -> Result<ExitCode, String> {
         }),
         connect_timeout: Duration::from_secs(options.connect_timeout),
         front,
-    };
-    let gateway = GatewayNode::start(config).map_err(|error| error.to_string())?;
-    let stopper = gateway.stopper();
-    signals::watch_as_service(move |signal| stopper.stop(signals::name(signal)))?;
-    gateway.run().map_err(|error| error.to_string())?;
-    Ok(ExitCode::SUCCESS)
+    })
 }

@@ -47,6 +47,16 @@ pub(crate) fn fail(problem: &str) -> ExitCode {
     ExitCode::FAILURE
 }
 
+/// The status of a service that a mistake keeps from starting, which no other start mends: EX_CONFIG of sysexits.h(3head). The units
+/// for systemd know it (`packaging/`).
+const MISTAKE: u8 = 78;
+
+/// As [`fail`], of a service that would fail again however often it is started.
+pub(crate) fn fail_for_good(problem: &str) -> ExitCode {
+    _ = fail(problem);
+    ExitCode::from(MISTAKE)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -66,6 +66,7 @@ pub(crate) fn run(options: &Options) -> Result<ExitCode, String> {
     let backup = Backup::open(&options.place.open(&options.backup)?).map_err(|error| error.to_string())?;
     let manifest = backup.manifest();
     let mut progress = Progress::new("restored", manifest.data_bytes());
+    let has_tls = config.node.tls.is_some();
     let (place, until) = (config.node.directory.clone(), options.until.unwrap_or_default());
     let restored = syros_runtime::restore(&config.node, &backup, until, |bytes| progress.tell(bytes));
     let Restored { identity, last, keys, digest } = restored.map_err(|error| {
@@ -82,6 +83,12 @@ pub(crate) fn run(options: &Options) -> Result<ExitCode, String> {
          them with --bootstrap",
         identity.cluster
     );
+    if has_tls {
+        syros_cli::tell!(
+            "certificates of the old cluster name its number: make new ones with syros certificate .. --cluster {}",
+            identity.cluster
+        );
+    }
     Ok(ExitCode::SUCCESS)
 }
 

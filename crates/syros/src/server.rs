@@ -1,12 +1,13 @@
 //! `syros server`: one node.
 
 use std::io::Read;
-use std::path::PathBuf;
+use std::os::unix::fs::MetadataExt as _;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::Args;
 use syros_cli::signals;
-use syros_runtime::{FirstStart, Node, NodeConfig, read_identity};
+use syros_runtime::{FirstStart, Node, NodeConfig, NotWanted, read_identity};
 
 use crate::{config, logger};
 
@@ -65,6 +66,31 @@ fn decide_by_directory(node: &mut NodeConfig) -> Result<(), String> {
     Ok(())
 }
 
+/// Why a node of another user must not be run by the superuser: what it writes, that user's process could not read any more.
+fn runs_as_another(directory: &Path) -> Option<String> {
+    let owner = std::fs::metadata(directory.join("identity")).ok()?.uid();
+    let is_foreign = rustix::process::geteuid().is_root() && owner != 0;
+    is_foreign.then(|| {
+        format!(
+            "the node in {} is of user {owner}, and this process is root: that user could not use what it writes. Run it as that \
+             user, such as with runuser -u syros -- syros server ..",
+            directory.display()
+        )
+    })
+}
+
+/// The problem, and what it comes of most often.
+fn explained(problem: String) -> String {
+    let user = rustix::process::geteuid().as_raw();
+    if problem.contains("(os error 13)") {
+        format!("{problem}; this process is of user {user}: have what it uses belong to that user (chown -R)")
+    } else if problem.contains("(os error 30)") {
+        format!("{problem}; a unit of systemd lets its process write in few places (ReadWritePaths)")
+    } else {
+        problem
+    }
+}
+
 /// Runs the node until it is asked to end.
 pub(crate) fn run(options: &Options) -> Result<ExitCode, String> {
     let first_start = match (options.bootstrap, options.replace, options.join) {
@@ -73,12 +99,25 @@ pub(crate) fn run(options: &Options) -> Result<ExitCode, String> {
         (_, _, true) => Some(FirstStart::Join),
         _ => None,
     };
-    let mut config = config::read(&options.config, first_start)?;
-    if options.if_empty {
-        decide_by_directory(&mut config.node)?;
+    let config = config::read(&options.config, first_start).and_then(|mut config| {
+        if options.if_empty {
+            decide_by_directory(&mut config.node)?;
+        }
+        syros_logging::install(&options.log.or(config.log))?;
+        Ok(config.node)
+    });
+    let config = match config {
+        Ok(node) => node,
+        Err(problem) => return Ok(logger::fail_for_good(&explained(problem))),
+    };
+    if let Some(problem) = runs_as_another(&config.directory) {
+        return Ok(logger::fail_for_good(&problem));
     }
-    syros_logging::install(&options.log.or(config.log))?;
-    let node = Node::start(config.node).map_err(|error| error.to_string())?;
+    let node = match Node::start(config) {
+        Ok(node) => node,
+        Err(error) if error.may_pass() => return Err(explained(error.to_string())),
+        Err(error) => return Ok(logger::fail_for_good(&explained(error.to_string()))),
+    };
     let stopper = node.stopper();
     if options.until_stdin_closes {
         let stopper = stopper.clone();
@@ -90,6 +129,11 @@ pub(crate) fn run(options: &Options) -> Result<ExitCode, String> {
         });
     }
     signals::watch_as_service(move |signal| stopper.stop(signals::name(signal)))?;
-    node.run().map_err(|error| error.to_string())?;
-    Ok(ExitCode::SUCCESS)
+    match node.run() {
+        Ok(()) => Ok(ExitCode::SUCCESS),
+        Err(error) => match error.get_ref().and_then(|inner| inner.downcast_ref::<NotWanted>()) {
+            Some(NotWanted(problem)) => Ok(logger::fail_for_good(problem)),
+            None => Err(error.to_string()),
+        },
+    }
 }

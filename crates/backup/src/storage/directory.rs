@@ -5,6 +5,7 @@ use crate::error::BackupError;
 use crate::layout::{CLAIM, MANIFEST, TEMPORARY};
 use std::fs::{self, File, TryLockError};
 use std::io::{self, ErrorKind, Read, Write as _};
+use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
@@ -13,6 +14,11 @@ const PART_BYTES: u64 = 256 << 20;
 
 /// Synced whenever so many bytes have been written, so that the last sync does not take long.
 const SYNC_BYTES: u64 = 32 << 20;
+
+/// A new file that only its owner may read: a backup has all data in it.
+fn create_new(path: &Path) -> io::Result<File> {
+    File::options().read(true).write(true).create_new(true).mode(0o600).open(path)
+}
 
 /// A directory.
 #[derive(Debug)]
@@ -45,7 +51,7 @@ impl Directory {
 
     /// Nobody has claimed the directory before; or what is to be told to whoever comes second.
     fn create_claim(&self) -> Result<File, BackupError> {
-        match File::create_new(self.path.join(CLAIM)) {
+        match create_new(&self.path.join(CLAIM)) {
             Ok(file) => {
                 // Whoever looks whether it is locked holds it for a moment.
                 file.lock().map_err(self.failed("lock", CLAIM))?;
@@ -85,7 +91,7 @@ impl Storage for Directory {
     }
 
     fn claim(&self) -> Result<(), BackupError> {
-        match fs::create_dir(&self.path) {
+        match fs::DirBuilder::new().mode(0o700).create(&self.path) {
             Ok(()) => sync_directory(&parent(&self.path))?,
             Err(error) if error.kind() == ErrorKind::AlreadyExists => {
                 let found = self.list()?;
@@ -117,7 +123,7 @@ impl Storage for Directory {
 
     fn create(&self, file: &str) -> Result<Box<dyn NewFile>, BackupError> {
         let name = self.name_of(file);
-        let file = File::create_new(self.path.join(file)).map_err(BackupError::io("create", name.clone()))?;
+        let file = create_new(&self.path.join(file)).map_err(BackupError::io("create", name.clone()))?;
         Ok(Box::new(PlainFile { name, file, unsynced: 0 }))
     }
 
@@ -133,7 +139,12 @@ impl Storage for Directory {
             // Somebody has continued the backup before this process held it.
             return Err(BackupError::InUse { place: self.name() });
         }
-        let written = File::create(self.path.join(&temporary))
+        let written = File::options()
+            .write(true)
+            .create(true)
+            .truncate(true)
+            .mode(0o600)
+            .open(self.path.join(&temporary))
             .map_err(self.failed("create", &temporary))
             .and_then(|mut file| {
                 file.write_all(&bytes).map_err(self.failed("write", &temporary))?;

@@ -115,6 +115,20 @@ pub enum DirectoryError {
     },
 }
 
+impl DirectoryError {
+    /// True if a later start may succeed though nobody mends anything.
+    #[must_use]
+    pub fn may_pass(&self) -> bool {
+        match self {
+            Self::Io { source, .. } => {
+                !matches!(source.kind(), io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem)
+            }
+            Self::Write { .. } | Self::Locked { .. } | Self::Random(_) => true,
+            _ => false,
+        }
+    }
+}
+
 impl fmt::Display for DirectoryError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

@@ -31,7 +31,7 @@ use crate::machine_memory::machine_memory;
 use crate::members::Members;
 use crate::memory_engine::MemoryEngineFiles;
 use crate::socket::ListenError;
-use crate::start_error::{StartError, system};
+use crate::start_error::{NotWanted, StartError, system};
 use crate::stop::Stopper;
 use crate::tls::ProcessTls;
 use crate::tls_handshakes::Guard;
@@ -403,7 +403,8 @@ impl Node {
     /// that others can repair, starts anew from what the disk holds; its connections break.
     ///
     /// # Errors
-    /// When the system does not let it wait for events any more, or when it cannot start anew.
+    /// When the system does not let it wait for events any more, when it cannot start anew, or when it must not run
+    /// ([`NotWanted`]).
     pub fn run(self) -> io::Result<()> {
         let Self { mut process, config, resources, metrics } = self;
         let node = config.replica.replica.0;
@@ -438,7 +439,7 @@ impl Node {
                     );
                     found = Some(FoundGroup::Learner(configuration));
                 }
-                EndReason::Refused(problem) => return Err(io::Error::other(problem)),
+                EndReason::Refused(problem) => return Err(io::Error::other(NotWanted(problem))),
             }
             let started = Self::start_process(config.clone(), resources.clone(), Some(stopper), found);
             process = started.map_err(io::Error::other)?;

@@ -73,7 +73,7 @@ impl Nodes {
         let status = wait_for_end(self.processes[node].as_mut().unwrap());
         self.processes[node] = None;
         let log = self.log(node);
-        assert!(!status.success(), "{log}");
+        assert_eq!(status.code(), Some(78), "{log}");
         log
     }
 

@@ -19,6 +19,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use syros_commands::access::Announcement;
+use syros_commands::may_be_no_op;
 use syros_protocol::message::{Asked, Body, Message, Payload, Peer};
 use syros_protocol::record::{Record, SnapshotHead, Ticket};
 #[cfg(feature = "planted-bugs")]
@@ -682,6 +683,10 @@ impl<M: InMemory + Send + 'static, S: Store, H> ReplicaDriver<M, S, H> {
         let Execution::InMemory(memory) = &mut self.execution else { return NoOpAnswer::Unknown };
         if let Some(work) = memory.too_much(body) {
             return NoOpAnswer::TooMuch(work);
+        }
+        if !may_be_no_op(body) {
+            // It was only to be weighed: looking for what it answers would execute it once more.
+            return NoOpAnswer::Unknown;
         }
         let executed = memory.executed();
         if executed != self.replica.applied() {

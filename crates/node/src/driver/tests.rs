@@ -396,3 +396,18 @@ fn a_log_with_entries_is_not_done_without() {
     harness.driver.end_log(harness.now);
     harness.driver.reopen_log(harness.now);
 }
+
+/// To find what an update answers it is executed once, apart from the state. A transaction that reads much is weighed, and not
+/// executed for that.
+#[test]
+fn what_is_not_often_sent_in_vain_is_weighed_and_not_tried() {
+    let mut harness = Harness::attached();
+    let vain = body_of(&[b"EXPIRE", b"missing", b"10"]);
+    let long = [vain.clone(), body_of(&[b"LPOS", b"missing", b"element"]).repeat(20)].concat();
+    let mut answer = |body: &[u8]| {
+        let footprint = syros_commands::describe(body).expect("a body").footprint;
+        harness.driver.answer_no_op(harness.now, &footprint, body)
+    };
+    assert!(matches!(answer(&vain), NoOpAnswer::NoOp(..)), "{:?}", answer(&vain));
+    assert_eq!(answer(&long), NoOpAnswer::Unknown);
+}

@@ -122,9 +122,8 @@ impl Replica {
         let heartbeat = self.config.settings.heartbeat.as_nanos().max(1);
         let reviews = |time: Duration| u32::try_from(time.as_nanos().div_ceil(heartbeat)).unwrap_or(u32::MAX);
         let suspect_after = reviews(self.config.settings.suspect_after);
-        // What is on its way may take long to arrive, and answers wait behind it.
-        let carrying = super::view_change::carrying_time(self.backlog.uncommitted_bytes) * 2;
-        let absent_after = suspect_after.saturating_mul(ABSENT).saturating_add(reviews(carrying));
+        let absent_after =
+            suspect_after.saturating_mul(ABSENT).saturating_add(reviews(self.carrying_of_log()));
         let others = self.others();
         let rule = self.rule;
         let faults = self.config.configuration.faults();

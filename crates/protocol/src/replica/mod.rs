@@ -29,6 +29,7 @@ mod learner;
 mod log_scan;
 mod message_checks;
 mod ordering;
+mod patience;
 mod persistence;
 mod planted;
 mod reads;

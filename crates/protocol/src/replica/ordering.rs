@@ -145,9 +145,7 @@ impl Replica {
     /// that have answered of late, and those that it does not hear, are a majority. They may be dead as well, so each view
     /// that commits nothing lets the next one wait twice as long.
     fn others_may_go_on(&self, leader: &Leader) -> bool {
-        let is_recent = |at: Option<Instant>| {
-            at.is_some_and(|at| self.now.instant < at.after(self.config.settings.suspect_after * UNHEARD_MAX))
-        };
+        let is_recent = |at: Option<Instant>| self.is_within_patience(at);
         let others = self.others().filter(|other| {
             let progress = &leader.progress[other.index()];
             is_recent(progress.heard) || !is_recent(progress.fetched_at)
@@ -185,11 +183,24 @@ impl Replica {
             self.planted(PlantedBug::UnheardLeaderStays) || self.planted(PlantedBug::DeposedLeaderStays);
         // A group of one has nobody to hear.
         let is_alone = self.config.configuration.faults() == 0;
-        // What it has sent may take long to arrive, and what follows waits behind it.
-        let carrying = super::view_change::carrying_time(self.backlog.uncommitted_bytes) * 2;
-        if silence >= self.config.settings.suspect_after * UNHEARD_MAX + carrying && !stays && !is_alone {
+        if silence >= self.patience_with_followers() && !stays && !is_alone {
             self.move_to(self.view.next(), ViewChangeReason::Moved, ViewChangeCause::Unheard(silence));
         }
+    }
+
+    /// Leader: true of a sign of a follower that it waits for no longer.
+    fn is_within_patience(&self, at: Option<Instant>) -> bool {
+        at.is_some_and(|at| self.now.instant < at.after(self.config.settings.suspect_after * UNHEARD_MAX))
+    }
+
+    /// Leader: how long `f` followers may be silent.
+    fn patience_with_followers(&self) -> Duration {
+        self.config.settings.suspect_after * UNHEARD_MAX + self.carrying_of_log()
+    }
+
+    /// Leader: how long what it has sent may take to arrive. What follows, and answers, wait behind it.
+    pub(super) fn carrying_of_log(&self) -> Duration {
+        super::patience::carrying_time(self.backlog.uncommitted_bytes) * 2
     }
 
     /// Leader: gives up its view if a majority have not got on with its log for long, though `f` followers answer now and then: small
@@ -197,21 +208,18 @@ impl Replica {
     pub(super) fn leave_fruitless(&mut self) {
         let (me, own) = (self.config.replica, self.log.op_number());
         let majority = self.config.configuration.majority();
+        let Role::Leader(leader) = &self.role else { return };
+        let is_fetching = leader.progress.iter().any(|progress| self.is_within_patience(progress.fetched_at));
+        let patience = self.patience_with_followers();
         let Role::Leader(leader) = &mut self.role else { return };
         let reached = reached_by(&leader.durable(me, own), majority);
         let (before, reviews) = leader.got_to;
-        let fetches = |at: Option<Instant>| {
-            at.is_some_and(|at| self.now.instant < at.after(self.config.settings.suspect_after * UNHEARD_MAX))
-        };
-        let is_fetching = leader.progress.iter().any(|progress| fetches(progress.fetched_at));
         if reached >= own || reached > before || is_fetching {
             leader.got_to = (reached, 0);
             return;
         }
         leader.got_to = (reached, reviews.saturating_add(1));
         let silence = self.config.settings.heartbeat * reviews;
-        let carrying = super::view_change::carrying_time(self.backlog.uncommitted_bytes) * 2;
-        let patience = self.config.settings.suspect_after * UNHEARD_MAX + carrying;
         let committed_in = self.log.view_at(self.commit).unwrap_or_default();
         let fruitless = self.view.number().saturating_sub(committed_in.number()).min(2) as u32;
         if silence >= patience * (2 << fruitless) && !self.planted(PlantedBug::FruitlessLeaderStays) {

@@ -283,15 +283,7 @@ impl World {
         if known.size() != members || members + 2 > MOST {
             return;
         }
-        for place in members..members + 2 {
-            self.nodes += 1;
-            let new = node(self.nodes);
-            let place_there = &mut self.places[place];
-            (place_there.config.configuration, place_there.config.node) = (known, Some(new));
-            place_there.is_gone = false;
-            place_there.clear_disk();
-            self.start(place, Boot::Fresh);
-        }
+        self.start_newcomers(members..members + 2, known);
     }
 
     fn pass_in_trouble(&mut self, slow: &mut Slow, trouble: &Trouble, is_ill: bool) {
@@ -330,17 +322,7 @@ impl World {
         {
             let packet = entry.remove();
             has_gone_on = true;
-            let is_open = |peer: Peer| match peer {
-                Peer::Client(connection) => self.is_open(connection),
-                Peer::Replica(_) => true,
-            };
-            if !is_open(packet.from.0) || !is_open(packet.to.0) {
-                continue;
-            }
-            let link = (self.end(packet.from.0), self.end(packet.to.0));
-            if !self.cut.contains(&link) {
-                self.deliver(packet);
-            }
+            self.arrive(packet);
         }
         for replica in 0..MOST {
             let unwritten = self.places[replica].unwritten.len();
@@ -354,14 +336,7 @@ impl World {
             }
             let written = written_at.iter().take_while(|at| **at <= now).count();
             written_at.drain(..written);
-            (0..written).for_each(|_| self.write(replica));
-            if written > 0 || self.places[replica].taking.is_some() {
-                self.tell_written(replica);
-            }
-            has_gone_on |= written > 0 || !self.places[replica].reports.is_empty();
-            while !self.places[replica].reports.is_empty() {
-                self.report(replica);
-            }
+            has_gone_on |= self.disk_has_written(replica, written);
         }
         has_gone_on
     }

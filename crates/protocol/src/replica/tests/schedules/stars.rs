@@ -105,14 +105,7 @@ impl World {
             && let Some((_, packet)) = slow.sent.pop_front()
         {
             has_gone_on = true;
-            let is_open = |peer: Peer| match peer {
-                Peer::Client(connection) => self.is_open(connection),
-                Peer::Replica(_) => true,
-            };
-            let link = (self.end(packet.from.0), self.end(packet.to.0));
-            if !self.cut.contains(&link) && is_open(packet.from.0) && is_open(packet.to.0) {
-                self.deliver(packet);
-            }
+            self.arrive(packet);
         }
         for replica in 0..MOST {
             let written_at = &mut slow.written_at[replica];
@@ -120,16 +113,37 @@ impl World {
             written_at.resize(self.places[replica].unwritten.len(), sent_at + slow.disks[replica]);
             let written = written_at.iter().take_while(|at| **at <= sent_at).count();
             written_at.drain(..written);
-            (0..written).for_each(|_| self.write(replica));
-            if written > 0 || self.places[replica].taking.is_some() {
-                self.tell_written(replica);
-            }
-            has_gone_on |= written > 0 || !self.places[replica].reports.is_empty();
-            while !self.places[replica].reports.is_empty() {
-                self.report(replica);
-            }
+            has_gone_on |= self.disk_has_written(replica, written);
         }
         has_gone_on
+    }
+}
+
+impl World {
+    /// A packet comes to the end of its link, if that carries anything and both ends are there.
+    pub(super) fn arrive(&mut self, packet: Packet) {
+        let is_open = |peer: Peer| match peer {
+            Peer::Client(connection) => self.is_open(connection),
+            Peer::Replica(_) => true,
+        };
+        let link = (self.end(packet.from.0), self.end(packet.to.0));
+        if is_open(packet.from.0) && is_open(packet.to.0) && !self.cut.contains(&link) {
+            self.deliver(packet);
+        }
+    }
+
+    /// A disk has taken so many records; the replica hears of these, and of all that its other threads have done. False if there was
+    /// nothing to be heard of.
+    pub(super) fn disk_has_written(&mut self, replica: usize, records: usize) -> bool {
+        (0..records).for_each(|_| self.write(replica));
+        if records > 0 || self.places[replica].taking.is_some() {
+            self.tell_written(replica);
+        }
+        let has_news = records > 0 || !self.places[replica].reports.is_empty();
+        while !self.places[replica].reports.is_empty() {
+            self.report(replica);
+        }
+        has_news
     }
 }
 

@@ -265,15 +265,9 @@ impl World {
         }
     }
 
-    /// Two nodes want to be members, if the group has three and knows of no others.
-    pub(super) fn grow(&mut self, known_to: usize) {
-        let Some(core) = &self.places[known_to].replica else { return };
-        let known = core.config.configuration;
-        let is_free = |place: &Place| place.is_gone;
-        if known.size() != 3 || self.places[known_to].learns || !self.places[3..DRAWN].iter().all(is_free) {
-            return;
-        }
-        for place in 3..DRAWN {
+    /// New nodes that know this configuration are started in these places.
+    pub(super) fn start_newcomers(&mut self, places: core::ops::Range<usize>, known: Configuration) {
+        for place in places {
             self.nodes += 1;
             let new = node(self.nodes);
             let place_there = &mut self.places[place];
@@ -282,5 +276,16 @@ impl World {
             place_there.clear_disk();
             self.start(place, Boot::Fresh);
         }
+    }
+
+    /// Two nodes want to be members, if the group has three and knows of no others.
+    pub(super) fn grow(&mut self, known_to: usize) {
+        let Some(core) = &self.places[known_to].replica else { return };
+        let known = core.config.configuration;
+        let is_free = |place: &Place| place.is_gone;
+        if known.size() != 3 || self.places[known_to].learns || !self.places[3..DRAWN].iter().all(is_free) {
+            return;
+        }
+        self.start_newcomers(3..DRAWN, known);
     }
 }
